@@ -12,17 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import FIRST, LAST, ROWTIME
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import NOTHING, Delta, Link, Operator, Shape, Tick, Unary
+from rowtime.operators.contract import NOTHING, Delta, Link, Operator, Shape, Tick
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.over.over_calls import RunningMark
-from rowtime.operators.over.value_clocks import Closer, ValueClocks, ValueControl, promised
+from rowtime.operators.over.value_clocks import ByValues, Closer, ValueClocks, ValueControl
 from rowtime.operators.rows.collations import grouped
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
@@ -38,7 +37,7 @@ class GroupClocks(ValueControl, PartialTypes):
 
 
 @dataclass(frozen=True)
-class GroupByValues(RowGroups, Unary):
+class GroupByValues(RowGroups, ByValues):
     """``GROUP BY keys`` of which ``closers`` follow ordered values; else as `GroupBy`.
 
     Without closers the end of the stream closes the groups (WITH UNBOUNDED STATE).
@@ -85,31 +84,9 @@ class GroupByValues(RowGroups, Unary):
             released=self.ordered and all(gate.exact for gate in self.gates),
         )
 
-    def promises(self, clocks: Sequence[Clocks], control: GroupClocks) -> Clocks:
-        """The bound, or the first row of the groups that are still open."""
-        return promised(least(clocks[0].values()), control)
-
     def link(self, n: int) -> Link:
         """The rows of the same keys."""
         return Link(self.same_keys()) if n == 0 else NOTHING
-
-    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Aggregate new rows with the kept ones; let out what lies before the clocks."""
-        delta = deltas[0]
-        bound = least(delta.clocks.values())
-        past = self._clocks.past(tick, bound)
-        moved = bool(past) and self._clocks.moved(tick, self, bound)
-        done: tuple[Segment, ...] = ()
-        if moved and (delta.rows is not None or tick.segments(self).rows):
-            done = self._close(tick, delta, " OR ".join(past))
-        elif delta.rows is not None:
-            self._keep(tick, delta)
-        if self.stamp is not None:
-            tick.remember(self, reached=self._clocks.stamp_at(tick, self.stamp, bound))
-        clocks = self.promises([delta.clocks], tick.control(self))
-        tick.remember(self, stamp=clocks[""])
-        rows = tick.segments(self, "complete").read(done) if done else None
-        return Delta(rows, clocks, rows_in(done))
 
     # -- groups -----------------------------------------------------------------------
 
@@ -117,8 +94,9 @@ class GroupByValues(RowGroups, Unary):
     def _clocks(self) -> ValueClocks:
         return ValueClocks(tuple(self._key_names()), self.closers, self.gates)
 
-    def _close(self, tick: Tick, delta: Delta, past: str) -> tuple[Segment, ...]:
+    def _close(self, tick: Tick, delta: Delta, past: Sequence[str]) -> Sequence[Segment]:
         """One job where partial results are enough: what is complete goes out, the rest is kept."""
+        complete = " OR ".join(past)
         segments = tick.segments(self)
         kept = segments.overlapping(BEGINNING, END)
         known = delta.rows is None or delta.count is not None
@@ -129,16 +107,16 @@ class GroupByValues(RowGroups, Unary):
             types = self._types(tick)
             groups = self._merged(rows, types).selectExpr("*", *self.accumulators.finals(types))
         else:
-            open_rows = self._state.write(tick, self, rows.where(f"NOT ({past})"), count)
-            groups = self._aggregated(tick, rows.where(past))
+            open_rows = self._state.write(tick, self, rows.where(f"NOT ({complete})"), count)
+            groups = self._aggregated(tick, rows.where(complete))
         tick.describe(self, "aggregate, close groups")
         stamp = f"timestamp_micros({LAST})" if self.stamp is None else f"CAST({to_spark(self.stamp)} AS TIMESTAMP)"
-        written = Finished(self, past, self.items, stamp, self._routes(tick)).write(tick, groups, count)
+        written = Finished(self, complete, self.items, stamp, self._routes(tick)).write(tick, groups, count)
         segments.forget(END)
         left = [*open_rows, *written.get("state", ())]
         segments.add(left)
         tick.remember(self, since=min((segment.lowest for segment in left), default=END))
-        return tuple(written["complete"])
+        return written["complete"]
 
     def _keep(self, tick: Tick, delta: Delta) -> None:
         rows = self._together(tick, delta, ())

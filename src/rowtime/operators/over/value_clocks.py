@@ -6,15 +6,18 @@ perhaps of the rowtime. Law: no later row has a closer before its value at (mark
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sqlglot import exp
 
-from rowtime.core.clock import Clocks
+from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import ROWTIME
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Control, Tick, micros
-from rowtime.operators.contract.state import Keeper
+from rowtime.operators.contract import Control, Delta, Tick, Unary, micros
+from rowtime.operators.contract.state import Keeper, Segment, rows_in
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.over.over_calls import RunningMark
 from rowtime.sql.generate import to_spark
@@ -103,12 +106,54 @@ class ValueClocks:
         return to_spark(found.transform(lambda p: _parsed(marks[p.name]) if isinstance(p, exp.Column) else p))
 
 
-def promised(bound: int, control: ValueControl) -> Clocks:
-    """The promise of rows that leave value by value: where a stamp stands, or the bound and what is open."""
-    if bound >= END:
-        return {"": END}
-    now = control.reached if control.reached is not None else min(bound, control.since)
-    return {"": max(control.stamp, now)}
+class ByValues(Unary):
+    """Lets rows out value by value: what lies before the clock of its value, once that has moved.
+
+    ``stamp``: the rowtime of what goes out, over the closers.
+    """
+
+    stamp: exp.Expr | None
+
+    control: ClassVar[type[ValueControl]] = ValueControl
+
+    @property
+    @abstractmethod
+    def _clocks(self) -> ValueClocks:
+        """The clocks of its values."""
+
+    @abstractmethod
+    def _close(self, tick: Tick, delta: Delta, past: Sequence[str]) -> Sequence[Segment]:
+        """Let out, of new and kept rows, what is ``past`` (conditions); keep the others."""
+
+    @abstractmethod
+    def _keep(self, tick: Tick, delta: Delta) -> None:
+        """Keep the new rows."""
+
+    def promises(self, clocks: Sequence[Clocks], control: ValueControl) -> Clocks:
+        """Where the stamp stands, or the bound and the first row of what is open."""
+        bound = least(clocks[0].values())
+        if bound >= END:
+            return {"": END}
+        now = control.reached if control.reached is not None else min(bound, control.since)
+        return {"": max(control.stamp, now)}
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Let out the values that lie before their clocks, and keep the rows of the others."""
+        delta, clocks = deltas[0], self._clocks
+        bound = least(delta.clocks.values())
+        past = clocks.past(tick, bound)
+        moved = bool(past) and clocks.moved(tick, self, bound)
+        done: Sequence[Segment] = ()
+        if moved and (delta.rows is not None or tick.segments(self).rows):
+            done = self._close(tick, delta, past)
+        elif delta.rows is not None:
+            self._keep(tick, delta)
+        if self.stamp is not None:
+            tick.remember(self, reached=clocks.stamp_at(tick, self.stamp, bound))
+        out = self.promises([delta.clocks], tick.control(self))
+        tick.remember(self, stamp=out[""])
+        rows = tick.segments(self, "complete").read(done) if done else None
+        return Delta(rows, out, rows_in(done))
 
 
 def _parsed(text: str | None) -> exp.Expr:

@@ -10,17 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import BEFORE, FIRST, ROUTE, ROWTIME, SORT_VALUE, STAMP
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import Delta, Operator, Shape, Tick, quoted
 from rowtime.operators.contract.requirement import Requirement
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
 from rowtime.operators.groups.finished import COMPLETE, KEPT
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.over.over_calls import RunningMark
-from rowtime.operators.over.value_clocks import Closer, ValueClocks, ValueControl, promised
+from rowtime.operators.over.value_clocks import ByValues, Closer, ValueClocks
 from rowtime.operators.sorts.sort_by import moved_shape, sortable
 from rowtime.sql.generate import to_spark
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SortByValues(Unary):
+class SortByValues(ByValues):
     """``value`` is m, which rows have in the column ``__m``; ``keys`` and ``directions`` as in `SortBy`.
 
     ``stamp``: the ``AS ROWTIME`` of the select list, over ``__m``; else the rowtime of the last row of the value.
@@ -45,7 +44,6 @@ class SortByValues(Unary):
     directions: tuple[str, ...] = ()
     stamp: exp.Expr | None = None
 
-    control: ClassVar = ValueControl
     kind: ClassVar[str] = "order by"
     same_below: ClassVar = ()
     promise: ClassVar[str] = "the first row of the value that is open, if that is before the bound"
@@ -65,34 +63,12 @@ class SortByValues(Unary):
         ways = (f"{key} {way}" for key, way in zip(self.keys, self.directions, strict=True))
         return moved_shape(self.input.emits(), (value, *ways), (SORT_VALUE, *self.keys), released=True)
 
-    def promises(self, clocks: Sequence[Clocks], control: ValueControl) -> Clocks:
-        """The bound, or the first row of the value that is still open."""
-        return promised(least(clocks[0].values()), control)
-
-    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Let out the values that lie before their clock; keep the rows of the others."""
-        delta = deltas[0]
-        bound, clocks = least(delta.clocks.values()), self._clocks
-        past = clocks.past(tick, bound)
-        moved = bool(past) and clocks.moved(tick, self, bound)
-        done: Sequence[Segment] = ()
-        if moved and (delta.rows is not None or tick.segments(self).rows):
-            done = self._close(tick, delta, past[0])
-        elif delta.rows is not None:
-            self._keep(tick, delta)
-        if self.stamp is not None:
-            tick.remember(self, reached=clocks.stamp_at(tick, self.stamp, bound))
-        out = self.promises([delta.clocks], tick.control(self))
-        tick.remember(self, stamp=out[""])
-        rows = tick.segments(self, "complete").read(done) if done else None
-        return Delta(rows, out, rows_in(done))
-
     @property
     def _clocks(self) -> ValueClocks:
         return ValueClocks((SORT_VALUE,), (self.closer,), self.gates)
 
-    def _close(self, tick: Tick, delta: Delta, past: str) -> Sequence[Segment]:
-        segments = tick.segments(self)
+    def _close(self, tick: Tick, delta: Delta, past: Sequence[str]) -> Sequence[Segment]:
+        segments, closed = tick.segments(self), past[0]
         kept = segments.overlapping(BEGINNING, END)
         parts = [] if delta.rows is None else [self._new(delta)]
         if kept:
@@ -102,12 +78,14 @@ class SortByValues(Unary):
         count = (delta.count or 0) + rows_in(kept) if known else None
         last = f"max({ROWTIME}) OVER (PARTITION BY {SORT_VALUE})"
         if self.stamp is not None:
-            last = f"CASE WHEN {past} THEN CAST({to_spark(self.stamp)} AS TIMESTAMP) END"
+            last = f"CASE WHEN {closed} THEN CAST({to_spark(self.stamp)} AS TIMESTAMP) END"
         tick.describe(self, "let out whole values")
         routes = {"complete": self._complete(), "state": self._state.route(KEPT)}
         written = tick.write(
             self,
-            rows.selectExpr("*", f"{last} AS {STAMP}", f"CASE WHEN {past} THEN {COMPLETE} ELSE {KEPT} END AS {ROUTE}"),
+            rows.selectExpr(
+                "*", f"{last} AS {STAMP}", f"CASE WHEN {closed} THEN {COMPLETE} ELSE {KEPT} END AS {ROUTE}"
+            ),
             routes,
             count,
         )
