@@ -21,7 +21,7 @@ from sqlglot import exp
 
 from rowtime.core.errors import Problem
 from rowtime.expr.aggregates import orders_rows
-from rowtime.expr.generators import generator
+from rowtime.expr.many_rows import generator
 from rowtime.expr.readable import in_words, readable
 from rowtime.plan.bind.aggregates import has_aggregates
 from rowtime.plan.clock_functions import fixed, trees_of

@@ -38,10 +38,8 @@ class Operator(ABC):
 
     needs: ClassVar[tuple[Requirement, ...]] = ()
     """What each input must give, if that is the same in every plan; empty where `requires` says it."""
-
     same_below: ClassVar[tuple[str, ...] | None] = None
     """The hidden columns that a row has in common with the one that it is made of; ``None`` where `link` says more."""
-
     finishes_groups: ClassVar[bool | None] = None
     """Whether its rows are groups that leave when they are final, of which nobody asks for an order.
 
@@ -50,58 +48,44 @@ class Operator(ABC):
 
     keeps_versions: ClassVar[bool] = False
     """True if the operator keeps events where it works on versions of them."""
-
     numbers_changes: ClassVar[bool] = False
     """True if the operator numbers the changes of events, by which those above tell them apart."""
-
     writes_final: ClassVar[bool] = False
     """True if events that are final can go to a file of their own, which a directory takes."""
 
     is_gate: ClassVar[bool] = False
     """True if the operator is there to refuse rows."""
-
     computes: ClassVar[bool] = False
     """True if a query may end with it whose rows are refused where they cannot be computed."""
-
     fuses: ClassVar[bool] = False
     """True if its expressions may be computed in one step with those of a projection below it."""
-
     in_traces: ClassVar[bool] = True
     """True if the trace of a row lists the operator's own rows."""
-
     at_edge: ClassVar[bool] = False
     """True if it stands between the query of a pump and its target."""
 
     has_own_time: ClassVar[bool] = False
     """True if its rows come out by a time of their own, and by no clock of arrivals."""
-
     holds_itself: ClassVar[bool] = False
     """True if the bound that it promises holds its rows back; else those of its inputs do."""
-
     keeps_places: ClassVar[bool] = False
     """True if its rows stand in the order and the places of its input's, which a merge below it can make."""
-
     begins_anywhere: ClassVar[bool] = False
     """True if a plan that goes on may have it anew: its results are those of the rows from there on."""
 
     control: ClassVar[type[Control]] = Control
     """The class of its scalars, declared in its own file."""
-
     holds_results: ClassVar[bool] = False
     """True if what it holds are partial results, each of which is whole at its end."""
 
     awaits_event: ClassVar[bool] = False
     """True if the bound of an event time, its second input, lets its rows out."""
-
     passes_bounds: ClassVar[bool] = False
     """True if it passes the bounds of an event time, its second input, on among its rows."""
-
     promotes: ClassVar[bool] = False
     """True if its rows have a rowtime of which the bounds below say nothing."""
-
     merges_writers: ClassVar[bool] = False
     """True if none of its writers is one of its input's."""
-
     side_by_side: ClassVar[bool] = False
     """True if its writers are those of its inputs, with the numbers of these before their names."""
 

@@ -23,7 +23,7 @@ from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.events.lifetime_join import side_of
 from rowtime.operators.events.versions import BEFORE, as_of, differences, versions_of
-from rowtime.operators.joins.sides import beside
+from rowtime.operators.joins.join_rows import beside
 from rowtime.operators.rows.conditions import holds
 from rowtime.operators.rows.lifetimes import (
     OVERLAPS,

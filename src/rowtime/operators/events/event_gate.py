@@ -54,8 +54,7 @@ from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.events.met_bounds import steps_of, with_met
 from rowtime.operators.rows.by_writer import by_writer
-from rowtime.operators.rows.calendar import in_calendar
-from rowtime.operators.rows.event_micros import in_micros
+from rowtime.operators.rows.calendar import in_calendar, in_micros
 from rowtime.operators.rows.lifetimes import ALWAYS, EVENT, WeightedLog, both, instant, netted, routed
 from rowtime.operators.streams.raises import raised
 

@@ -21,7 +21,7 @@ from rowtime.operators.events.emit_tables import in_utc
 from rowtime.operators.events.event_stream import EventStream
 from rowtime.operators.events.failing_events import refuse_events
 from rowtime.operators.events.lifetime_pairs import Emitted, LifetimePairs, peeked
-from rowtime.operators.joins.sides import beside
+from rowtime.operators.joins.join_rows import beside
 from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.conditions import sorted_out

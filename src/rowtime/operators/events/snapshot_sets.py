@@ -16,8 +16,8 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Operator, Tick, UpTo, passed, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import StateNote
-from rowtime.operators.events.elementary import in_snapshots
 from rowtime.operators.events.event_groups import EventGroups
+from rowtime.operators.events.event_windows import in_snapshots
 from rowtime.operators.events.failing_events import exact_groups, fitting, refused, tried
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
 from rowtime.operators.groups.finished import in_words

@@ -32,9 +32,8 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Delta, Link, Operator, Tick, UpTo, quoted
 from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import StateNote
-from rowtime.operators.events.elementary import in_snapshots
 from rowtime.operators.events.event_groups import EventGroups
-from rowtime.operators.events.event_windows import clipped, first_start, in_windows, last_window
+from rowtime.operators.events.event_windows import clipped, first_start, in_snapshots, in_windows, last_window
 from rowtime.operators.events.failing_events import changed, fitting, fitting_in_windows, tried_groups
 from rowtime.operators.events.versions import BEFORE, as_of, versions_of
 from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, due, netted, refuse_endless

@@ -29,8 +29,7 @@ from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import PLACED
 from rowtime.operators.contract.state import LARGE, Kept, StateNote, rows_in
 from rowtime.operators.joins.join_edge import Edge, Joined
-from rowtime.operators.joins.join_rows import SideRows, between
-from rowtime.operators.joins.sides import beside
+from rowtime.operators.joins.join_rows import SideRows, beside, between
 from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.conditions import holds, sorted_out
 from rowtime.operators.rows.lifetimes import instant

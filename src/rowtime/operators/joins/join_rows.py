@@ -1,12 +1,14 @@
-"""The rows of one side of a join: those kept in segments, and those of the tick that lie where they came from."""
+"""The rows of a join's sides: those kept in segments, and those of the tick that lie where they came from."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import micros, passed
+from rowtime.operators.contract import Operator, micros, passed, quoted
 from rowtime.operators.contract.state import LARGE, Segments, rows_in
 
 if TYPE_CHECKING:
@@ -42,3 +44,13 @@ def between(rows: DataFrame, time: str, low: int, high: int, *, large: bool) -> 
     if BEGINNING < high < END:
         rows = rows.where(f"{column} < {edge(high)}")
     return rows
+
+
+Side = tuple[Operator, Iterable[tuple[str, str]]]
+"""An input, and its columns with their new names."""
+
+
+def beside(rows: Callable[[Operator], DataFrame], sides: Iterable[Side]) -> DataFrame:
+    """No rows of the sides, side by side."""
+    parts = (rows(one).selectExpr(*(f"{quoted(old)} AS {quoted(new)}" for old, new in names)) for one, names in sides)
+    return reduce(lambda left, right: left.crossJoin(right), parts)

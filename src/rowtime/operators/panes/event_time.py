@@ -28,8 +28,7 @@ from rowtime.operators.contract import Delta, EventTime, Operator, Shape, Tick, 
 from rowtime.operators.contract.gates import READMITTED, Verdict
 from rowtime.operators.contract.requirement import BATCH, TIMED, Requirement
 from rowtime.operators.contract.state import StateNote
-from rowtime.operators.rows.calendar import in_calendar, those_in_calendar
-from rowtime.operators.rows.event_micros import in_micros
+from rowtime.operators.rows.calendar import in_calendar, in_micros, those_in_calendar
 from rowtime.operators.streams.raises import marks_of
 from rowtime.operators.streams.stream import Stream
 

@@ -1,4 +1,7 @@
-"""The calendar of rowtimes, the years 0001 to 9999: a time outside it is none, at every gate (SPEC 11)."""
+"""Times as whole numbers: µs since 1970 in the calendar of rowtimes, the years 0001 to 9999 (SPEC 8.1, 11).
+
+A time outside it is none, at every gate.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.time import MAX_MICROS, MIN_MICROS
+
+_MICROS = {"SECOND": 1_000_000, "MILLISECOND": 1000, "MICROSECOND": 1}
 
 
 def in_calendar(micros: str) -> str:
@@ -20,3 +25,11 @@ def those_in_calendar(micros: pa.ChunkedArray) -> pa.ChunkedArray:
         return micros
     inside = pc.and_(pc.greater_equal(micros, MIN_MICROS), pc.less_equal(micros, MAX_MICROS))
     return pc.if_else(inside, micros, pa.scalar(None, pa.int64()))
+
+
+def in_micros(column: str, unit: str) -> str:
+    """Spark SQL: a column of whole numbers as BIGINT µs; NULL where that is no BIGINT any more, and so no time."""
+    number = f"CAST({column} AS BIGINT)"
+    if unit == "NANOSECOND":
+        return f"(({number} - pmod({number}, 1000L)) DIV 1000L)"
+    return f"try_multiply({number}, {_MICROS[unit]}L)"

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from rowtime.core.columns import ROWTIME
 from rowtime.expr.conditions import columns_in, conjuncts, never_fails
-from rowtime.expr.generators import generator
+from rowtime.expr.many_rows import generator
 from rowtime.expr.store_assignment import same_type
 from rowtime.operators.contract import Column, Delta, Link, Operator, Origin, Shape, Tick, Unary, named, quoted
 from rowtime.operators.rows.first_rows import unknown_at_first

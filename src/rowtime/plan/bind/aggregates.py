@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from rowtime.expr.aggregate_names import aggregates
+from rowtime.expr.many_rows import aggregates
 
 
 def is_aggregate(node: exp.Expr) -> bool:

@@ -12,8 +12,8 @@ from rowtime.core.columns import AGGREGATE, JUDGED, KEY, PROMOTED_TIME, ROWTIME,
 from rowtime.expr.aggregates import ambiguous_order, decompose
 from rowtime.expr.conditions import col
 from rowtime.expr.facts import ROWTIME_FACT, Fact
-from rowtime.expr.generators import generator
 from rowtime.expr.group_end import fixed_end, group_end, unshifted
+from rowtime.expr.many_rows import generator
 from rowtime.expr.monotonicity import is_constant, order_of, prove
 from rowtime.expr.order import Order
 from rowtime.expr.readable import readable

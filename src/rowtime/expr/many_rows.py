@@ -1,4 +1,4 @@
-"""The names of Spark's aggregates: a call of one is over many rows, whatever node the parser made of it."""
+"""Functions of many rows: aggregates, which are over them, and generators as EXPLODE, which make them of one."""
 
 from __future__ import annotations
 
@@ -25,3 +25,18 @@ AGGREGATES: frozenset[str] = frozenset({
 def aggregates(node: exp.Expr) -> bool:
     """True for the call of an aggregate itself, without its FILTER or WITHIN GROUP."""
     return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.upper() in AGGREGATES)
+
+
+_GENERATORS = frozenset({
+    "COLLATIONS", "EXPLODE", "EXPLODE_OUTER", "INLINE", "INLINE_OUTER", "JSON_TUPLE", "POSEXPLODE", "POSEXPLODE_OUTER",
+    "SQL_KEYWORDS", "STACK", "VARIANT_EXPLODE", "VARIANT_EXPLODE_OUTER",
+})  # fmt: skip
+
+
+def generator(node: exp.Expr) -> exp.Expr | None:
+    """The call of a generator in an expression, if there is one."""
+    return next((part for part in node.walk() if _generates(part)), None)
+
+
+def _generates(part: exp.Expr) -> bool:
+    return isinstance(part, exp.Anonymous) and part.name.upper() in _GENERATORS
