@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from rowtime.sql.generate import to_rowtime
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 _COLUMNS = {
     "t": "ROWTIME", "before": "ROWTIME", "w": "writer", "p": "position", "r": "earlier ROWTIME",

@@ -96,13 +96,7 @@ def _without_time(kinds: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> n
 
 
 def _early(  # noqa: PLR0913 - the columns of one judgement
-    shape: EventShape,
-    mark: Mark,
-    rows: Items,
-    null: np.ndarray,
-    given: Sequence[tuple[int, int]],
-    *,
-    ordered: bool,
+    shape: EventShape, mark: Mark, rows: Items, null: np.ndarray, given: Sequence[tuple[int, int]], *, ordered: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows that start too far above the greatest start and bound of their writer, which they do not raise; and that."""
     count = len(rows.positions)

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
-
-if TYPE_CHECKING:
-    from sqlglot.generator import Generator
+from sqlglot.generator import Generator
 
 _SAME = (
     # Aggregates

@@ -10,13 +10,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from functools import lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING
+
+from sqlglot import Token, exp
 
 from rowtime.core.errors import Place, Refused, refuse
 from rowtime.sql.filled import as_written
-
-if TYPE_CHECKING:
-    from sqlglot import Token, exp
 
 
 def locate(node: exp.Expr, first: Token, last: Token) -> None:
@@ -25,12 +23,7 @@ def locate(node: exp.Expr, first: Token, last: Token) -> None:
     ``col`` is the column where the node would end if it stood on one line, so that
     ``col - (end - start)`` is the column of its beginning for every located node.
     """
-    node.update_positions(
-        line=first.line,
-        col=first.col + last.end - first.end,
-        start=first.start,
-        end=last.end,
-    )
+    node.update_positions(line=first.line, col=first.col + last.end - first.end, start=first.start, end=last.end)
 
 
 def extend(node: exp.Expr, last: Token) -> None:
@@ -76,12 +69,7 @@ def place_at(text: str, start: int, end: int | None = None) -> Place:
     number = bisect_right(starts, start) - 1
     line, column = lines[number], start - starts[number] + 1
     length = end - start + 1
-    return Place(
-        line=number + 1,
-        column=column,
-        text=line,
-        length=max(1, min(length, len(line) - column + 1)),
-    )
+    return Place(line=number + 1, column=column, text=line, length=max(1, min(length, len(line) - column + 1)))
 
 
 @lru_cache(maxsize=2)

@@ -8,13 +8,12 @@ and expressions are sqlglot trees, located in the text of the whole script. ``pl
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+from sqlglot import exp
 
 from rowtime.core.errors import Place, Problem
 from rowtime.core.shapes import EventShape
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 Options = tuple[tuple[str, str], ...]
 Kind = Literal["STREAM", "VIEW", "PUMP", "TABLE", "FUNCTION"]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import pyarrow as pa
 
 from rowtime.core.columns import ARRIVAL
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 FEW = 3
 READMITTED = "readmitted"  # the writer of early rows that are admitted after all

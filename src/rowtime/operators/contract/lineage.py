@@ -7,14 +7,12 @@ tells less, it names more: of a group all rows of its keys, of an operator witho
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from rowtime.core.columns import ASKED_FROM, ASKED_UPTO
 from rowtime.operators.contract.texts import quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SPAN = (ASKED_FROM, ASKED_UPTO)
 Pairs = tuple[tuple[str, str], ...]

@@ -7,12 +7,9 @@ sees that it is met, and puts a merge where an edge falls short. EXPLAIN shows `
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from rowtime.operators.contract.edge import Trait
-
-if TYPE_CHECKING:
-    from rowtime.operators.contract.edge import Shape
+from rowtime.operators.contract.edge import Shape, Trait
 
 
 @dataclass(frozen=True)

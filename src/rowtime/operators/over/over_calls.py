@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+from sqlglot import exp
 
 from rowtime.core.fields import Mark
 from rowtime.core.time import BEGINNING
@@ -13,9 +15,6 @@ from rowtime.kernels.windowed import Frame
 from rowtime.operators.contract import Column, Control, Tick
 from rowtime.operators.rows.values import decoded
 from rowtime.sql.generate import to_rowtime
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 
 @dataclass(frozen=True)

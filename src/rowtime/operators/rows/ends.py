@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from rowtime.core.columns import ROWTIME, SEEN
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
@@ -16,9 +17,6 @@ from rowtime.expr.group_end import GroupEnd, first_after, group_end
 from rowtime.operators.contract import Tick, micros
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 
 @dataclass(frozen=True)

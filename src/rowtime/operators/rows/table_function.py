@@ -11,10 +11,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from sqlglot import exp
 
 from rowtime.core.columns import POSITION, ROWTIME, ROWTIME_NAME, WRITER
 from rowtime.core.errors import Failure, Problem
@@ -23,9 +24,6 @@ from rowtime.operators.contract import Column, Control, Delta, Operator, Shape, 
 from rowtime.operators.contract.requirement import WRITERS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.collected import collected
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 MICROS = pa.timestamp("us", "UTC")
 

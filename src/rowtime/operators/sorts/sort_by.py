@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+from sqlglot import exp
 
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import BEFORE, ROWTIME, SEEN
@@ -18,9 +20,6 @@ from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requiremen
 from rowtime.operators.groups.grouping import Groups
 from rowtime.operators.rows.ends import Ends
 from rowtime.operators.rows.select import Item
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 
 def moved_shape(below: Shape, order: tuple[str, ...], hidden: tuple[str, ...], *, released: bool) -> Shape:

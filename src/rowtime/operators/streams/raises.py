@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
 from rowtime.core.time import BEGINNING, HOUR
 from rowtime.operators.contract.gates import Raise
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LONG = HOUR  # µs: what raises a mark by less makes nobody late for long
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import BEFORE, DUE, FIRST, IS_DUE, LAST, POSITION, ROUTE, ROWTIME, SESSION, WRITER
@@ -15,11 +15,8 @@ from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
 from rowtime.operators.contract import Closed, Column, Delta, Operator, Shape, Tick, Unary, passed, quoted
 from rowtime.operators.contract.requirement import PLACED
-from rowtime.operators.contract.state import Kept, Route, StateNote, rows_in
+from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
 from rowtime.operators.windows.chains import Chains
-
-if TYPE_CHECKING:
-    from rowtime.operators.contract.state import Segment
 
 
 @dataclass(frozen=True)
