@@ -59,7 +59,8 @@ def secret_spans(option: str, value: str) -> list[tuple[int, int]]:
     """Where the value of an option is secret: all of it, or parts of a URL."""
     if is_secret(option):
         return [(0, len(value))] if value else []
-    return [span for span in map(_span, _IN_URL.finditer(value)) if span[0] < span[1]]
+    spans = (_part(found, ("one", "two", "three")) for found in _IN_URL.finditer(value))
+    return [span for span in spans if span[0] < span[1]]
 
 
 def shown(option: str, value: str) -> str:
@@ -134,10 +135,6 @@ class Secrets:
         for value in sorted(self.known, key=len, reverse=True):
             text = text.replace(value, self.known[value])
         return text
-
-
-def _span(found: re.Match[str]) -> tuple[int, int]:
-    return _part(found, ("one", "two", "three"))
 
 
 def _part(found: re.Match[str], names: Iterable[str]) -> tuple[int, int]:

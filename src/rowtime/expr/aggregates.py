@@ -199,6 +199,7 @@ def _of_the(function: str, fields: str) -> str:
     return f"{function}_by({{0}}, CASE WHEN ({{0}}) IS NOT NULL THEN struct({order}) END)"
 
 
+_FIRST, _LAST = (exp.First, exp.FirstValue, exp.AnyValue), (exp.Last, exp.LastValue)
 _FORMS: dict[type[exp.Expr] | str, Form] = {
     exp.CountIf: _count_if,
     exp.Sum: _sum,
@@ -213,19 +214,13 @@ _FORMS: dict[type[exp.Expr] | str, Form] = {
     "EVERY": _same("bool_and"),
     "SOME": _same("bool_or"),
     "ANY": _same("bool_or"),
-    exp.First: _edge("min", nulls=True),
-    exp.FirstValue: _edge("min", nulls=True),
-    exp.AnyValue: _edge("min", nulls=True),
-    exp.Last: _edge("max", nulls=True),
-    exp.LastValue: _edge("max", nulls=True),
+    **dict.fromkeys(_FIRST, _edge("min", nulls=True)),
+    **dict.fromkeys(_LAST, _edge("max", nulls=True)),
     exp.ArgMax: _by("max"),
     exp.ArgMin: _by("min"),
 }
 
-ORDERED = (
-    exp.First, exp.FirstValue, exp.AnyValue, exp.Last, exp.LastValue, exp.ArgMax, exp.ArgMin,
-    exp.ArrayAgg, exp.ArrayUniqueAgg, exp.GroupConcat,
-)  # fmt: skip
+ORDERED = (*_FIRST, *_LAST, exp.ArgMax, exp.ArgMin, exp.ArrayAgg, exp.ArrayUniqueAgg, exp.GroupConcat)
 """Aggregates whose value depends on the order of rows."""
 
 
@@ -235,9 +230,6 @@ def orders_rows(node: exp.Expr) -> bool:
 
 
 _IGNORING_NULLS: dict[type[exp.Expr], Form] = {
-    exp.First: _edge("min", nulls=False),
-    exp.FirstValue: _edge("min", nulls=False),
-    exp.AnyValue: _edge("min", nulls=False),
-    exp.Last: _edge("max", nulls=False),
-    exp.LastValue: _edge("max", nulls=False),
+    **dict.fromkeys(_FIRST, _edge("min", nulls=False)),
+    **dict.fromkeys(_LAST, _edge("max", nulls=False)),
 }

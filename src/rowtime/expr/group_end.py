@@ -114,18 +114,13 @@ def _after(key: str, micros: int | None, months: int | None) -> GroupEnd | None:
 
 def _bisected(node: exp.Expr, key: str) -> GroupEnd:
     middle = "shiftright(a[0] + a[1], 1)"
-    value = to_spark(node.transform(lambda part: _at(part, f"timestamp_micros({middle})")))
+    at = parse_expression(f"timestamp_micros({middle})")
+    value = to_spark(node.transform(lambda p: at.copy() if isinstance(p, exp.Column) and p.name == ROWTIME else p))
     halve = f"CASE WHEN ({value}) <=> {key} THEN array({middle}, a[1]) ELSE array(a[0], {middle}) END"
     bounds = f"array(unix_micros(__x), unix_micros(__x) + {SPAN}L)"
     found = f"aggregate(sequence(1, 52), {bounds}, (a, i) -> {halve})[1]"
     far = f"CASE WHEN {found} >= unix_micros(__x) + {SPAN}L THEN {END}L ELSE {found} END"
     return GroupEnd(far, closed=_left_continuous(node), seen=True)
-
-
-def _at(part: exp.Expr, text: str) -> exp.Expr:
-    if isinstance(part, exp.Column) and part.name == ROWTIME:
-        return parse_expression(text)
-    return part
 
 
 def _left_continuous(node: exp.Expr) -> bool:

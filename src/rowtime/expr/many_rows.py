@@ -35,8 +35,4 @@ _GENERATORS = frozenset({
 
 def generator(node: exp.Expr) -> exp.Expr | None:
     """The call of a generator in an expression, if there is one."""
-    return next((part for part in node.walk() if _generates(part)), None)
-
-
-def _generates(part: exp.Expr) -> bool:
-    return isinstance(part, exp.Anonymous) and part.name.upper() in _GENERATORS
+    return next((part for part in node.find_all(exp.Anonymous) if part.name.upper() in _GENERATORS), None)

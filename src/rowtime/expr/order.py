@@ -31,7 +31,7 @@ class Order(Enum):
     @property
     def direction(self) -> int:
         """1 for ascending, -1 for descending, 0 for constant and none."""
-        return _DIRECTION[self]
+        return (self in _ASCEND) - (self in _DESCEND)
 
     @property
     def strict(self) -> bool:
@@ -57,14 +57,8 @@ class Order(Enum):
         return _of(self.direction, strict=self.strict or other.strict)
 
 
-_DIRECTION = {
-    Order.CONSTANT: 0,
-    Order.NONE: 0,
-    Order.ASCENDING: 1,
-    Order.STRICTLY_ASCENDING: 1,
-    Order.DESCENDING: -1,
-    Order.STRICTLY_DESCENDING: -1,
-}
+_ASCEND = (Order.ASCENDING, Order.STRICTLY_ASCENDING)
+_DESCEND = (Order.DESCENDING, Order.STRICTLY_DESCENDING)
 
 
 def _of(direction: int, *, strict: bool) -> Order:

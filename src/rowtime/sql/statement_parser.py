@@ -244,13 +244,10 @@ class StatementParser(ShapeParser):
         target, columns = self._name(), self._column_names()
         if not self._match_text_seq("VALUES"):
             return st.CreatePump(name=None, target=target, columns=columns, query=self._query(), **facts)
-        rows = tuple(self._parse_csv(self._row))
+        rows = tuple(self._parse_csv(lambda: tuple(self._parse_wrapped_csv(self._required_expression))))
         if not rows:
             self.raise_error("VALUES needs a row in parentheses")
         return st.InsertValues(stream=target, columns=columns, rows=rows, **facts)
-
-    def _row(self) -> tuple[exp.Expr, ...]:
-        return tuple(self._parse_wrapped_csv(self._required_expression))
 
     def _alter(self, facts: dict[str, Any]) -> st.Statement:
         if self._match_text_seq("PUMP"):

@@ -119,16 +119,11 @@ class Shape:
         return tuple(column for column in self.columns if not column.name.startswith("__"))
 
     @property
-    def by_place(self) -> bool:
-        """Equal rowtimes go by writer and position, and by nothing before them."""
-        return self.order in ((ROWTIME, WRITER, POSITION), (POSITION,))
-
-    @property
     def traits(self) -> frozenset[Trait]:
         """What an operator above may require of it."""
         has = {
             Trait.PLACED: self.placed,
-            Trait.BY_PLACE: self.by_place,
+            Trait.BY_PLACE: self.order in ((ROWTIME, WRITER, POSITION), (POSITION,)),
             Trait.SINGLE: self.single,
             Trait.MERGED: not self.unmerged,
             Trait.RELEASED: self.released,

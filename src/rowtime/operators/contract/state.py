@@ -106,9 +106,9 @@ class Kept:
     name: str = "state"
     sometimes: tuple[str, ...] = ()
 
-    def route(self, key: int = 0, more: tuple[int, ...] = ()) -> Route:
+    def route(self, key: int = 0) -> Route:
         """Where such rows go."""
-        return Route(key, {name: name for name in self.columns}, self.time, more)
+        return Route(key, {name: name for name in self.columns}, self.time)
 
     def write(self, tick: Tick, node: Operator, rows: DataFrame, count: int | None) -> Sequence[Segment]:
         """New files of rows, which have these columns and more; they are no state yet."""

@@ -82,7 +82,9 @@ class BoundedEvents(Unary):
         """Judge the rows by the bounds before them, turn what is accepted into weighted rows."""
         delta, made = deltas[0], None
         if delta.rows is not None:
-            rows = self.gate.timed(delta.rows.where(self._counts()).selectExpr(*self._read()))
+            # Bounds that the own writers send are promises that nobody needs.
+            counted = delta.rows.where(f"{GIVEN} IS NULL OR {ORIGIN[0]} LIKE '{prefix(1)}%'")
+            rows = self.gate.timed(counted.selectExpr(*self._read()))
             before = {"": tick.control(self).bound}
             judged = self.gate.judged(tick, collected_items(tick, self, rows, in_band=True), Intake(None), before)
             made, _ = self.gate.made(tick, rows, judged, delta.count)
@@ -91,10 +93,6 @@ class BoundedEvents(Unary):
         if clocks[""] >= END:
             tick.segments(self, "open").forget(END)
         return Delta(made, clocks, self.gate.most(delta.count))
-
-    def _counts(self) -> str:
-        """Rows, and bounds of the other stream: those that the own writers send are promises that nobody needs."""
-        return f"{GIVEN} IS NULL OR {ORIGIN[0]} LIKE '{prefix(1)}%'"
 
     def _read(self) -> list[str]:
         names = [quoted(column.name) for column in self.columns]

@@ -149,7 +149,8 @@ class EmitLifetimes(Unary):
         delta, control = deltas[0], tick.control(self)
         kept, before = WeightedLog(tick, self), control.bound
         bound = max(before, shift(least(delta.clocks.values()), self._lasts))
-        count = None if delta.count is None else (self._width * delta.count + kept.count(before, bound))
+        rows_each = 2 if self.form == "EDGES" else 1
+        count = None if delta.count is None else (rows_each * delta.count + kept.count(before, bound))
         here = self._released_here(tick, delta, kept, (before, bound), count)
         made = tuple(self._released(tick, delta, kept, (before, bound), count) if here is None else here)
         tick.remember(self, bound=bound)
@@ -233,10 +234,6 @@ class EmitLifetimes(Unary):
     def _ends_are_final(self) -> bool:
         """True if what ends is never taken back: before the end of the stream nothing need be put together."""
         return self.form == "INTERVALS" and self.input.emits().retracts != "any"
-
-    @property
-    def _width(self) -> int:
-        return 2 if self.form == "EDGES" else 1
 
     @property
     def _identity(self) -> list[str]:

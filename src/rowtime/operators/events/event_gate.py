@@ -211,16 +211,12 @@ class EventGate:
     def _whole(self, rows: DataFrame) -> DataFrame:
         """Points and intervals; an event of no length never was."""
         chosen = rows.where(f"{EDGE_KIND} IN ({POINT_ROW}, {INTERVAL}) AND {STOP} > {START}")
-        return chosen.selectExpr(
-            *self._columns(),
-            f"{instant(START)} AS {ROWTIME}",
-            WRITER,
-            POSITION,
-            STOP,
-            f"1L AS {WEIGHT}",
-            f"{POSITION} AS {CHANGED_BY}",
-            MET,
-        )
+        return self._events(chosen, POSITION, f"1L AS {WEIGHT}", f"{POSITION} AS {CHANGED_BY}")
+
+    def _events(self, rows: DataFrame, position: str, weight: str, changed_by: str) -> DataFrame:
+        """Rows with `START`, `STOP` and `MET` as events."""
+        start = f"{instant(START)} AS {ROWTIME}"
+        return rows.selectExpr(*self._columns(), start, WRITER, position, STOP, weight, changed_by, MET)
 
     def _edges(self, tick: Tick, rows: DataFrame, count: int | None) -> DataFrame | None:
         """Match new end edges with open events, in one job; what finds none is refused."""
@@ -255,18 +251,7 @@ class EventGate:
         self._unmatched(tick, rows, made["merged"])
         open_ones.forget(BEGINNING, state)
         found = made["complete"]
-        if found is None:
-            return None
-        return found.selectExpr(
-            *self._columns(),
-            f"{instant(START)} AS {ROWTIME}",
-            WRITER,
-            f"__sp AS {POSITION}",
-            STOP,
-            WEIGHT,
-            CHANGED_BY,
-            MET,
-        )
+        return None if found is None else self._events(found, f"__sp AS {POSITION}", WEIGHT, CHANGED_BY)
 
     def _numbered(self, edges: DataFrame) -> DataFrame:
         """Edges of one payload and start as a queue: the n-th end that finds a start ends the n-th start.

@@ -77,7 +77,7 @@ class PeriodFilter(Unary):
         bound = max(before, least(delta.clocks.values()))
         rows = None
         if delta.rows is not None:
-            new = delta.rows.selectExpr(*self._columns, WEIGHT, f"{self._due()} AS {DUE}")
+            new = delta.rows.selectExpr(*map(quoted, self._identity), WEIGHT, f"{self._due()} AS {DUE}")
             rows = new.where(self._known(bound))
             if bound < END:
                 kept.add(new.where(self._open(bound)), delta.count)
@@ -157,10 +157,6 @@ class PeriodFilter(Unary):
     @property
     def _identity(self) -> list[str]:
         return [*self.input.emits().names, ROWTIME, STOP]
-
-    @property
-    def _columns(self) -> list[str]:
-        return [*map(quoted, self.input.emits().names), ROWTIME, STOP]
 
 
 def _of(function: str, values: Sequence[str]) -> str:

@@ -21,7 +21,6 @@ from rowtime.operators.events.event_windows import in_snapshots
 from rowtime.operators.events.failing_events import exact_groups, fitting, refused, tried
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
 from rowtime.operators.groups.finished import in_words
-from rowtime.operators.rows.attempt import Told
 from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, advanced, due, made, netted, revised
 
 if TYPE_CHECKING:
@@ -72,10 +71,6 @@ class SnapshotSets(EventGroups):
     def _calls(self) -> list[exp.Expr]:
         return [item.expression for item in self.aggregates]
 
-    @property
-    def _beyond(self) -> list[Told]:
-        return [(f"{BAD} = {n}", in_words(call)) for n, call in enumerate(self._calls)]
-
     def _changes(self, tick: Tick, events: DataFrame, going: WeightedLog, bound: int) -> DataFrame:
         alive = netted(events.drop(DUE), self.identity).where(f"{START} < {passed(bound, START)}")
         alive = alive.selectExpr("*", *(key.sql for key in self.keys))
@@ -92,7 +87,8 @@ class SnapshotSets(EventGroups):
         if bound < END:
             going.add(found.where(f"{STOP} >= {END}L").select(*self._values, "__x", WEIGHT, DUE), None)
         if tick.trying:
-            return refused(tick, self, tried(self, found, self._beyond), made("__x", STOP, WEIGHT))
+            beyond = [(f"{BAD} = {n}", in_words(call)) for n, call in enumerate(self._calls)]
+            return refused(tick, self, tried(self, found, beyond), made("__x", STOP, WEIGHT))
         return self.selected(found, made("__x", STOP, WEIGHT))
 
     def _since(self, events: DataFrame, open_: DataFrame) -> DataFrame:

@@ -108,8 +108,9 @@ class PermitGate(Operator):
         sent = control.sent
         upto = min(control.came, control.given)
         found = self._let_out(tick, rows, (sent, upto)) if upto > sent else None
-        if new and control.came > upto:
-            self._wait(tick, rows, upto)
+        if rows is not None and new and control.came > upto:
+            tick.describe(self, "keep rows without a permit")
+            self._state.keep(tick, self, _due(rows.where(f"{POSITION} >= {upto}L")), None)
         control = tick.remember(self, sent=upto)
         if upto > sent:
             tick.count(self, upto - sent)
@@ -174,11 +175,6 @@ class PermitGate(Operator):
         parts += [] if rows is None else [rows.selectExpr(*names)]
         both = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
         return both.where(f"{POSITION} >= {first}L")
-
-    def _wait(self, tick: Tick, rows: DataFrame | None, upto: int) -> None:
-        assert rows is not None
-        tick.describe(self, "keep rows without a permit")
-        self._state.keep(tick, self, _due(rows.where(f"{POSITION} >= {upto}L")), None)
 
     @property
     def _state(self) -> Kept:

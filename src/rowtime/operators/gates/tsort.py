@@ -186,7 +186,9 @@ class TSort(Unary):
         if quarantine is not None:
             rows = quarantine.after(rows, verdict)
         rows = tick.account(self, rows, verdict, PROMOTED_TIME, peek=delta.peek if quarantine is None else None)
-        rows = rows.selectExpr(*self._columns())
+        shape, promoted = self.emits(), f"CAST({PROMOTED_TIME} AS TIMESTAMP) AS {ROWTIME}"
+        internals = (name for name in shape.internals if name != ROWTIME)
+        rows = rows.selectExpr(*map(quoted, shape.names), promoted, *internals)
         return Delta(rows, self._settled(tick, delta, here), count, verdict.lowest, verdict.highest)
 
     def _settled(self, tick: Tick, delta: Delta, here: Clocks) -> Clocks:
@@ -233,11 +235,6 @@ class TSort(Unary):
             present=present,
             raised={writer: Raise(*known) for writer, known in control.raised.items()},
         )
-
-    def _columns(self) -> list[str]:
-        shape = self.emits()
-        internals = [name for name in shape.internals if name != ROWTIME]
-        return [*map(quoted, shape.names), f"CAST({PROMOTED_TIME} AS TIMESTAMP) AS {ROWTIME}", *internals]
 
     def _set(self, tick: Tick, clocks: Clocks) -> None:
         """Bounds of the time itself that were set by hand, after all that earlier ticks have read (SPEC 5)."""

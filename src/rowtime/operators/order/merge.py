@@ -33,6 +33,7 @@ from rowtime.operators.contract import (
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import LARGE, Kept, Route, StateNote, rows_in
 from rowtime.operators.rows.values import type_text
+from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -121,7 +122,8 @@ class Merge(Unary):
         """Release what the clocks allow of the kept and the new rows; keep the rest."""
         delta, control = self._held(deltas[0]), tick.control(self)
         before: Frontier = (control.clock, control.writer)
-        after = max(before, self._frontier(delta.clocks))
+        at, writer = frontier(delta.clocks)
+        after = max(before, (at, "" if self.strict else writer))
         clocks = self.promises([delta.clocks], control)
         tick.remember(self, clock=after[0], writer=after[1])
         released = self._release(tick, delta, before, after)
@@ -135,10 +137,6 @@ class Merge(Unary):
         if delta.rows is None or self._below.extra == self.input.emits().extra:
             return delta
         return replace(delta, rows=delta.rows.drop(*ORIGIN))
-
-    def _frontier(self, clocks: Clocks) -> Frontier:
-        at, writer = frontier(clocks)
-        return (at, "") if self.strict else (at, writer)
 
     def _release(self, tick: Tick, delta: Delta, before: Frontier, after: Frontier) -> tuple[Any, int | None]:
         segments = tick.segments(self)
@@ -186,13 +184,9 @@ class Merge(Unary):
         assert delta.rows is not None
         if self.input.emits().released or delta.highest < after[0] or after[0] >= END:
             return [delta.rows]
-        self._hold(tick, delta, after)
-        return [] if delta.lowest > after[0] else [delta.rows.where(self._within(after))]
-
-    def _hold(self, tick: Tick, delta: Delta, after: Frontier) -> None:
-        assert delta.rows is not None
         tick.describe(self, "keep rows above the bound")
         self._state.keep(tick, self, self._beyond(delta.rows, after), delta.count)
+        return [] if delta.lowest > after[0] else [delta.rows.where(self._within(after))]
 
     def _beyond(self, rows: DataFrame, after: Frontier) -> DataFrame:
         """The rows beyond the frontier, as they are kept."""
@@ -209,9 +203,8 @@ class Merge(Unary):
             return "false"
         if at >= END:
             return "true"
-        text = writer.replace("\\", "\\\\").replace("'", "\\'")
         time, edge_text = (ROWTIME, micros(at)) if large else (_MICROS, passed(at, _MICROS))
-        tie = f" OR ({time} = {edge_text} AND {WRITER} <= '{text}')" if writer or not self.strict else ""
+        tie = f" OR ({time} = {edge_text} AND {WRITER} <= {literal(writer)})" if writer or not self.strict else ""
         return f"({time} < {edge_text}{tie})"
 
     def _came_from(self) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowtime.core.columns import AT
 from rowtime.core.errors import refuse
-from rowtime.kernels.window_functions import Count, Distinct, Extreme, Function, Nth
+from rowtime.kernels.window_functions import Count, Distinct, Extreme, Nth
 from rowtime.kernels.windowed import Answer, takes
 from rowtime.operators.contract import Tick, quoted
 from rowtime.operators.contract.state import Route
@@ -47,14 +47,11 @@ def type_calls(tick: Tick, node: Over, rows: DataFrame) -> OverControl:
         if made[name].dataType.typeName() != "string":
             what = f"{node.name}: {to_rowtime(node.made[name])} holds text with a collation inside of another value"
             raise refuse("R107", what, "Take the text itself, or give it the collation UTF8_BINARY.")
-    straight = all(_straight(call.function, kind) for call, kind in zip(node.calls, kinds, strict=True))
+    plain = (isinstance(call.function, Count | Distinct | Extreme | Nth) for call in node.calls)
+    # The kernel gives the very type that Spark gives.
+    straight = all(p or not kind.startswith(("decimal", "void")) for p, kind in zip(plain, kinds, strict=True))
     types = {field.name: type_text(field.dataType) for field in typed}
     return tick.remember(node, collated=collated, types=types, straight=straight)
-
-
-def _straight(function: Function, kind: str) -> bool:
-    """True if the kernel gives the very type that Spark gives, for an argument of this one."""
-    return isinstance(function, Count | Distinct | Extreme | Nth) or not kind.startswith(("decimal", "void"))
 
 
 def to_files(tick: Tick, node: Over, rows: pa.Table, answer: Answer, columns: Mapping[str, str]) -> Sequence[Segment]:

@@ -166,16 +166,12 @@ class Panes(RowGroups):
 
     def _times(self, tick: Tick, delta: Delta, line: Timeline) -> tuple[np.ndarray, np.ndarray]:
         """Position and event time of each row: those of the declaration, or what filters left of them."""
-        if not self._filtered:
+        if self.input is self.event:
             return line.rows, line.times
         assert delta.rows is not None
         tick.describe(self, "read the places of rows")
         positions = np.sort(delta.rows.select(POSITION).toArrow()[POSITION].to_numpy())
         return positions, line.times[np.searchsorted(line.rows, positions)]
-
-    @property
-    def _filtered(self) -> bool:
-        return self.input is not self.event
 
     def _accepted(
         self, tick: Tick, rows: DataFrame, positions: np.ndarray, times: np.ndarray, bounds: np.ndarray

@@ -55,13 +55,10 @@ class Select(Unary):
     def emits(self) -> Shape:
         """The select list, placed as the input was; the event time as long as its column is passed on."""
         below = self.input.emits()
-        event = below.event if below.event and self._passes(below.event.column) else None
+        columns = (item for item in self.items if isinstance(item.expression, exp.Column))
+        same = {item.column.name for item in columns if item.column.name == item.expression.name}
+        event = below.event if below.event and below.event.column in same else None
         return replace(below, columns=tuple(item.column for item in self.items), event=event)
-
-    def _passes(self, name: str) -> bool:
-        """True if a column goes on under its own name."""
-        same = (i for i in self.items if isinstance(i.expression, exp.Column) and i.expression.name == name)
-        return any(item.column.name == name for item in same)
 
     def renames_for(self, types: Mapping[str, str]) -> dict[str, str] | None:
         """Each column and the one of the input that it is; ``None`` if anything is computed or left out.

@@ -143,7 +143,10 @@ class Ranks:
         items = rows.toArrow().combine_chunks()
         column = _plain(items["v"])
         remembered = [*marks.values(), *(value for many in recent.values() for value in many), *bounds]
-        known = pa.array([None if v is None else _typed(v, column.type) for v in remembered], column.type)
+        decimals = pa.types.is_decimal(column.type)
+        if decimals:
+            remembered = [None if value is None else Decimal(value) for value in remembered]
+        known = pa.array(remembered, column.type)
         together = pa.chunked_array([column, known]).combine_chunks()
         distinct = pc.drop_null(pc.unique(together))
         distinct = distinct.take(pc.sort_indices(distinct))
@@ -161,7 +164,8 @@ class Ranks:
         rest = iter(ranks[len(column) :].tolist())
         new_marks = {writer: next(rest) for writer in marks}
         new_recent = {writer: [next(rest) for _ in many] for writer, many in recent.items()}
-        return cls(_stored(distinct), table, new_marks, new_recent, list(rest), descending)
+        values = [str(value) for value in distinct.to_pylist()] if decimals else distinct.to_pylist()
+        return cls(values, table, new_marks, new_recent, list(rest), descending)
 
     def value(self, rank: int) -> Any:
         """The value of a rank, as the journal keeps it."""
@@ -185,12 +189,3 @@ def _plain(column: pa.ChunkedArray) -> pa.Array:
     if pa.types.is_floating(found.type):
         found = pc.add(pc.if_else(pc.is_nan(found), pa.scalar(None, found.type), found), pa.scalar(0.0, found.type))
     return found
-
-
-def _stored(distinct: pa.Array) -> list[Any]:
-    values: list[Any] = distinct.to_pylist()
-    return [str(value) for value in values] if pa.types.is_decimal(distinct.type) else values
-
-
-def _typed(value: Any, kind: pa.DataType) -> Any:
-    return Decimal(value) if pa.types.is_decimal(kind) else value

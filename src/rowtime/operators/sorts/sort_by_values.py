@@ -80,7 +80,9 @@ class SortByValues(ByValues):
         if self.stamp is not None:
             last = f"CASE WHEN {closed} THEN CAST({to_spark(self.stamp)} AS TIMESTAMP) END"
         tick.describe(self, "let out whole values")
-        routes = {"complete": self._complete(), "state": self._state.route(KEPT)}
+        shape, moved = self.emits(), {ROWTIME: STAMP, BEFORE: ROWTIME}
+        columns = {name: moved.get(name, name) for name in (*shape.names, *shape.internals)}
+        routes = {"complete": Route(COMPLETE, columns, FIRST), "state": self._state.route(KEPT)}
         written = tick.write(
             self,
             rows.selectExpr(
@@ -109,8 +111,3 @@ class SortByValues(ByValues):
     def _state(self) -> Kept:
         below = self.input.emits().without_origin()
         return Kept(FIRST, tuple(dict.fromkeys([*below.names, *below.internals, *self.keys, SORT_VALUE, FIRST])))
-
-    def _complete(self) -> Route:
-        shape = self.emits()
-        moved = {ROWTIME: STAMP, BEFORE: ROWTIME}
-        return Route(COMPLETE, {name: moved.get(name, name) for name in (*shape.names, *shape.internals)}, FIRST)
