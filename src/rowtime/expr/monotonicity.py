@@ -16,8 +16,9 @@ from sqlglot import exp
 from rowtime.expr.facts import NULL, Fact, Kind, exactly, kind_of
 from rowtime.expr.order import Order
 from rowtime.expr.proof import Proof
-from rowtime.expr.rules import NAMED, RULES, Found, Parts, Rule
+from rowtime.expr.rules import NAMED, RULES
 from rowtime.expr.rules.casts import cast
+from rowtime.expr.rules.table import Found, Parts, Rule
 from rowtime.sql.intervals import Duration, Months, span_of
 from rowtime.sql.nodes import CurrentRowTimestamp, Monotonic
 

@@ -57,8 +57,16 @@ def _shown(values: NDArray[Any], there: Known) -> pa.Array:
     return pa.array(values, mask=~there)
 
 
+class Counting:
+    """A function whose value is a count."""
+
+    def value(self, parts: Table) -> Table:
+        """The result of frames."""
+        return {"": parts["n"]}
+
+
 @dataclass(frozen=True)
-class Count:
+class Count(Counting):
     """COUNT(x); COUNT(*) counts an argument that is never null."""
 
     def seeds(self, argument: pa.Array, times: Ints) -> Table:  # noqa: ARG002
@@ -68,10 +76,6 @@ class Count:
     def fold(self, parts: Table, frames: Frames) -> Table:
         """The parts of frames."""
         return {"n": pa.array(summed(numbers(parts["n"]), frames))}
-
-    def value(self, parts: Table) -> Table:
-        """The result of frames."""
-        return {"": parts["n"]}
 
 
 @dataclass(frozen=True)
@@ -287,7 +291,7 @@ class Nth:
 
 
 @dataclass(frozen=True)
-class Distinct:
+class Distinct(Counting):
     """COUNT(DISTINCT x), over frames whose ends never fall from row to row and that no head is in."""
 
     def seeds(self, argument: pa.Array, times: Ints) -> Table:  # noqa: ARG002
@@ -310,10 +314,6 @@ class Distinct:
         steps = np.bincount(begins[some], minlength=count) - np.bincount(ends[some], minlength=count)
         return {"n": pa.array(np.cumsum(steps)[: count - 1])}
 
-    def value(self, parts: Table) -> Table:
-        """The result of frames."""
-        return {"": parts["n"]}
-
 
 def _previous(codes: NDArray[Any], places: Ints) -> Ints:
     """For each place that of the same code before it; -1 where there is none."""
@@ -325,7 +325,7 @@ def _previous(codes: NDArray[Any], places: Ints) -> Ints:
 
 
 @dataclass(frozen=True)
-class Levels:
+class Levels(Counting):
     """How many different values a BIGINT that never falls has had: DENSE_RANK, of what orders a window."""
 
     def seeds(self, argument: pa.Array, times: Ints) -> Table:  # noqa: ARG002
@@ -336,10 +336,6 @@ class Levels:
         """The parts of frames."""
         columns = tuple(numbers(parts[name]) for name in "nab")
         return dict(zip("nab", map(pa.array, folded(columns, frames, _levels, (0, 0, 0))), strict=True))
-
-    def value(self, parts: Table) -> Table:
-        """The result of frames."""
-        return {"": parts["n"]}
 
 
 def _levels(one: Parts, other: Parts) -> Parts:

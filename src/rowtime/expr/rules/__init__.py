@@ -5,19 +5,6 @@ the node with the words of the rule. What has no rule has no order.
 """
 
 from rowtime.expr.rules import arithmetic, casts, choices, functions, texts, times, windows
-from rowtime.expr.rules.table import NAMED, RULES, Found, Parts, Rule
+from rowtime.expr.rules.table import NAMED, RULES
 
-__all__ = [
-    "NAMED",
-    "RULES",
-    "Found",
-    "Parts",
-    "Rule",
-    "arithmetic",
-    "casts",
-    "choices",
-    "functions",
-    "texts",
-    "times",
-    "windows",
-]
+__all__ = ["NAMED", "RULES", "arithmetic", "casts", "choices", "functions", "texts", "times", "windows"]

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, SAID, SINCE, WRITER
+from rowtime.core.columns import POSITION, SAID, SINCE, WRITER
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
-from rowtime.operators.contract import Column, Delta, Tick, quoted
+from rowtime.operators.contract import Column, Delta, Tick
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.state import Keeper
-from rowtime.operators.streams.event_bounds import speaking
+from rowtime.operators.streams.event_bounds import behind, item_rows, speaking
 from rowtime.operators.streams.stream_clocks import StreamClocks
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def with_column_bounds(  # noqa: PLR0913 - a stream's tick
     # A writer that sent nothing but such a bound has a clock, so that the bound is not held for ever.
     clocks = speaking(tick, stream, delta.clocks, spoke)
     since = [_since(intake, before, control.floors, writer, place) for writer, place, _ in intake.columns]
-    rows = _among(_items(tick, columns, intake.columns, since), delta.rows)
+    known = {SINCE: pa.array(since, pa.timestamp("us", "UTC"))}
+    rows = _among(item_rows(tick, columns, intake.columns, {SAID: pa.string()}, known), delta.rows)
     count = None if delta.rows is not None and delta.count is None else (delta.count or 0) + len(intake.columns)
     return replace(delta, rows=rows, clocks=clocks, count=count, lowest=BEGINNING, highest=END, peek=None)
 
@@ -58,32 +59,10 @@ def _since(intake: Intake, before: Mapping[str, int], floors: Mapping[str, int],
     return min(max(at, MIN_MICROS), MAX_MICROS)
 
 
-def _items(tick: Tick, columns: Sequence[Column], said: Sequence[tuple[str, int, str]], since: Sequence[int]) -> Any:
-    writers, positions, texts = zip(*said, strict=True)
-    table = pa.table(
-        {
-            WRITER: pa.array(writers, pa.string()),
-            POSITION: pa.array(positions, pa.int64()),
-            SAID: pa.array(texts, pa.string()),
-            SINCE: pa.array(since, pa.timestamp("us", "UTC")),
-        }
-    )
-    nulls = [f"CAST(NULL AS {column.type}) AS {quoted(column.name)}" for column in columns]
-    times = [f"CAST(NULL AS TIMESTAMP) AS {name}" for name in (ROWTIME, ARRIVAL)]
-    return tick.spark.createDataFrame(table).selectExpr(*nulls, WRITER, POSITION, *times, SAID, SINCE)
-
-
 def _among(items: DataFrame, rows: DataFrame | None) -> DataFrame:
-    """Each bound under the rowtime of the last row before it in its writer, or of the writer's clock."""
-    both = items
-    if rows is not None:
-        nulls = [f"CAST(NULL AS STRING) AS {SAID}", f"CAST(NULL AS TIMESTAMP) AS {SINCE}"]
-        both = rows.selectExpr("*", *nulls).unionByName(items)
-    frame = f"PARTITION BY {WRITER} ORDER BY {POSITION} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-    clock = f"greatest({SINCE}, max({ROWTIME}) OVER ({frame}))"
-    time = f"CASE WHEN {SAID} IS NULL THEN {ROWTIME} ELSE {clock} END AS {ROWTIME}"
-    others = [quoted(name) for name in both.columns if name not in (ROWTIME, SINCE)]
-    return both.selectExpr(*others, time)
+    nulls = [f"CAST(NULL AS STRING) AS {SAID}", f"CAST(NULL AS TIMESTAMP) AS {SINCE}"]
+    both = items if rows is None else rows.selectExpr("*", *nulls).unionByName(items)
+    return behind(both, SAID, SINCE).drop(SINCE)
 
 
 def heard(tick: Tick, gate: Stream, rows: DataFrame, order: Ordered) -> pa.Table | None:

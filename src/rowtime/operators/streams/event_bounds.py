@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from rowtime.core.clock import NOBODY, Clocks
 from rowtime.core.columns import ARRIVAL, BOUND, GIVEN, POSITION, ROWTIME, SHOWN, WRITER
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.operators.contract import Column, Delta, Tick, micros, quoted
+from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.state import Keeper
 from rowtime.operators.rows.by_writer import beside
@@ -80,30 +81,33 @@ def bound_rows(
     tick: Tick, columns: Sequence[Column], given: Sequence[Item], clocks: Sequence[int] | None = None
 ) -> DataFrame:
     """Bounds as rows of NULLs, under the rowtimes ``clocks`` (µs) or none."""
-    writers, positions, times = zip(*given, strict=True)
-    times_of = pa.array([None] * len(given) if clocks is None else clocks, pa.timestamp("us", "UTC"))
-    table = pa.table(
-        {
-            WRITER: pa.array(writers),
-            POSITION: pa.array(positions, pa.int64()),
-            ROWTIME: times_of,
-            GIVEN: pa.array(times, pa.int64()),
-        }
-    )
+    known = {} if clocks is None else {ROWTIME: pa.array(clocks, pa.timestamp("us", "UTC"))}
+    return item_rows(tick, columns, given, {GIVEN: pa.int64()}, known)
+
+
+def item_rows(
+    tick: Tick,
+    columns: Sequence[Column],
+    items: Sequence[tuple[str, int, Any]],
+    third: Mapping[str, pa.DataType],
+    known: Mapping[str, pa.Array],
+) -> DataFrame:
+    """Items (writer, position, and the column ``third``) as rows of NULLs, with other columns that are ``known``."""
+    values = (WRITER, pa.string()), (POSITION, pa.int64()), *third.items()
+    made = {name: pa.array(of, kind) for (name, kind), of in zip(values, zip(*items, strict=True), strict=True)}
     nulls = [f"CAST(NULL AS {column.type}) AS {quoted(column.name)}" for column in columns]
-    return tick.spark.createDataFrame(table).selectExpr(
-        *nulls, WRITER, POSITION, ROWTIME, f"CAST(NULL AS TIMESTAMP) AS {ARRIVAL}", GIVEN
-    )
+    nulls += [f"CAST(NULL AS TIMESTAMP) AS {name}" for name in (ROWTIME, ARRIVAL) if name not in known]
+    return tick.spark.createDataFrame(pa.table({**made, **known})).selectExpr("*", *nulls)
 
 
 def _among(bounds: DataFrame, rows: DataFrame | None, before: Mapping[str, int]) -> DataFrame:
-    """Each bound under the rowtime of the last row before it in its writer, or of the writer's clock."""
     both = bounds if rows is None else rows.selectExpr("*", f"CAST(NULL AS BIGINT) AS {GIVEN}").unionByName(bounds)
     known = {writer: at for writer, at in before.items() if MIN_MICROS < at <= MAX_MICROS}
-    both = beside(both, known, SHOWN)
-    clock = f"coalesce({SHOWN}, {micros(MIN_MICROS)})"
+    return behind(beside(both, known, SHOWN), GIVEN, f"coalesce({SHOWN}, {micros(MIN_MICROS)})").drop(SHOWN)
+
+
+def behind(both: DataFrame, item: str, clock: str) -> DataFrame:
+    """Each item (rows have none) under the rowtime of the last row before it in its writer, or of its ``clock``."""
     frame = f"PARTITION BY {WRITER} ORDER BY {POSITION} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
     clock = f"greatest({clock}, max({ROWTIME}) OVER ({frame}))"
-    time = f"CASE WHEN {GIVEN} IS NULL THEN {ROWTIME} ELSE {clock} END AS {ROWTIME}"
-    others = [quoted(name) for name in both.columns if name not in (ROWTIME, SHOWN)]
-    return both.selectExpr(*others, time)
+    return both.withColumn(ROWTIME, F.expr(f"CASE WHEN {item} IS NULL THEN {ROWTIME} ELSE {clock} END"))
