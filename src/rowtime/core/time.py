@@ -22,6 +22,7 @@ MAX_MICROS: Final = 253_402_300_799_999_999
 
 BEGINNING: Final = -(2**62)
 END: Final = 2**62
+UNREACHED: Final = 2**61  # µs: farther than any two instants are apart
 
 
 def to_micros(value: datetime | date | str | int) -> int:

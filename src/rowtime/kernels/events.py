@@ -13,12 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from rowtime.core.shapes import EventShape
-from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
+from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, UNREACHED
 from rowtime.kernels.guard import EARLY as EARLY_ROW
 from rowtime.kernels.guard import Items as Guarded
 from rowtime.kernels.guard import Limits, guard
-
-_EVER = 2**61  # µs: no row is too far below
 
 POINT, INTERVAL, START_EDGE, STOP_EDGE = 0, 1, 2, 3
 """What a row is: a whole event, or one of its edges."""
@@ -115,7 +113,7 @@ def _early(  # noqa: PLR0913 - the columns of one judgement
     flags = np.concatenate([judged, np.zeros(len(said), bool)])[order]
     known = np.concatenate([judged, np.ones(len(said), bool)])[order]
     none = np.zeros(len(order), bool)
-    found = guard(Guarded(times, known, flags, flags, none), highest, Limits(_EVER, shape.beyond), started=started)
+    found = guard(Guarded(times, known, flags, flags, none), highest, Limits(UNREACHED, shape.beyond), started=started)
     early: np.ndarray = found.result[places] == EARLY_ROW
     return early, found.before[places]
 

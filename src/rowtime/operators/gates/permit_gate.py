@@ -7,7 +7,6 @@ that are still without a permit when the permits have ended are refused (``NO_PE
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -17,13 +16,12 @@ import pyarrow as pa
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import ASKED_AT, DUE, PERMIT, PERMITS, POSITION, ROWTIME
-from rowtime.core.time import BEGINNING, END
+from rowtime.core.time import END
 from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, UpTo, quoted
 from rowtime.operators.contract import functions as F
-from rowtime.operators.contract.gates import Verdict
 from rowtime.operators.contract.requirement import COUNTED
 from rowtime.operators.contract.state import Kept, StateNote
-from rowtime.operators.panes.event_time import refusals
+from rowtime.operators.panes.event_time import verdict_on
 from rowtime.operators.rows.lifetimes import BEGINS
 
 if TYPE_CHECKING:
@@ -199,9 +197,7 @@ class PermitGate(Operator):
         if not len(lost):
             return
         rows = self._queued(tick, None, int(lost[0]))
-        refused = refusals(rows, lost, [REASON] * len(lost), np.full(len(lost), END))
-        counts = Counter({"in": len(lost), "accepted": 0, REASON: len(lost)})
-        tick.account(self, rows, Verdict(refused, counts, {}, BEGINNING, END), ROWTIME)
+        tick.account(self, rows, verdict_on(rows, 0, lost, [REASON] * len(lost), np.full(len(lost), END)), ROWTIME)
         tick.segments(self).forget(END)
         tick.segments(self, "places").forget(END)
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from rowtime.core.clock import least
 from rowtime.core.columns import GIVEN, ORIGIN, POSITION, REGION, ROWTIME, WRITER
 from rowtime.core.fields import LATER, UNSTORED, Micros
-from rowtime.core.time import BEGINNING, END
+from rowtime.core.time import BEGINNING, END, UNREACHED
 from rowtime.kernels.guard import EARLY, Items, Limits, guard
 from rowtime.kernels.timeline import FIRST, LAST, Timeline, advances
 from rowtime.operators.contract import Delta, EventTime, Operator, Shape, Tick, Unary, UpTo, quoted
@@ -214,7 +214,7 @@ class EventTimed(Unary):
                 continue  # its rows have been judged, by the time that the others had come to
             mine = np.flatnonzero(pc.equal(writers, writer).to_numpy(zero_copy_only=False))
             mark = marks.get(writer, marks.get("", BEGINNING))  # "": all, where nobody knew whose rows they are
-            found = guard(Items.of(times[mine], known[mine]), mark, Limits(_EVER, self.beyond))
+            found = guard(Items.of(times[mine], known[mine]), mark, Limits(UNREACHED, self.beyond))
             early[mine], above[mine] = found.result == EARLY, found.before
             marks[writer] = found.mark
         tick.remember(self, early=self.beyond, highest=marks)  # the distance: for whoever re-admits early rows
@@ -239,10 +239,8 @@ class EventTimed(Unary):
             tick.count(self, accepted)
             return rows
         reasons = ["EARLY" if position in early else "NULL_ROWTIME" for position in lost.tolist()]
-        counts = Counter({"in": accepted + len(lost), "accepted": accepted, **Counter(reasons)})
         marks = [early.get(at, bound) for at, bound in zip(lost.tolist(), line.at(lost).tolist(), strict=True)]
-        refused = refusals(rows, lost, reasons, np.array(marks, np.int64))
-        verdict = Verdict(refused, counts, {}, BEGINNING, END)
+        verdict = verdict_on(rows, accepted, lost, reasons, np.array(marks, np.int64))
         return tick.account(self, rows, verdict, f"timestamp_micros({in_calendar(self.micros)})")
 
 
@@ -282,11 +280,12 @@ def came_from(tick: Tick, node: Operator, rows: DataFrame, position: int) -> tup
     return tuple(rows.where(f"{POSITION} = {position}L").select(*names).collect()[0])  # one job, unlike first()
 
 
-def refusals(rows: DataFrame, positions: np.ndarray, reasons: Sequence[str], bounds: np.ndarray) -> pa.Table:
-    """Refused rows of one sequence, as a verdict lists them."""
+def verdict_on(
+    rows: DataFrame, accepted: int, positions: np.ndarray, reasons: Sequence[str], bounds: np.ndarray
+) -> Verdict:
+    """The verdict on the rows of one sequence, of which those at some positions are refused."""
     writer = rows.select(WRITER).first()[0]  # type: ignore[index]  # there is one: a row was refused
     columns = {WRITER: pa.array([writer] * len(positions), pa.string()), POSITION: pa.array(positions, pa.int64())}
-    return pa.table({**columns, "reason": pa.array(reasons, pa.string()), "mark": pa.array(bounds, pa.int64())})
-
-
-_EVER = 2**61  # µs: no row is too far below
+    refused = {**columns, "reason": pa.array(reasons, pa.string()), "mark": pa.array(bounds, pa.int64())}
+    counts = Counter({"in": accepted + len(positions), "accepted": accepted, **Counter(reasons)})
+    return Verdict(pa.table(refused), counts, {}, BEGINNING, END)

@@ -9,7 +9,6 @@ for each of these bounds (``__u``), until the bound has reached the pane's end +
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -36,12 +35,11 @@ from rowtime.core.time import BEGINNING, END, shift
 from rowtime.kernels.timeline import Timeline
 from rowtime.operators.contract import NOTHING, Delta, Fired, Link, Operator, Shape, Tick, quoted
 from rowtime.operators.contract import functions as F
-from rowtime.operators.contract.gates import Verdict
 from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
 from rowtime.operators.groups.finished import COMPLETE, FAILED, Finished, with_failing
 from rowtime.operators.groups.grouping import RowGroups
-from rowtime.operators.panes.event_time import OUTPUT, EventTimed, came_from, refusals
+from rowtime.operators.panes.event_time import OUTPUT, EventTimed, came_from, verdict_on
 from rowtime.operators.panes.pane_fires import Fires
 from rowtime.operators.panes.pane_times import PaneControl, PaneTimes, less
 from rowtime.operators.rows.halves import value_at
@@ -184,10 +182,8 @@ class Panes(RowGroups):
             tick.count(self, len(positions))
             return rows
         reasons = np.where(late, "LATE", "NO_PANE")[refused].tolist()
-        counts = Counter({"in": len(positions), "accepted": int((~refused).sum()), **Counter(reasons)})
-        listed = refusals(rows, positions[refused], reasons, bounds[refused])
-        time = f"timestamp_micros({self.event.micros})"
-        return tick.account(self, rows, Verdict(listed, counts, {}, BEGINNING, END), time)
+        verdict = verdict_on(rows, int((~refused).sum()), positions[refused], reasons, bounds[refused])
+        return tick.account(self, rows, verdict, f"timestamp_micros({self.event.micros})")
 
     def _watch(self, tick: Tick, rows: DataFrame, late: np.ndarray, line: Timeline) -> None:
         """Remember the row that raised the bound last, if it did so by far, and what became of those behind it."""

@@ -58,7 +58,7 @@ class Accumulators:
     def columns(self) -> tuple[str, ...]:
         """The kept columns."""
         if self.splits:
-            return tuple(name for name, _ in self._parts()) or ("__c",)
+            return tuple(name for name, _ in self._parts())
         used = {c.name: None for _, call in self.aggregates for c in call.find_all(exp.Column)}
         return tuple(dict.fromkeys([*used, ROWTIME, WRITER, POSITION]))
 
@@ -66,14 +66,12 @@ class Accumulators:
         """The kept columns of one row, as select items."""
         if not self.splits:
             return [quoted(name) for name in self.columns]
-        parts = [_cast(part.seed, _kind(part, types.get(name))) + f" AS {name}" for name, part in self._parts()]
-        return parts or ["1L AS __c"]
+        return [_cast(part.seed, _kind(part, types.get(name))) + f" AS {name}" for name, part in self._parts()]
 
     def merges(self, types: Mapping[str, str], over: str = "") -> list[str]:
         """Aggregates that put kept columns together; ``over``: of the rows of a window."""
         texts = ((name, part, _merge(part, types.get(name)).format(name)) for name, part in self._parts())
-        parts = [_cast(text + over, _kind(part, types.get(name))) + f" AS {name}" for name, part, text in texts]
-        return parts or [f"sum(__c){over} AS __c"]
+        return [_cast(text + over, _kind(part, types.get(name))) + f" AS {name}" for name, part, text in texts]
 
     def finals(self, types: Mapping[str, str], *, tries: bool = False) -> list[str]:
         """The values of the aggregates, as select items over kept columns.
@@ -112,9 +110,7 @@ class Accumulators:
         sums = self._sums(rows, types, splits=splits)
         made = [text for one in sums.values() for text in one.aggregates]
         if splits:
-            kept = {name: _merge(part, types.get(name)).format(name) for name, part in self._parts()} or {
-                "__c": "sum(__c)"
-            }
+            kept = {name: _merge(part, types.get(name)).format(name) for name, part in self._parts()}
             finals = self.finals(types, tries=True)
         else:
             kept = {name: ordered_text(call) for name, call in self.aggregates}
@@ -154,24 +150,21 @@ class Accumulators:
 
     def types(self, rows: DataFrame) -> dict[str, str]:
         """The Spark types that partial and final columns have, by analysis without a job."""
-        wanted = {name: part.typed for name, part in self._parts() if part.typed} if self.splits else {}
-        results = {
-            name: form.result
-            for (name, _), form in zip(self.aggregates, self.forms, strict=True)
-            if self.splits and form is not None and form.result
-        }
+        if not self.splits:
+            return {}
+        wanted = {name: part.typed for name, part in self._parts() if part.typed}
+        forms = zip(self.aggregates, self.forms, strict=True)
+        results = {name: form.result for (name, _), form in forms if form is not None and form.result}
         found = {name: _type_of(rows, text) for name, text in {**wanted, **results}.items()}
-        texts = {name: part.merge.format(part.seed) for name, part in self._parts() if part.by_bytes and self.splits}
+        texts = {name: part.merge.format(part.seed) for name, part in self._parts() if part.by_bytes}
         kinds = {name: _type_of(rows, text) for name, text in texts.items()}
         return found | {name: kind for name, kind in kinds.items() if _COLLATED in kind}
 
     def _parts(self) -> list[tuple[str, Part]]:
-        return [
-            (f"__s{index}_{n}", part)
-            for index, form in enumerate(self.forms)
-            if form is not None
-            for n, part in enumerate(form.parts)
-        ]
+        """The partial columns; without aggregates one that keeps the groups, as a count of their rows."""
+        forms = ((index, form) for index, form in enumerate(self.forms) if form is not None)
+        found = [(f"__s{index}_{n}", part) for index, form in forms for n, part in enumerate(form.parts)]
+        return found or [("__c", Part("1L", "sum({0})"))]
 
 
 def _kind(part: Part, kind: str | None) -> str | None:

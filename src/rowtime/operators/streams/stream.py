@@ -31,7 +31,7 @@ from rowtime.core.columns import (
     WRITER,
 )
 from rowtime.core.fields import OPTIONS, UNSTORED, Micros
-from rowtime.core.time import BEGINNING, END
+from rowtime.core.time import BEGINNING, END, UNREACHED
 from rowtime.operators.contract import Column, Delta, Operator, Shape, Tick, micros, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.gates import Gate, Verdict, beyond_arrival
@@ -49,8 +49,6 @@ from rowtime.sql.generate import literal, to_rowtime, to_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
-
-UNLIMITED = 2**61  # µs: of a guard that looks at the arrival times alone
 
 
 @dataclass(frozen=True)
@@ -215,7 +213,7 @@ class Stream(Operator):
             MALFORMED if intake.decodes or self.demands else None,
             far=beyond_arrival(ROWTIME, self.ahead) if guarded else None,
             batched=self.batched,
-            early=(UNLIMITED if self.early is None else self.early) if guarded else None,
+            early=(UNREACHED if self.early is None else self.early) if guarded else None,
             resync=self.resync if guarded else 0,
             present=intake.present if intake.bound < END else (),
             guarded="true" if intake.stamped else f"{ROWTIME} IS NOT NULL",

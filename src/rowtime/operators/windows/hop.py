@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.columns import COPY, HOP_MICROS, HOP_TIME, POSITION, ROWTIME
 from rowtime.core.fields import UNSTORED, Micros
+from rowtime.core.time import UNREACHED
 from rowtime.operators.contract import Delta, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.gates import Gate
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
@@ -21,8 +22,6 @@ from rowtime.sql.generate import to_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlglot import exp
-
-_NEVER = 2**61  # µs: behind no mark
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class Hop(Unary):
         """The rows that have a time."""
         assert delta.rows is not None
         rows = delta.rows.selectExpr("*", f"CAST({to_spark(self.time)} AS TIMESTAMP) AS {HOP_TIME}")
-        verdict = tick.judge(self, rows, Gate(HOP_TIME, _NEVER, "LATE", {}), delta.count)
+        verdict = tick.judge(self, rows, Gate(HOP_TIME, UNREACHED, "LATE", {}), delta.count)
         return tick.account(self, rows, verdict, HOP_TIME, ROWTIME).drop(HOP_TIME)
 
     def _first(self, rows: DataFrame) -> DataFrame:
