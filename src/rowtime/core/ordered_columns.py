@@ -21,8 +21,7 @@ class OrderedColumn:
 def ordered_column(definition: Mapping[str, Any], stream: str, column: str) -> OrderedColumn:
     """The column of a stream's definition that a bound is about.
 
-    Raises ``Refused``: R143 for a column without declared order, R190 for a stream of which
-    such bounds are not read.
+    Raises ``Refused``: R143 for a column without declared order, R190 for a stream of which such bounds are not read.
     """
     orders = definition.get("orders", ())
     found = next((order for order in orders if order[0].lower() == column.lower()), None)

@@ -16,12 +16,11 @@ Kind = Literal["POINT", "INTERVAL", "EDGE", "BY"]
 class EventShape:
     """``EVENT SHAPE kind (start, stop)`` with what is late and where bounds come from; durations in µs.
 
-    ``by``: the column that names the shape of each row (``point``, ``interval``, ``start``,
-    ``end``). ``adjusts``: late events that reach over the bound are moved to it. A bound comes
-    after every ``rows`` rows, or whenever the greatest start passes a multiple of ``every``;
-    it lies ``delay`` behind the greatest start. ``imports`` names the stream whose bounds count
-    in place of its own, ``delay`` less. ``resolution``: what whole numbers count (SECOND, …); times are timestamps
-    without it. A start that lies more than ``beyond`` above the greatest of its writer is refused.
+    ``by``: the column that names the shape of each row (``point``, ``interval``, ``start``, ``end``). ``adjusts``: late
+    events that reach over the bound are moved to it. A bound comes after every ``rows`` rows, or whenever the greatest
+    start passes a multiple of ``every``; it lies ``delay`` behind the greatest start. ``imports`` names the stream
+    whose bounds count in place of its own, ``delay`` less. ``resolution``: what whole numbers count (SECOND, …); times
+    are timestamps without it. A start that lies more than ``beyond`` above the greatest of its writer is refused.
     """
 
     kind: Kind

@@ -1,8 +1,7 @@
 """What is known about the values of an expression over a stream: order, kind, range.
 
-The range counts in the kind's own unit: numbers as they are, times in µs UTC since 1970,
-day-time intervals in µs, year-month intervals in months. A fact says what holds on every
-row that is not refused; it never guesses.
+The range counts in the kind's own unit: numbers as they are, times in µs UTC since 1970, day-time intervals in µs,
+year-month intervals in months. A fact says what holds on every row that is not refused; it never guesses.
 """
 
 from __future__ import annotations

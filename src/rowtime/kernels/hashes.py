@@ -1,7 +1,6 @@
 """Hashes of keys: equal keys have equal ones, in every tick and process.
 
-They find the rows of a key among others and spread keys over slices; they never tell two keys
-apart.
+They find the rows of a key among others and spread keys over slices; they never tell two keys apart.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The high-water scan: which rows lie too far below what their writer has shown before.
 
-SPEC 7.1. In the order of one writer, a row at t is refused iff t + within < the mark, the
-greatest of the earlier times and bounds, or t < the writer's floor. Refused rows lie below
-the mark, so they never move it: the mark is a running maximum, and whole columns are
-judged at once.
+SPEC 7.1. In the order of one writer, a row at t is refused iff t + within < the mark, the greatest of the earlier times
+and bounds, or t < the writer's floor. Refused rows lie below the mark, so they never move it: the mark is a running
+maximum, and whole columns are judged at once.
 """
 
 from __future__ import annotations
@@ -42,13 +41,12 @@ def scan(  # noqa: PLR0913 - the columns of one judgement
 ) -> Scan:
     """Judge the items of one writer, in its order.
 
-    ``times`` µs move the mark, ``judged`` µs are compared with it (the same, as a rule);
-    ``known`` False where the time is null; ``rows`` False where the item is
-    a bound, which moves the mark and is never refused. Null times move nothing and are not
-    judged here.
+    ``times`` µs move the mark, ``judged`` µs are compared with it (the same, as a rule); ``known`` False where the time
+    is null; ``rows`` False where the item is a bound, which moves the mark and is never refused. Null times move
+    nothing and are not judged here.
 
-    ``recent`` are the times that do not count for the mark yet, because only rows before the
-    last ``len(recent)`` ones do; ``Scan.recent`` are those afterwards.
+    ``recent`` are the times that do not count for the mark yet, because only rows before the last ``len(recent)`` ones
+    do; ``Scan.recent`` are those afterwards.
     """
     counted, shown = np.where(known, times, BEGINNING), recent
     if len(recent):  # bounds count at once, and are none of the last rows

@@ -16,9 +16,8 @@ from rowtime.kernels.guard import EARLY, LATE, OK, Flags, Guarded, Limits, Times
 def step_limit(times: Times, known: Flags, mark: int, previous: int, limits: Limits) -> tuple[Guarded, int]:
     """Judge the rows of one writer; times in µs, BEGINNING where there was none before.
 
-    A row is early iff t > the time before it + ``early``; of the others late iff t < mark -
-    ``late``, the mark being the greatest time of rows that were not early. Rows without a time
-    are skipped. The last time comes back as well.
+    A row is early iff t > the time before it + ``early``; of the others late iff t < mark - ``late``, the mark being
+    the greatest time of rows that were not early. Rows without a time are skipped. The last time comes back as well.
     """
     shown = times[known]
     before = np.concatenate(([previous], shown[:-1]))

@@ -68,9 +68,8 @@ def advances(
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Positions and values of the bounds that are sent, and the bound of the operator itself.
 
-    ``wanted`` is what each item would set the bound to, ``reached`` what it was before, ``sent``
-    the last that went downstream; the next goes once it is at least that + ``gap``. Equal or
-    lower values are ignored.
+    ``wanted`` is what each item would set the bound to, ``reached`` what it was before, ``sent`` the last that went
+    downstream; the next goes once it is at least that + ``gap``. Equal or lower values are ignored.
     """
     if not len(wanted):
         return positions, wanted, reached

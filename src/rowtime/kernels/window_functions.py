@@ -1,9 +1,8 @@
 """The functions that OVER knows, over frames of elements (see `kernels.frames`).
 
-A function turns its argument into *parts*, one a row, which are what it keeps of rows that
-are folded away too: the parts of a head are those of all rows that it stands for. ``fold``
-gives the parts of each frame, ``value`` the result. Null arguments count nowhere but where
-a function picks a row.
+A function turns its argument into *parts*, one a row, which are what it keeps of rows that are folded away too: the
+parts of a head are those of all rows that it stands for. ``fold`` gives the parts of each frame, ``value`` the result.
+Null arguments count nowhere but where a function picks a row.
 """
 
 from __future__ import annotations

@@ -30,8 +30,7 @@ _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "void")
 class Frame:
     """From ``lower`` before the row (``None``: from the beginning) to ``upper`` before it.
 
-    Counted in rows; ``by_range``: in µs of the order value, both ends inclusive. ``own``:
-    the row itself may be in it.
+    Counted in rows; ``by_range``: in µs of the order value, both ends inclusive. ``own``: the row itself may be in it.
     """
 
     lower: int | None

@@ -1,8 +1,7 @@
 """Queries and expressions from tokens: Spark's, with the clauses of event-time streams.
 
-Parsing is generous and binding is strict: whatever reads like streaming SQL becomes a
-tree here, and the binder says what cannot be done, and where. ``nodes`` lists what the
-trees hold beyond sqlglot's own nodes.
+Parsing is generous and binding is strict: whatever reads like streaming SQL becomes a tree here, and the binder says
+what cannot be done, and where. ``nodes`` lists what the trees hold beyond sqlglot's own nodes.
 """
 
 from __future__ import annotations

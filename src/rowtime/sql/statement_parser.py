@@ -1,7 +1,6 @@
 """Statements from tokens: CREATE, ALTER, DROP, INSERT, EXPLAIN and queries.
 
-Each method reads one construct at the current token; what a query or an expression is,
-the dialect's parser knows.
+Each method reads one construct at the current token; what a query or an expression is, the dialect's parser knows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Chop: each event in pieces, cut at every step of time (SPEC 9.6).
 
-An event that is open has pieces as far as the bound: those that end below it are final, and
-the one that reaches it has gone out as open. EMIT CHANGES shows the pieces as they are known after
-every change.
+An event that is open has pieces as far as the bound: those that end below it are final, and the one that reaches it has
+gone out as open. EMIT CHANGES shows the pieces as they are known after every change.
 """
 
 from __future__ import annotations

@@ -54,8 +54,7 @@ class Imported(Control):
     ``pending``: [clock, writer, position, bound] of bounds above the least clock, until that passes them.
     ``shown``: the greatest clock of any writer.
     ``clock``: the least clock of those present, which is promised.
-    ``said``: the greatest bound of any writer.
-    ``bound``, ``sent``: the bound that went out last, and how many have.
+    ``said``: the greatest bound of any writer. ``bound``, ``sent``: the bound that went out last, and how many have.
     """
 
     writers: Mapping[str, Sequence[Any]] = field(default_factory=dict)

@@ -1,8 +1,7 @@
 """GROUP BY SNAPSHOT() with aggregates that nothing takes back: MIN, MAX and their like (SPEC 9.6).
 
-Each snapshot is aggregated over the events that are alive in it. What ended below the bound is
-gone; of each group in which events are alive the snapshot that reaches the bound is kept, which
-has gone out as open.
+Each snapshot is aggregated over the events that are alive in it. What ended below the bound is gone; of each group in
+which events are alive the snapshot that reaches the bound is kept, which has gone out as open.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Versions: each change of an event as what it was and what it is, numbered in the merged order (SPEC 9.5).
 
-What EMIT CHANGES asks for is the difference that every item makes. So the changes of all
-inputs are put into one order below, and from here on a row says with which of them it came
-(`CHANGED_BY`) and which bound that one met (`MET`). Operators above keep both: a pair of a join comes
-with the later one of its two.
+What EMIT CHANGES asks for is the difference that every item makes. So the changes of all inputs are put into one order
+below, and from here on a row says with which of them it came (`CHANGED_BY`) and which bound that one met (`MET`).
+Operators above keep both: a pair of a join comes with the later one of its two.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """T-sort: promotes an event time to rowtime, within a tolerance for disorder.
 
-SPEC 5 and 7.1. A row is refused as ``LATE`` iff its time + w lies below the mark, the
-greatest time of the earlier rows of its writer. What is accepted is not sorted here: the
-bound mark - w goes on, and whoever needs order has a `Merge` planned above. Promotion
-without a sort (``expr AS ROWTIME``) is a T-sort within 0. A bound that is set by hand is
-about the time itself: it is a floor of each present writer, beside its mark.
+SPEC 5 and 7.1. A row is refused as ``LATE`` iff its time + w lies below the mark, the greatest time of the earlier rows
+of its writer. What is accepted is not sorted here: the bound mark - w goes on, and whoever needs order has a `Merge`
+planned above. Promotion without a sort (``expr AS ROWTIME``) is a T-sort within 0. A bound that is set by hand is about
+the time itself: it is a floor of each present writer, beside its mark.
 """
 
 from __future__ import annotations
@@ -65,14 +64,13 @@ class SortMarks(Waiting):
 class TSort(Unary):
     """``ORDER BY time WITHIN within`` with ``time AS ROWTIME``; ``within`` in µs.
 
-    ``keys`` are hidden columns ``__k0``, … that order equal times, ``directions`` theirs;
-    with them a row leaves only when its time lies strictly below the bound. ``by_group``: a
-    row is late only once its whole group is (GROUP BY … WITHIN), so it may lie below the bound.
-    ``early`` (µs): a row further above the mark is EARLY, and does not move it; unless
-    ``resync`` rows behind it lie near it. ``ahead`` (µs): so is one that lies this far or further
-    above its arrival time, whatever the mark (SPEC 7.3). ``follows``: the time where it is promoted unsorted and
-    is an ascending function of the old rowtime, so that it has a value at the old bound too. ``before``: the old
-    rowtime goes on beside the new one.
+    ``keys`` are hidden columns ``__k0``, … that order equal times, ``directions`` theirs; with them a row leaves only
+    when its time lies strictly below the bound. ``by_group``: a row is late only once its whole group is (GROUP BY …
+    WITHIN), so it may lie below the bound. ``early`` (µs): a row further above the mark is EARLY, and does not move it;
+    unless ``resync`` rows behind it lie near it. ``ahead`` (µs): so is one that lies this far or further above its
+    arrival time, whatever the mark (SPEC 7.3). ``follows``: the time where it is promoted unsorted and is an ascending
+    function of the old rowtime, so that it has a value at the old bound too. ``before``: the old rowtime goes on beside
+    the new one.
     """
 
     name: str

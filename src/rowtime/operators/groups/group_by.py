@@ -1,9 +1,8 @@
 """GROUP BY on a stream: one row a group, as soon as no row of the group can come.
 
-SPEC 5. A group is complete when the input's bound has reached its end (`expr.group_end`).
-Rows are taken at once, whatever their order: new rows and kept partial results go through
-one aggregation, in which what is complete goes out and the rest is kept. Kept partials know
-their end, so closing reads only the segments that hold one that is due.
+SPEC 5. A group is complete when the input's bound has reached its end (`expr.group_end`). Rows are taken at once,
+whatever their order: new rows and kept partial results go through one aggregation, in which what is complete goes out
+and the rest is kept. Kept partials know their end, so closing reads only the segments that hold one that is due.
 """
 
 from __future__ import annotations
@@ -44,12 +43,11 @@ class ClosedGroups(Closed, PartialTypes):
 class GroupBy(RowGroups, Unary):
     """``GROUP BY keys`` with ``aggregates``; ``items`` and ``having`` are over both by name.
 
-    Keys are named ``__k0``, …, aggregates ``__a0``, …; ``closers`` are, under the names of
-    keys, monotonic functions of the rowtime: the key itself, or where a row is of several
-    groups (``many``) its clock, which no later row's key lies below. ``stamp``: the
-    ``AS ROWTIME`` of the select list, else the end of the group. ``lead``, ``sort`` and
-    ``directions``: ORDER BY; what it leads with where that is not the end of a group, and what
-    orders the groups of one rowtime.
+    Keys are named ``__k0``, …, aggregates ``__a0``, …; ``closers`` are, under the names of keys, monotonic functions of
+    the rowtime: the key itself, or where a row is of several groups (``many``) its clock, which no later row's key lies
+    below. ``stamp``: the ``AS ROWTIME`` of the select list, else the end of the group. ``lead``, ``sort`` and
+    ``directions``: ORDER BY; what it leads with where that is not the end of a group, and what orders the groups of one
+    rowtime.
     """
 
     name: str

@@ -1,14 +1,13 @@
 """The join of two streams whose rows are at most so far apart in time: windowed and interval joins.
 
-SPEC 5. With d = right rowtime - left rowtime a pair matches iff ``low`` <= d <= ``high`` and
-the condition holds; windows of x on the left and y on the right are the range [-y, x]. Its
-rowtime T is the later one. A row of an outer side that no other row matches goes out once,
-``stamp`` after its rowtime, when all that could have matched it are known.
+SPEC 5. With d = right rowtime - left rowtime a pair matches iff ``low`` <= d <= ``high`` and the condition holds;
+windows of x on the left and y on the right are the range [-y, x]. Its rowtime T is the later one. A row of an outer
+side that no other row matches goes out once, ``stamp`` after its rowtime, when all that could have matched it are
+known.
 
-Rows of both sides are kept from tick to tick, as long as they can match. When the bound goes
-from b to c, the pairs with b <= T < c are computed: those of a left row in that time, and
-those of a right row in it with an earlier left row. What is sent is final, and the same in
-any cut.
+Rows of both sides are kept from tick to tick, as long as they can match. When the bound goes from b to c, the pairs
+with b <= T < c are computed: those of a left row in that time, and those of a right row in it with an earlier left row.
+What is sent is final, and the same in any cut.
 """
 
 from __future__ import annotations
@@ -145,8 +144,7 @@ class Join(OfRows):
     def _kept_for(self) -> tuple[int, int]:
         """How long past its rowtime a row of each side may be asked for, µs.
 
-        By later rows that match it, for its own unmatched row, and by rows of the other side
-        that wait for theirs.
+        By later rows that match it, for its own unmatched row, and by rows of the other side that wait for theirs.
         """
         ahead = (self.high, -self.low)
         stamps = [side.stamp for side in self.sides]

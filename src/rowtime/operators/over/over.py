@@ -1,9 +1,8 @@
 """OVER: for each row, functions of the rows that came before it, and of itself.
 
-SPEC 5. One row goes out for each that comes in, with the same rowtime, as soon as it is
-next in stream order. The frame holds rows that precede the row in stream order and the
-row itself, so ties see only who arrived before them (SPEC 12). Windows over the same keys
-whose rows are kept in the same way are computed together (`kernels.windowed`).
+SPEC 5. One row goes out for each that comes in, with the same rowtime, as soon as it is next in stream order. The frame
+holds rows that precede the row in stream order and the row itself, so ties see only who arrived before them (SPEC 12).
+Windows over the same keys whose rows are kept in the same way are computed together (`kernels.windowed`).
 """
 
 from __future__ import annotations
@@ -55,9 +54,8 @@ MOST = 2_000_000  # rows that the driver takes at once
 class Over(Unary):
     """``calls`` over the rows of each value of ``keys``; ``passed`` columns go through.
 
-    ``order``: what RANGE measures, an ascending function of the rowtime. ``closers``: the
-    keys that are such functions; a value that time has left never comes back. ``expires``
-    (µs): how long a key may have no row before it begins anew.
+    ``order``: what RANGE measures, an ascending function of the rowtime. ``closers``: the keys that are such functions;
+    a value that time has left never comes back. ``expires`` (µs): how long a key may have no row before it begins anew.
     """
 
     name: str

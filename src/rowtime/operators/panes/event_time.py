@@ -1,9 +1,8 @@
 """Event time of a stream or view: which column it is, and which bound its items cause.
 
-SPEC 8.1. The rows pass as they came, under their own rowtimes; what is added is the bound of
-the event time, in the merged order of the items. Operators further down read it from this
-node (`panes`), so filters and projections between them change nothing. The bound stands
-beside the rows, as a `Timeline`.
+SPEC 8.1. The rows pass as they came, under their own rowtimes; what is added is the bound of the event time, in the
+merged order of the items. Operators further down read it from this node (`panes`), so filters and projections between
+them change nothing. The bound stands beside the rows, as a `Timeline`.
 """
 
 from __future__ import annotations
@@ -62,11 +61,10 @@ class EventClock(UpTo):
 class EventTimed(Unary):
     """``EVENT TIME (column, …)``: the event time of the rows, and its bounds.
 
-    ``unit``: what a column of whole numbers counts (SECOND, MILLISECOND, …); a timestamp has
-    none. ``lag`` and ``gap`` in µs. ``mode``: OUTPUT_EVENT_TIME (the greatest time so far
-    less the lag), MANUAL (what is set) or INPUT_WATERMARK (the least of the bounds that the
-    ``regions`` below pass on). ``gate``: the stream whose bounds are about the event time. A time more than ``beyond``
-    (µs) above the greatest so far of its writer is EARLY, and sets no bound.
+    ``unit``: what a column of whole numbers counts (SECOND, MILLISECOND, …); a timestamp has none. ``lag`` and ``gap``
+    in µs. ``mode``: OUTPUT_EVENT_TIME (the greatest time so far less the lag), MANUAL (what is set) or INPUT_WATERMARK
+    (the least of the bounds that the ``regions`` below pass on). ``gate``: the stream whose bounds are about the event
+    time. A time more than ``beyond`` (µs) above the greatest so far of its writer is EARLY, and sets no bound.
     """
 
     name: str

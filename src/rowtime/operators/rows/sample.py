@@ -15,8 +15,7 @@ WHOLE = 1_000_000
 class Sample(Unary):
     """``SAMPLE(TABLE s PARTITION BY keys, percent)``; ``share``: of a million keys, about so many.
 
-    Which keys these are follows from Spark's ``xxhash64`` of them alone; texts with a collation count by their
-    bytes.
+    Which keys these are follows from Spark's ``xxhash64`` of them alone; texts with a collation count by their bytes.
     """
 
     name: str

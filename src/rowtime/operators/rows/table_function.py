@@ -43,10 +43,9 @@ class TableFunction(Protocol):
     def process(self, rows: pa.Table, state: dict[str, Any]) -> pa.Table:
         """Some rows of one writer, in the order of their arrival; any number of rows goes out.
 
-        ``rows`` has the columns that come in, and ``ROWTIME`` (timestamp, µs UTC); what goes
-        out has the columns promised and ``ROWTIME``, which is that of the row that caused
-        it. ``state`` is the writer's own, plain JSON values; empty before its first row.
-        Where the rows are cut must not matter, for a tick may end anywhere.
+        ``rows`` has the columns that come in, and ``ROWTIME`` (timestamp, µs UTC); what goes out has the columns
+        promised and ``ROWTIME``, which is that of the row that caused it. ``state`` is the writer's own, plain JSON
+        values; empty before its first row. Where the rows are cut must not matter, for a tick may end anywhere.
         """
         ...
 

@@ -39,9 +39,8 @@ class Given(NamedTuple):
 def without_bounds(tick: Tick, stream: Keeper[StreamClocks], intake: Intake) -> tuple[Intake, Given]:
     """What is left of an intake for the clocks, and the bounds of the event time; the end is both.
 
-    A bound for the stream as a whole is not in a writer's order; it stays in the
-    scalars of the stream. Of bounds
-    among the rows only the end is left: who needs them reads no such source (R190).
+    A bound for the stream as a whole is not in a writer's order; it stays in the scalars of the stream. Of bounds among
+    the rows only the end is left: who needs them reads no such source (R190).
     """
     control = tick.control(stream)
     if intake.in_band and intake.rows is not None:

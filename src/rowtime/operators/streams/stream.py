@@ -1,10 +1,9 @@
 """A stream: the rows of its writers, each with a rowtime; refuses what lies below a clock.
 
-SPEC 2. A writer's clock is the strongest bound it has shown, by a row or by a bound. A row
-below it is refused as ``OUT_OF_ORDER``; as ``LATE`` where the writer came or came back
-below the stream's clock. What does not decode is ``MALFORMED``. With a guard, a row too
-far above it is ``EARLY`` and does not raise it (SPEC 7.2); unless rows behind it lie near it.
-So is one too far above its arrival time (SPEC 7.3).
+SPEC 2. A writer's clock is the strongest bound it has shown, by a row or by a bound. A row below it is refused as
+``OUT_OF_ORDER``; as ``LATE`` where the writer came or came back below the stream's clock. What does not decode is
+``MALFORMED``. With a guard, a row too far above it is ``EARLY`` and does not raise it (SPEC 7.2); unless rows behind it
+lie near it. So is one too far above its arrival time (SPEC 7.3).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """UNION ALL: rows of several inputs as one stream, ties by input number, then writer, position.
 
-The rows are not ordered here: whoever needs order has a `Merge` planned above, so a
-GROUP BY over a UNION ALL costs no merge. What stands here is the naming that makes the
-merged order one order: the writer ``w`` of input ``i`` becomes ``iiii/w``, and the order of
-these names is (input, writer).
+The rows are not ordered here: whoever needs order has a `Merge` planned above, so a GROUP BY over a UNION ALL costs no
+merge. What stands here is the naming that makes the merged order one order: the writer ``w`` of input ``i`` becomes
+``iiii/w``, and the order of these names is (input, writer).
 """
 
 from __future__ import annotations
