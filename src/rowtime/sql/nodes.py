@@ -130,15 +130,7 @@ class PeriodPredicate(exp.Expression, exp.Predicate):
 
 
 UNTRANSLATED = (
-    CurrentRowTimestamp,
-    Within,
-    Stagger,
-    TableArgument,
-    Panes,
-    PaneFact,
-    Period,
-    Lifetime,
-    PeriodPredicate,
+    CurrentRowTimestamp, Within, Stagger, TableArgument, Panes, PaneFact, Period, Lifetime, PeriodPredicate,
     LifetimeEdge,
-)
+)  # fmt: skip
 """Nodes that have no Spark SQL text: binding replaces them."""

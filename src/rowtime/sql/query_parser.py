@@ -61,12 +61,8 @@ class RowtimeParser(PeriodParser, JoinParser):
 
     # Two words that open a clause after a table; alone, each may be the table's alias.
     CLAUSE_PAIRS = (
+        *(("EMIT", what) for what in ("CHANGES", "EVERY", "POINTS", "INTERVALS", "EDGES")),
         ("WINDOWED", "BY"),
-        ("EMIT", "CHANGES"),
-        ("EMIT", "EVERY"),
-        ("EMIT", "POINTS"),
-        ("EMIT", "INTERVALS"),
-        ("EMIT", "EDGES"),
         ("KEYS", "EXPIRE"),
     )
 

@@ -8,25 +8,6 @@ from rowtime.operators.contract.texts import micros, passed, quoted
 from rowtime.operators.contract.tick import Tick
 
 __all__ = [
-    "EDGES",
-    "NOTHING",
-    "Closed",
-    "Column",
-    "Control",
-    "Delta",
-    "EventTime",
-    "Fired",
-    "Link",
-    "Operator",
-    "Origin",
-    "Pairs",
-    "Shape",
-    "Tick",
-    "Unary",
-    "UpTo",
-    "micros",
-    "named",
-    "passed",
-    "quoted",
-    "walk",
-]
+    "EDGES", "NOTHING", "Closed", "Column", "Control", "Delta", "EventTime", "Fired", "Link", "Operator", "Origin",
+    "Pairs", "Shape", "Tick", "Unary", "UpTo", "micros", "named", "passed", "quoted", "walk",
+]  # fmt: skip
