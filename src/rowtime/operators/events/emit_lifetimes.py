@@ -32,21 +32,9 @@ from rowtime.core.columns import (
     WRITER,
 )
 from rowtime.core.time import END, shift
-from rowtime.operators.contract import (
-    EDGES,
-    Column,
-    Delta,
-    Link,
-    Operator,
-    Origin,
-    Shape,
-    Tick,
-    Unary,
-    UpTo,
-    passed,
-    quoted,
-)
+from rowtime.operators.contract import EDGES, Column, Delta, Link, Operator, Origin, Shape, Tick, Unary, UpTo
 from rowtime.operators.contract.state import Route, Segment, StateNote
+from rowtime.operators.contract.texts import passed, quoted
 from rowtime.operators.events.emit_tables import MOST, as_rows, peeked, together
 from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, instant, netted
 

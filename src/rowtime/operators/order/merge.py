@@ -16,22 +16,10 @@ from rowtime.core.columns import HELD_TIME, ORIGIN, POSITION, ROUTE, ROWTIME, WR
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.store_assignment import as_read, same_type
-from rowtime.operators.contract import (
-    Control,
-    Delta,
-    EventTime,
-    Link,
-    Operator,
-    Origin,
-    Shape,
-    Tick,
-    Unary,
-    micros,
-    passed,
-    quoted,
-)
+from rowtime.operators.contract import Control, Delta, EventTime, Link, Operator, Origin, Shape, Tick, Unary
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import LARGE, Kept, Route, StateNote, rows_in
+from rowtime.operators.contract.texts import micros, passed, quoted
 from rowtime.operators.rows.values import type_text
 from rowtime.sql.generate import literal
 
