@@ -86,7 +86,7 @@ class Over(Unary):
         elif windows.span is not None:
             kept.append(self._rows.noted(f"the last rows{each}, back to {back}", until, by or "time"))
         if windows.rows_kept:
-            kept.append(StateNote(f"{_rows(windows.rows_kept)}{each}", until, by or "rows", rows=(self._rows,)))
+            kept.append(self._rows.noted(f"{_rows(windows.rows_kept)}{each}", until, by or "rows"))
         if running := [call.function for call in windows.calls if call.running]:
             last = all(isinstance(function, Nth) for function in running)
             calls = f"one accumulator a call{' and key' if self.keys else ''}"

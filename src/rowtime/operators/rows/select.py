@@ -55,9 +55,8 @@ class Select(Unary):
     def emits(self) -> Shape:
         """The select list, placed as the input was; the event time as long as its column is passed on."""
         below = self.input.emits()
-        columns = (item for item in self.items if isinstance(item.expression, exp.Column))
-        same = {item.column.name for item in columns if item.column.name == item.expression.name}
-        event = below.event if below.event and below.event.column in same else None
+        same = (i for i in self.items if isinstance(i.expression, exp.Column) and i.expression.name == i.column.name)
+        event = below.event if below.event and below.event.column in {i.column.name for i in same} else None
         return replace(below, columns=tuple(item.column for item in self.items), event=event)
 
     def renames_for(self, types: Mapping[str, str]) -> dict[str, str] | None:
