@@ -37,7 +37,7 @@ class Operator(ABC):
     """Why the promise holds, in one sentence; empty where it is the identity or the least."""
 
     needs: ClassVar[tuple[Requirement, ...]] = ()
-    """What each input must give, if that is the same in every plan; empty where `requires` says it."""
+    """What each input must give, if that is the same in every plan; empty for nothing, or where `requires` says it."""
     same_below: ClassVar[tuple[str, ...] | None] = None
     """The hidden columns that a row has in common with the one that it is made of; ``None`` where `link` says more."""
     finishes_groups: ClassVar[bool | None] = None
@@ -112,7 +112,7 @@ class Operator(ABC):
         """What the output edge carries."""
 
     def promises(self, clocks: Sequence[Clocks], control: Any) -> Clocks:  # noqa: ARG002 - the operator's
-        """The output's bounds, given those of the inputs and the operator's scalars: the least, as one writer's."""
+        """The output's bounds, by those of its inputs and its scalars; by itself the least, as one writer's."""
         return {"": min(least(one.values()) for one in clocks)}
 
     def link(self, n: int) -> Link:
