@@ -212,7 +212,7 @@ def test_the_same_rows_of_another_driver_are_not_taken_for_ones_own(stored: str,
 
 def without_answers(stored: str, faults: Faults, patch: pytest.MonkeyPatch) -> Checkpoint:
     """A driver that has committed tick 0, and whose next writes of the journal arrive late."""
-    patch.setattr("rowtime.core.stores._RETRIED", timedelta(milliseconds=1))
+    patch.setattr("rowtime.core.stores.RETRIED", timedelta(milliseconds=1))
     patch.setattr("rowtime.core.stores.TRIES", 1)
     driver = Checkpoint(place_of(stored))
     driver.acquire()

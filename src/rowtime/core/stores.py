@@ -26,10 +26,11 @@ SCHEMES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "abfss": "abf
 TRIES: Final = 5  # of a request whose answer leaves open what has become of it, and of one that another has overtaken
 _PAUSE: Final = 0.1  # seconds before the second try; twice as long before each further one
 _PART: Final = 1 << 16  # bytes that are read at once of an object of which only parts are read
-_REQUEST: Final = "30s"  # how long one request may take
-_RETRIED: Final = timedelta(seconds=30)  # how long a request is repeated that the store does not carry out
+REQUEST: Final = "30s"  # how long one request may take
+RETRIED: Final = timedelta(seconds=30)  # how long a request is repeated that the store does not carry out
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+([^/]*)/*(.*?)/*")
 _NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "specified bucket does not exist")
+_REFUSALS: Final = ("PermissionDeniedError", "UnauthenticatedError")  # of obstore
 _FORBIDDEN: Final = re.compile(r"\b(403 Forbidden|401 Unauthorized)\b")  # as lists of objects are refused
 _OWN: Final = "Give credentials by rowtime.toml, by the environment (AWS_ACCESS_KEY_ID, …), or by the machine's role."
 
@@ -270,9 +271,7 @@ class ObjectPlace:
         from obstore.exceptions import (  # noqa: PLC0415 - an extra
             AlreadyExistsError,
             BaseError,
-            PermissionDeniedError,
             PreconditionError,
-            UnauthenticatedError,
         )
 
         try:
@@ -280,15 +279,19 @@ class ObjectPlace:
         except (AlreadyExistsError, PreconditionError):
             raise
         except (BaseError, FileNotFoundError) as error:
-            said = _said(error)
-            if any(words in str(error) for words in _NO_BUCKET):
-                raise self._failure("R581", "is not there", "Create the bucket, or correct the URL.") from None
-            if isinstance(error, FileNotFoundError):
+            if isinstance(error, FileNotFoundError) and not any(words in str(error) for words in _NO_BUCKET):
                 raise FileNotFoundError(str(self)) from None
-            if isinstance(error, PermissionDeniedError | UnauthenticatedError) or _FORBIDDEN.search(said):
-                hint = f"It takes the rights to read, write, list and delete below the folder. {_OWN}"
-                raise self._failure("R582", f"refuses the credentials: {said}", hint) from None
-            raise self._failure("R583", f"does not answer: {said}", _ASK_AGAIN) from None
+            raise self.failure(error) from None
+
+    def failure(self, error: Exception) -> Failure:
+        """What the store, or a library that asks it, says of a request, as ours: R581 to R583."""
+        said = _said(error)
+        if any(words in str(error) for words in _NO_BUCKET):
+            return self._failure("R581", "is not there", "Create the bucket, or correct the URL.")
+        if type(error).__name__ in _REFUSALS or _FORBIDDEN.search(said):
+            hint = f"It takes the rights to read, write, list and delete below the folder. {_OWN}"
+            return self._failure("R582", f"refuses the credentials: {said}", hint)
+        return self._failure("R583", f"does not answer: {said}", _ASK_AGAIN)
 
     def _failure(self, code: str, what: str, hint: str) -> Failure:
         return Failure(
@@ -377,9 +380,9 @@ def _client(url: str, settings: StoreSettings) -> Any:
     if url.startswith("memory:"):
         return store.MemoryStore()
     opened: Any = store.from_url
-    options: dict[str, Any] = {"timeout": _REQUEST, "allow_http": settings.endpoint.startswith("http:")}
+    options: dict[str, Any] = {"timeout": REQUEST, "allow_http": settings.endpoint.startswith("http:")}
     given = settings.said() if url.startswith("s3:") else {}
-    return opened(url, client_options=options, retry_config={"retry_timeout": _RETRIED}, **given)
+    return opened(url, client_options=options, retry_config={"retry_timeout": RETRIED}, **given)
 
 
 def _installed(what: str, path: str) -> None:
@@ -395,5 +398,6 @@ def _pauses() -> Iterator[float]:
 
 
 def _said(error: BaseException) -> str:
-    """What a store says, in a line, without what a URL may have behind its path."""
-    return re.sub(r"\?\S*", "", str(error).split("\n", 1)[0])[:300]
+    """What a store says, in a line, without what a URL may have behind its path, and without colours."""
+    found = re.sub(r"\x1b\[\d*m|\u21b3", "", str(error).split("\n\n", 1)[0])
+    return re.sub(r"\?\S*", "", ": ".join(" ".join(line.split()) for line in found.splitlines()))[:400]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rowtime.core.clock import NOBODY
+from rowtime.plan.bind.ledger import LEDGER
 from rowtime.plan.finite import is_finite
 
 TIME: Final = "<time>"
@@ -71,6 +72,8 @@ class Remedy:
         end = (or_end(self.stream),) if stalled else ()
         if not started and self.format == "log":
             return Advice(f"nobody has written to {self.stream} yet", (Way("insert rows"), *end))
+        if self.format == LEDGER.format:
+            return Advice("it has a later row once another tick has counted rows", ())
         if self.writer == NOBODY:
             return Advice(
                 f"every writer of {self.stream} has left, and another one may come", (Way(f"send it {self._row}"), *end)

@@ -22,7 +22,7 @@ from rowtime.core.log import LOG
 PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between tries of a tick that fails
 
 # Another process, a server or a file system decides about these; the operator of the pipeline can put them right.
-_TRANSIENT: Final = frozenset({"R204", "R404", "R422", "R501", "R508", "R511", "R581", "R582", "R583"})
+_TRANSIENT: Final = frozenset({"R204", "R404", "R422", "R501", "R508", "R511", "R565", "R581", "R582", "R583"})
 
 # Classes of SQLSTATE that say something of the query or of its values: data exceptions, cardinality, syntax, features.
 _ABOUT_THE_QUERY: Final = ("0A", "21", "22", "2B", "38", "39", "42")

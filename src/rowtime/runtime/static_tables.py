@@ -11,6 +11,8 @@ from rowtime.operators.contract import quoted
 from rowtime.operators.streams.table import Table
 from rowtime.plan.formats.lake import STATIC
 from rowtime.runtime.sources.statistics import unskipped
+from rowtime.runtime.sources.table_history import naming
+from rowtime.runtime.store_access import reachable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +29,8 @@ def rows_of(spark: SparkSession, node: Table, given: Callable[[SparkSession], Da
 
         rows = static_rows(spark, name, node.source, dict(columns))
     elif kind:
-        reader = spark.read.format(kind).options(**dict(options))
+        with naming("table", name):
+            reader = spark.read.format(kind).options(**reachable(spark, dict(options)))
         if kind in ("csv", "json"):  # which have no types of their own
             reader = reader.schema(", ".join(f"{quoted(column)} {of}" for column, of in columns))
         rows = reader.load() if kind == "jdbc" else unskipped(reader.load())

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 
+from rowtime.core import stores
 from rowtime.core.errors import refuse
-from rowtime.core.stores import Bucket, ObjectPlace, Place, on_store
+from rowtime.core.stores import Bucket, ObjectPlace, Place, on_store, place_of
 from rowtime.operators.streams.table import tables_of
 from rowtime.runtime.jars import store_jars
 from rowtime.runtime.spark_paths import url_for_spark
@@ -65,6 +67,22 @@ def reach(spark: SparkSession, place: Place | None, what: str = "the checkpoint"
         raise refuse("R585", f"Spark has no file system for {scheme}, where {what} {place} is", hint) from error
 
 
+def reachable(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
+    """Options of one of Spark's readers, with a path in a store as Spark's file system takes it.
+
+    The session can read it then. Raises what `place_of` and `reach` do; R581 to R583 if the driver may not look.
+    """
+    found = dict(options)
+    for name, path in options.items():
+        if name.lower() == "path" and on_store(path):
+            place = place_of(path, "its path")
+            assert isinstance(place, ObjectPlace)
+            place.is_dir()
+            reach(spark, place, "its path")
+            found[name] = url_for_spark(place, "its path")
+    return found
+
+
 def hadoop_settings(bucket: Bucket) -> dict[str, str]:
     """The settings of Hadoop: for the bucket what is said of it, for all what the environment says."""
     said, found = bucket.settings, bucket.settings.here
@@ -83,8 +101,24 @@ def hadoop_settings(bucket: Bucket) -> dict[str, str]:
 
 def deltalake_settings(place: Place) -> dict[str, str]:
     """What deltalake has to know of a store. Of two commits of one version, S3 refuses one."""
-    if not isinstance(place, ObjectPlace) or not place.bucket.url.startswith("s3:"):
+    if not isinstance(place, ObjectPlace):
         return {}
+    waits = {"timeout": stores.REQUEST, "retry_timeout": f"{stores.RETRIED.total_seconds():g}s"}
+    if not place.bucket.url.startswith("s3:"):
+        return waits
     found = place.bucket.settings.here
     said = {f"aws_{name}": value for name, value in found.said().items()}
-    return {**said, "conditional_put": "etag", "allow_http": str(found.endpoint.startswith("http:")).lower()}
+    http = {"allow_http": str(found.endpoint.startswith("http:")).lower()}
+    return {**said, **waits, **http, "conditional_put": "etag"}
+
+
+@contextmanager
+def asking(place: Place) -> Iterator[None]:
+    """Errors of a store that a library meets at a place as ours: R581 to R583."""
+    try:
+        yield
+    except OSError as error:
+        failure = place.failure(error) if isinstance(place, ObjectPlace) else None
+        if failure is None or (isinstance(error, FileNotFoundError) and failure.problems[0].code == "R583"):
+            raise
+        raise failure from error

@@ -22,7 +22,7 @@ from rowtime.core.stores import ObjectPlace, Place, below, content_of, on_store,
 from rowtime.core.time import to_text
 from rowtime.runtime.sinks.directory import folder_at
 from rowtime.runtime.sinks.lake import Conflict, Found, LakeSink, Mark, Ready, compared, last_of_each, published
-from rowtime.runtime.store_access import deltalake_settings
+from rowtime.runtime.store_access import asking, deltalake_settings
 from rowtime.state.memory import read_table
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ class DeltaLog:
         try:
             how = deltalake_settings(self._path)
             schema = Schema.from_json(json.dumps(columns.jsonValue()))
-            DeltaTable.create(str(self._path), schema, partition_by=list(partitions), storage_options=how)
+            with asking(self._path):
+                DeltaTable.create(str(self._path), schema, partition_by=list(partitions), storage_options=how)
         except DeltaError as error:
             if self._opened() is None:
                 raise self._failure(error) from error
@@ -102,16 +103,17 @@ class DeltaLog:
         known = self._table.version()
         properties = CommitProperties(custom_metadata=said, app_transactions=mark)
         try:
-            self._complete()
-            if ready.key:
-                self._merge(ready, properties)
-            else:
-                self._add(ready.files, properties)
+            with asking(self._path):
+                self._complete()
+                if ready.key:
+                    self._merge(ready, properties)
+                else:
+                    self._add(ready.files, properties)
+                self._keep(known)
         except CommitFailedError as error:
             raise Conflict from error
         except DeltaError as error:
             raise self._failure(error) from error
-        self._keep(known)
 
     def compact(self) -> int:
         """Write small files into large ones; how many there were. Raises `Conflict`."""
@@ -122,12 +124,13 @@ class DeltaLog:
             raise self._failure(FileNotFoundError("there is no table"))
         known = table.version()
         try:
-            found = table.optimize.compact(writer_properties=_written(table))
+            with asking(self._path):
+                found = table.optimize.compact(writer_properties=_written(table))
+                self._keep(known)
         except CommitFailedError as error:
             raise Conflict from error
         except DeltaError as error:
             raise self._failure(error) from error
-        self._keep(known)
         return int(found["numFilesRemoved"])
 
     def rows(self, files: Callable[[str], bool], *, merged: bool) -> pa.Table | None:
@@ -177,15 +180,16 @@ class DeltaLog:
             raise refuse("R560", what, "Install it: pip install 'rowtime[delta]'.") from error
         if isinstance(self._path, ObjectPlace):
             if self._table is None:  # errors of the store are named here, and not tried again and again
-                any(True for _ in self._path.iterdir())
+                self._path.is_dir()
         elif not (self._path / LOG).is_dir():
             self._table = None
             return None
         try:
-            if self._table is None:
-                self._table = DeltaTable(str(self._path), storage_options=deltalake_settings(self._path))
-            else:
-                self._table.update_incremental()
+            with asking(self._path):
+                if self._table is None:
+                    self._table = DeltaTable(str(self._path), storage_options=deltalake_settings(self._path))
+                else:
+                    self._table.update_incremental()
         except TableNotFoundError:
             self._table = None
         except DeltaError as error:

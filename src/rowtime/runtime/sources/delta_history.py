@@ -23,7 +23,7 @@ from rowtime.runtime.sources.table_history import (
     unreached,
     unreadable,
 )
-from rowtime.runtime.store_access import deltalake_settings
+from rowtime.runtime.store_access import asking, deltalake_settings
 
 _LOG: Final = "_delta_log"
 _READS: Final = frozenset(("timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "deletionVectors", "columnMapping"))
@@ -128,12 +128,16 @@ class DeltaHistory:
         from deltalake.exceptions import DeltaError  # noqa: PLC0415 - an extra
 
         try:
-            marked = "deletionVectors" in (table.protocol().reader_features or ())
-            if marked and pa.table(table.deletion_vectors()).num_rows:
-                raise unreadable(self.called, "has deletion vectors")
-            return [*pa.table(table.get_add_actions(flatten=False)).to_pylist()]
+            with asking(self._path):
+                return self._added_files(table)
         except DeltaError as error:
             raise self._failure(error) from error
+
+    def _added_files(self, table: Any) -> list[dict[str, Any]]:
+        marked = "deletionVectors" in (table.protocol().reader_features or ())
+        if marked and pa.table(table.deletion_vectors()).num_rows:
+            raise unreadable(self.called, "has deletion vectors")
+        return [*pa.table(table.get_add_actions(flatten=False)).to_pylist()]
 
     def _failure(self, error: Exception) -> Failure | Refused:
         """R575 for what deltalake does not know, which another try does not change, else R501."""
@@ -178,7 +182,8 @@ class DeltaHistory:
         if not self._log.is_dir():
             return None
         try:
-            return DeltaTable(str(self._path), version=version, storage_options=deltalake_settings(self._path))
+            with asking(self._path):
+                return DeltaTable(str(self._path), version=version, storage_options=deltalake_settings(self._path))
         except TableNotFoundError:
             return None
         except DeltaError as error:

@@ -22,7 +22,7 @@ from rowtime.client.arrow_types import INSTANT, arrow_type
 from rowtime.core.columns import ARRIVAL, MALFORMED, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.shared_paths import local
-from rowtime.core.stores import Place
+from rowtime.core.stores import Place, on_store
 from rowtime.operators.contract import quoted
 from rowtime.plan.formats.files import GLOB, OF_ROWTIME, names_of
 from rowtime.runtime.sources.contract import Limits, Offsets, Slice
@@ -77,7 +77,7 @@ class FilesSource:
         if "path" not in options:
             raise refuse("R207", f"a {kind} source needs a path", "Add OPTIONS (path '/data/in').")
         self.kind, self.columns, self.notes, self.from_now = kind, list(columns), notes, from_now
-        self.path = local(options["path"], "the path of the source")
+        self.path = _folder_at(options["path"])
         self.rowtime = options.get("rowtime.column", "")
         self._options = {key: value for key, value in options.items() if key.lower() not in (*OF_ROWTIME, GLOB)}
         chosen = names_of(next((value for key, value in options.items() if key.lower() == GLOB), "*"))
@@ -278,6 +278,15 @@ class FilesSource:
         if any(file.path.lower().endswith(_COMPRESSED) for file in files):
             return None
         return sum(self._decoded[f.path][1] if f.path in self._decoded else f.size // 2 + 1 for f in files)
+
+
+def _folder_at(path: str) -> Path:
+    """The folder of a source; raises ``Refused`` (R586) for one on an object store, R211 for another URL."""
+    if on_store(path):
+        what = f"the path of the source is {path}: what becomes of files there, a stream cannot tell"
+        hint = "Append them to a Delta or Iceberg table there and read that; or take a folder that all machines mount."
+        raise refuse("R586", what, hint)
+    return local(path, "the path of the source")
 
 
 def _rows_in(paths: Sequence[str]) -> int:

@@ -22,7 +22,7 @@ from rowtime.runtime.sources.file_places import each, in_store
 from rowtime.runtime.sources.lake_columns import check_columns
 from rowtime.runtime.sources.lake_files import THE_WRITER, TableFiles
 from rowtime.runtime.sources.numbering import within
-from rowtime.runtime.sources.table_history import History, Look, gone, missing
+from rowtime.runtime.sources.table_history import History, Look, gone, missing, naming
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +66,10 @@ class LakeSource:
 
         Raises ``Refused``: R574 for a version that changes rows, R575 to R578, see `table_history`.
         """
-        first = start.get(THE_WRITER, 0)
+        with naming("stream", self._name):
+            return self._discovered(start.get(THE_WRITER, 0), limits, state)
+
+    def _discovered(self, first: int, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
         self._load(state)
         look = self._looked()
         if self._place is None:

@@ -9,10 +9,12 @@ from rowtime.operators.contract import quoted
 from rowtime.plan.formats.lake import VERSION
 from rowtime.runtime.iceberg_catalog import given_in
 from rowtime.runtime.sources.delta_history import DeltaHistory
+from rowtime.runtime.sources.file_list import is_as_numbered
+from rowtime.runtime.sources.file_places import each, in_store
 from rowtime.runtime.sources.iceberg_history import IcebergHistory
 from rowtime.runtime.sources.lake_columns import check_columns
 from rowtime.runtime.sources.lake_files import TableFiles
-from rowtime.runtime.sources.table_history import missing
+from rowtime.runtime.sources.table_history import missing, naming, no_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +39,13 @@ def static_rows(
 
     Raises a ``RowtimeError``: R501, R575, R577, R578.
     """
+    with naming("table", name):
+        return _static_rows(spark, name, source, wanted)
+
+
+def _static_rows(
+    spark: SparkSession, name: str, source: tuple[str, Sequence[tuple[str, str]]], wanted: Mapping[str, str]
+) -> DataFrame:
     version = next((value for key, value in source[1] if key.lower() == VERSION.lower()), None)
     history = history_of(source[0], dict(source[1]))
     look = history.look(None if version is None else int(version))
@@ -48,5 +57,8 @@ def static_rows(
     files = history.whole(look.place)
     if not files:
         return spark.createDataFrame([], ", ".join(f"{quoted(column)} {of}" for column, of in columns))
+    there = each(is_as_numbered, files, stored=in_store(file.path for file in files))
+    if lost := next((file.path for file, same in zip(files, there, strict=True) if not same), None):
+        raise no_version(history.called, look.place, f"its file {lost} is gone (VACUUM?)")
     reader = TableFiles(columns)
     return reader.read(spark, reader.slice_of(0, files)).select(*(quoted(column) for column, _ in columns))

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from rowtime.core.errors import Failure, Problem, Refused, refuse
+from rowtime.core.errors import Failure, Problem, Refused, RowtimeError, refuse
 from rowtime.runtime.sources.file_list import NumberedFile
 
 if TYPE_CHECKING:
@@ -70,6 +71,20 @@ class History(Protocol):
     def before(self, place: int) -> int:
         """The place before a version, or `NOTHING`. Raises ``Refused`` (R578) if there is no such version."""
         ...
+
+
+@contextmanager
+def naming(reader: str, name: str) -> Iterator[None]:
+    """Say in front of each problem who reads the table: ``reader`` is what has the ``name``, a stream or a table."""
+    try:
+        yield
+    except RowtimeError as error:
+        known = (f"the {reader} {name}", f"{name} declares")
+        told = (
+            one if any(words in one.message for words in known) else replace(one, message=f"{known[0]}: {one.message}")
+            for one in error.problems
+        )
+        raise type(error)(*told) from error
 
 
 def unreached(called: str, error: Exception) -> Failure:
