@@ -18,8 +18,9 @@ from functools import cached_property, lru_cache, total_ordering
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.errors import Failure, refuse
 from rowtime.core.shared_paths import local
+from rowtime.core.store_answers import OWN, failure_of, lacks_bucket, unwritten
 from rowtime.core.store_settings import StoreSettings, settings_of
 
 SCHEMES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "abfss": "abfss", "memory": "memory"}
@@ -29,10 +30,6 @@ _PART: Final = 1 << 16  # bytes that are read at once of an object of which only
 REQUEST: Final = "30s"  # how long one request may take
 RETRIED: Final = timedelta(seconds=30)  # how long a request is repeated that the store does not carry out
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+([^/]*)/*(.*?)/*")
-_NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "specified bucket does not exist")
-_REFUSALS: Final = ("PermissionDeniedError", "UnauthenticatedError")  # of obstore
-_FORBIDDEN: Final = re.compile(r"\b(403 Forbidden|401 Unauthorized)\b")  # as lists of objects are refused
-_OWN: Final = "Give credentials by rowtime.toml, by the environment (AWS_ACCESS_KEY_ID, …), or by the machine's role."
 
 
 class Bucket:
@@ -258,7 +255,7 @@ class ObjectPlace:
             with self._naming():
                 self.bucket.store.put(self.key, data, mode=mode, use_multipart=False)
         except (AlreadyExistsError, PreconditionError) as error:
-            return self._failure("R583", f"refuses to write: {_said(error)}", _ASK_AGAIN)
+            return unwritten(error, self.bucket.url, self.key)
         except Failure as failure:
             if failure.problems[0].code != "R583":
                 raise
@@ -268,35 +265,20 @@ class ObjectPlace:
     @contextmanager
     def _naming(self) -> Iterator[None]:
         """Errors of the store as ours: R581 to R583; ``FileNotFoundError`` for an object that is not there."""
-        from obstore.exceptions import (  # noqa: PLC0415 - an extra
-            AlreadyExistsError,
-            BaseError,
-            PreconditionError,
-        )
+        from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError  # noqa: PLC0415 - an extra
 
         try:
             yield
         except (AlreadyExistsError, PreconditionError):
             raise
         except (BaseError, FileNotFoundError) as error:
-            if isinstance(error, FileNotFoundError) and not any(words in str(error) for words in _NO_BUCKET):
+            if isinstance(error, FileNotFoundError) and not lacks_bucket(error):
                 raise FileNotFoundError(str(self)) from None
             raise self.failure(error) from None
 
     def failure(self, error: Exception) -> Failure:
         """What the store, or a library that asks it, says of a request, as ours: R581 to R583."""
-        said = _said(error)
-        if any(words in str(error) for words in _NO_BUCKET):
-            return self._failure("R581", "is not there", "Create the bucket, or correct the URL.")
-        if type(error).__name__ in _REFUSALS or _FORBIDDEN.search(said):
-            hint = f"It takes the rights to read, write, list and delete below the folder. {_OWN}"
-            return self._failure("R582", f"refuses the credentials: {said}", hint)
-        return self._failure("R583", f"does not answer: {said}", _ASK_AGAIN)
-
-    def _failure(self, code: str, what: str, hint: str) -> Failure:
-        return Failure(
-            Problem(code, f"the bucket {self.bucket.url}, asked for {self.key or 'its content'}, {what}", hint=hint)
-        )
+        return failure_of(error, self.bucket.url, self.key)
 
 
 class _Ranges(io.RawIOBase):
@@ -323,7 +305,6 @@ class _Ranges(io.RawIOBase):
         return len(found)
 
 
-_ASK_AGAIN: Final = "Check the endpoint and the network. A tick under way is repeated; nothing is lost."
 Place = Path | ObjectPlace
 
 
@@ -342,7 +323,7 @@ def place_of(path: str | Path | ObjectPlace, what: str = "the checkpoint") -> Pl
     if not bucket or re.search(r"[?#]", str(path)) or ("@" in bucket and scheme != "abfss") or ":" in bucket:
         shown = re.sub(r"//?[^/@]*@", "//…@", re.sub(r"[?#].*", "?…", str(path)))
         raise refuse(
-            "R584", f"{what} is {shown}, which is not a bucket and a folder", f"Write s3://bucket/folder. {_OWN}"
+            "R584", f"{what} is {shown}, which is not a bucket and a folder", f"Write s3://bucket/folder. {OWN}"
         )
     _installed(what, str(path))
     return ObjectPlace(Bucket(f"{scheme}://{bucket}"), key)
@@ -395,9 +376,3 @@ def _installed(what: str, path: str) -> None:
 
 def _pauses() -> Iterator[float]:
     return (_PAUSE * 2**number for number in range(TRIES))
-
-
-def _said(error: BaseException) -> str:
-    """What a store says, in a line, without what a URL may have behind its path, and without colours."""
-    found = re.sub(r"\x1b\[\d*m|\u21b3", "", str(error).split("\n\n", 1)[0])
-    return re.sub(r"\?\S*", "", ": ".join(" ".join(line.split()) for line in found.splitlines()))[:400]

@@ -73,7 +73,9 @@ class Remedy:
         if not started and self.format == "log":
             return Advice(f"nobody has written to {self.stream} yet", (Way("insert rows"), *end))
         if self.format == LEDGER.format:
-            return Advice("it has a later row once another tick has counted rows", ())
+            return Advice(
+                "a row of the ledger comes with a tick that counts rows", (Way("send a row to another stream"),)
+            )
         if self.writer == NOBODY:
             return Advice(
                 f"every writer of {self.stream} has left, and another one may come", (Way(f"send it {self._row}"), *end)
