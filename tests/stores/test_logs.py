@@ -224,7 +224,7 @@ def test_the_same_rows_of_another_process_are_not_taken_for_ones_own(stored: str
 def test_an_insert_without_an_answer_is_there_once_or_never(
     stored: str, faults: Faults, monkeypatch: pytest.MonkeyPatch, arrives: str
 ) -> None:
-    monkeypatch.setattr("rowtime.core.stores._RETRIED", timedelta(milliseconds=1))
+    monkeypatch.setattr("rowtime.core.stores.RETRIED", timedelta(milliseconds=1))
     monkeypatch.setattr("rowtime.core.stores.TRIES", 1)
     writer = Writer(stored)
     writer.insert([{"x": 0}])
