@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rowtime.client.writer import open_writer as writer
     from rowtime.core.errors import Failure, Problem, Refused, RowtimeError
     from rowtime.core.store_settings import configure_stores
+    from rowtime.observe.metrics import Metrics
     from rowtime.operators.rows.table_function import TableFunction
     from rowtime.plan.check import check, order_of
     from rowtime.runtime.sinks.contract import Batch
@@ -41,6 +42,7 @@ _WHERE = {
     "Events": ("rowtime.api.events", "Events"),
     "Folded": ("rowtime.api.relations", "Folded"),
     "Relation": ("rowtime.api.relations", "Relation"),
+    "Metrics": ("rowtime.observe.metrics", "Metrics"),
     "Limits": ("rowtime.runtime.sources.contract", "Limits"),
     "readmit": ("rowtime.audit.readmit", "readmit"),
     "verify": ("rowtime.api.verification", "verify"),
@@ -55,7 +57,7 @@ _WHERE = {
 }
 
 __all__ = [
-    "Batch", "EventTime", "Events", "Failure", "Folded", "Limits", "Pipeline", "Problem", "Query", "Refused",
+    "Batch", "EventTime", "Events", "Failure", "Folded", "Limits", "Metrics", "Pipeline", "Problem", "Query", "Refused",
     "Relation", "RowtimeError", "TableFunction", "check", "configure_stores", "order_of", "readmit", "verify", "writer",
 ]  # fmt: skip
 

@@ -160,3 +160,18 @@ def test_the_page_on_observing_lists_the_records_of_the_log() -> None:
     said = set(re.findall(r'"event": "([\w ]+)"|_of\(run, "(\w+)"\)', source))
     listed = re.findall(r"^\| `([\w ]+)` \| (?:debug|info|warning|error) \|", page, re.MULTILINE)
     assert {one or other for one, other in said} == set(listed)
+
+
+def test_the_page_on_observing_lists_the_metrics_and_no_others() -> None:
+    from rowtime.observe.families import FAMILIES
+
+    page = (ROOT / "docs/observing.md").read_text(encoding="utf-8")
+    found = re.findall(r"^\| `(rowtime_\w+)` \| (.*?) ?\| (\w+) \| (.+) \|$", page, re.MULTILINE)
+    labels = {family: ", ".join(f"`{name}`" for name in family.labels) for family in FAMILIES}
+    assert found == [(family.sample, labels[family], family.kind, family.meaning) for family in FAMILIES]
+
+
+def test_the_page_on_observing_lists_the_alerts() -> None:
+    page = (ROOT / "docs/observing.md").read_text(encoding="utf-8")
+    rules = yaml.safe_load((ROOT / "docs/monitoring/alerts.yml").read_text())["groups"][0]["rules"]
+    assert re.findall(r"^\| `(Rowtime\w+)` \|", page, re.MULTILINE) == [rule["alert"] for rule in rules]

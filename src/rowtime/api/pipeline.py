@@ -17,6 +17,7 @@ from rowtime.api.relations import EventTime, Relation, columns_text, named
 from rowtime.client.home import Home
 from rowtime.core.errors import Problem, Refused, refuse
 from rowtime.core.stores import Place, place_of
+from rowtime.observe.asked import observing
 from rowtime.observe.spark_listeners import QueryListener
 from rowtime.operators.rows.table_function import Make
 from rowtime.plan.bind.catalog import Definitions, Without
@@ -185,9 +186,12 @@ class Pipeline:
         goes on. ``end``: no file will follow those that are there, so streams over files end once these are read.
         ``take_over``: pumps that take their targets over from the pumps of the same names of other checkpoints,
         as ``ALTER PUMP p TAKE OVER`` does; otherwise they are refused (R440).
+        ``metrics``: a port at which Prometheus finds the metrics of the run, ``"host:port"``, or `Metrics`.
+        ``listener``, ``listeners``: who is told of each tick (`Query`).
         """
-        engine = self._engine(checkpoint, limits, ends=end, available_now=available_now, take_over=take_over)
-        return Query(engine, interval, available_now=available_now, pipeline=self, **options).start()
+        with observing(options) as how:
+            engine = self._engine(checkpoint, limits, ends=end, available_now=available_now, take_over=take_over)
+            return Query(engine, interval, available_now=available_now, pipeline=self, **how).start()
 
     def run_available(
         self,
@@ -202,10 +206,11 @@ class Pipeline:
 
         ``end``: no file will follow those that are there, so streams over files end, and everything comes out.
         """
-        engine = self._engine(checkpoint, limits, ends=end, available_now=True, take_over=take_over)
-        query = Query(engine, 0.0, available_now=True, pipeline=self, **options)
-        query.run()
-        return query
+        with observing(options) as how:
+            engine = self._engine(checkpoint, limits, ends=end, available_now=True, take_over=take_over)
+            query = Query(engine, 0.0, available_now=True, pipeline=self, **how)
+            query.run()
+            return query
 
     def _engine(
         self,

@@ -59,6 +59,17 @@ TakeOver = Annotated[
     typer.Option("--take-over", metavar="PUMP", help="It goes on for the pump of that name of another checkpoint."),
 ]
 
+MetricsPort = Annotated[
+    int | None,
+    typer.Option("--metrics-port", metavar="N", min=0, max=65_535, help="Serve metrics for Prometheus at this port."),
+]
+MetricsHost = Annotated[
+    str,
+    typer.Option(
+        "--metrics-host", metavar="ADDRESS", help="At which address; default: 127.0.0.1, for this machine only."
+    ),
+]
+
 POLL = 0.2  # seconds between two looks whether the run has ended or should
 
 
@@ -70,12 +81,16 @@ def run(
     end: End = False,
     settings: Settings = None,
     take_over: TakeOver = None,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = "",
     log_level: LogLevel = None,
     log_json: LogJson = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a script; Ctrl-C ends it after the tick under way, and a second one at once."""
-    how = {"available_now": available_now or end, "end": end, "take_over": take_over or ()}
+    how: dict[str, Any] = {"available_now": available_now or end, "end": end, "take_over": take_over or ()}
+    if metrics_port is not None:
+        how["metrics"] = f"{metrics_host}:{metrics_port}"
     with _quiet(), LogTo(log_level, as_json=log_json) as log:
         _run(script_text(file), checkpoint, Path(file).stem, home, variables(settings), how, log, as_json=as_json)
 

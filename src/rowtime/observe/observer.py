@@ -32,6 +32,9 @@ class Run:
 class Observer:
     """Is told what happens, in the thread of the run; what it raises is logged, and the run goes on."""
 
+    def given_up(self) -> None:
+        """No run begins: its start has failed."""
+
     def started(self, run: Run) -> None:
         """The run begins; no tick has run yet."""
 

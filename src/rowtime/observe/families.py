@@ -1,0 +1,175 @@
+"""The metrics of a pipeline: their names, labels and meaning, and their values from its plan and its journal.
+
+The number of series follows from the plan, never from writers, keys or ticks: of writers the slowest are named.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from rowtime.core.clock import NOBODY, least
+from rowtime.core.time import BEGINNING, END, SECOND
+from rowtime.plan.stored import StoredPlan
+from rowtime.plan.waiting import Wait, waiting
+
+NAMED: Final = 5  # writers of a stream that are named
+COUNTER, GAUGE = "counter", "gauge"
+
+
+@dataclass(frozen=True)
+class Family:
+    """One metric: its name (a counter's without ``_total``), labels beside ``pipeline``, kind and meaning."""
+
+    name: str
+    labels: tuple[str, ...]
+    kind: str
+    meaning: str
+
+    @property
+    def all_labels(self) -> list[str]:
+        """With the one that each series has."""
+        return ["pipeline", *self.labels]
+
+    @property
+    def sample(self) -> str:
+        """The name that queries use."""
+        return f"{self.name}_total" if self.kind == COUNTER else self.name
+
+
+class Value(NamedTuple):
+    """One series: of which metric, its labels in order, and what it is."""
+
+    family: Family
+    labels: tuple[str, ...]
+    value: float
+
+
+BOUND: Final = Family(
+    "rowtime_bound_seconds",
+    ("operator", "kind"),
+    GAUGE,
+    "the bound of a stream, view or sink, in seconds since 1970 UTC; +Inf at the end; missing before the first bound",
+)
+FRESHNESS: Final = Family(
+    "rowtime_freshness_seconds",
+    ("operator", "kind"),
+    GAUGE,
+    "wall clock minus bound; 0 at the end",
+)
+WRITERS: Final = Family("rowtime_writers", ("stream",), GAUGE, "writers that hold a stream")
+BEHIND: Final = Family(
+    "rowtime_writer_behind_seconds",
+    ("stream", "writer"),
+    GAUGE,
+    f"how far the clocks of the {NAMED} slowest writers of a stream are behind that of its fastest",
+)
+OTHERS_BEHIND: Final = Family(
+    "rowtime_other_writers_behind_seconds",
+    ("stream",),
+    GAUGE,
+    "the same of all other writers, summed",
+)
+HELD: Final = Family("rowtime_held_rows", ("operator",), GAUGE, "rows that wait for a bound")
+HOLDING: Final = Family(
+    "rowtime_holding_seconds",
+    ("operator", "stream", "writer"),
+    GAUGE,
+    "for how long the bound that holds the rows of an operator has stood, and whose clock that is",
+)
+STATE_ROWS: Final = Family("rowtime_state_rows", ("operator",), GAUGE, "rows of state")
+STATE_BYTES: Final = Family("rowtime_state_bytes", ("operator",), GAUGE, "bytes of the files of state")
+GATE_ROWS: Final = Family(
+    "rowtime_gate_rows", ("gate",), COUNTER, "rows that came to a gate since the checkpoint began"
+)
+REFUSED: Final = Family(
+    "rowtime_refused_rows",
+    ("gate", "reason"),
+    COUNTER,
+    "rows that a gate refused since the checkpoint began",
+)
+ROWS_OUT: Final = Family(
+    "rowtime_output_rows", ("sink",), COUNTER, "rows that a sink has got since the checkpoint began"
+)
+ROWS_IN: Final = Family("rowtime_input_rows", ("stream",), COUNTER, "rows that this process has read")
+TICKS: Final = Family("rowtime_ticks", (), COUNTER, "ticks of this process")
+LAST_TICK: Final = Family(
+    "rowtime_last_tick_timestamp_seconds", (), GAUGE, "when the last tick was committed, in seconds since 1970 UTC"
+)
+TICK_SECONDS: Final = Family(
+    "rowtime_tick_seconds", ("part",), COUNTER, "seconds that ticks took in this process, by part"
+)
+JOBS: Final = Family("rowtime_spark_jobs", (), COUNTER, "Spark jobs of the ticks of this process")
+FILES: Final = Family("rowtime_written_files", (), COUNTER, "files that ticks of this process have written")
+BYTES: Final = Family("rowtime_written_bytes", (), COUNTER, "bytes of these files")
+RETRIES: Final = Family("rowtime_retries", (), COUNTER, "ticks that failed and were tried again, in this process")
+RETRYING: Final = Family(
+    "rowtime_retrying", (), GAUGE, "failed attempts of the tick under way; 0 if the last attempt succeeded"
+)
+
+FAMILIES: Final = (
+    BOUND, FRESHNESS, WRITERS, BEHIND, OTHERS_BEHIND, HELD, HOLDING, STATE_ROWS, STATE_BYTES, GATE_ROWS, REFUSED,
+    ROWS_OUT, ROWS_IN, TICKS, LAST_TICK, TICK_SECONDS, JOBS, FILES, BYTES, RETRIES, RETRYING,
+)  # fmt: skip
+
+
+def values_of(plan: StoredPlan, entry: Mapping[str, Any], now: int) -> Iterator[Value]:
+    """The metrics that an entry of the journal tells; ``now``: the wall clock (µs UTC)."""
+    clocks = entry.get("clocks", {})
+    for name, of in clocks.items():
+        if name in plan.operators:
+            yield from _bound_of((name, plan.operators[name].kind), least(of.values()), now)
+    for name in plan.of_kind("stream"):
+        yield from _writers_of(name, {w: at for w, at in clocks.get(name, {}).items() if w != NOBODY})
+    yield from _held(plan, entry, now)
+    yield from _state(entry)
+    for gate, counts in entry.get("totals", {}).items():
+        yield Value(GATE_ROWS, (gate,), counts.get("in", 0))
+        reasons = (why for why in counts if why not in ("in", "accepted"))
+        yield from (Value(REFUSED, (gate, why), counts[why]) for why in reasons)
+    for name in plan.of_kind("sink"):
+        yield Value(ROWS_OUT, (name,), entry.get("control", {}).get(name, {}).get("sequence", 0))
+    if "at" in entry:
+        yield Value(LAST_TICK, (), entry["at"] / SECOND)
+
+
+def _bound_of(labels: tuple[str, str], bound: int, now: int) -> Iterator[Value]:
+    if bound > BEGINNING:
+        yield Value(BOUND, labels, float("inf") if bound >= END else bound / SECOND)
+        yield Value(FRESHNESS, labels, 0 if bound >= END else (now - bound) / SECOND)
+
+
+def _writers_of(stream: str, clocks: Mapping[str, int]) -> Iterator[Value]:
+    yield Value(WRITERS, (stream,), len(clocks))
+    known = {writer: at for writer, at in clocks.items() if BEGINNING < at < END}
+    fastest = max(known.values(), default=BEGINNING)
+    slowest = heapq.nsmallest(NAMED, known.items(), key=lambda one: (one[1], one[0]))
+    named = sum(fastest - at for _, at in slowest)
+    yield from (Value(BEHIND, (stream, writer), (fastest - at) / SECOND) for writer, at in slowest)
+    yield Value(OTHERS_BEHIND, (stream,), (sum(fastest - at for at in known.values()) - named) / SECOND)
+
+
+def _held(plan: StoredPlan, entry: Mapping[str, Any], now: int) -> Iterator[Value]:
+    yield from _summed(HELD, ((key, rows) for key, rows in entry.get("held", {}).items()))
+    since = entry.get("since", {})
+    waits = (wait for wait in waiting(plan, entry, now) if isinstance(wait, Wait) and wait.operator in since)
+    for wait in waits:
+        stood = max(0, now - since[wait.operator][1]) / SECOND
+        yield Value(HOLDING, (wait.operator, wait.stream, wait.writer), stood)
+
+
+def _state(entry: Mapping[str, Any]) -> Iterator[Value]:
+    kept = entry.get("segments", {})
+    yield from _summed(STATE_ROWS, ((key, row[1]) for key, rows in kept.items() for row in rows))
+    yield from _summed(STATE_BYTES, ((key, sum(row[5:6])) for key, rows in kept.items() for row in rows))
+
+
+def _summed(family: Family, parts: Iterable[tuple[str, int]]) -> Iterator[Value]:
+    """By operator, of keys ``operator/what``."""
+    found: Counter[str] = Counter()
+    for key, many in parts:
+        found[key.rsplit("/", 1)[0]] += many
+    return (Value(family, (name,), many) for name, many in found.items())

@@ -1,0 +1,167 @@
+"""Metrics for Prometheus: a page in the OpenMetrics format, served while pipelines run."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from rowtime.core.errors import Refused, refuse
+from rowtime.observe import families
+from rowtime.observe.families import COUNTER, Value
+from rowtime.observe.observer import Observer, Run
+
+if TYPE_CHECKING:
+    from wsgiref.simple_server import WSGIServer
+
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.core import Metric
+
+    from rowtime.runtime.report import TickReport
+    from rowtime.runtime.retries import Retries
+
+HERE: Final = "127.0.0.1"
+
+
+@dataclass
+class _Figures:
+    """What a process has counted of one run; the run itself tells the rest."""
+
+    run: Run
+    pipeline: str
+    rows_in: Counter[str] = field(default_factory=Counter)
+    milliseconds: Counter[str] = field(default_factory=Counter)
+    counts: Counter[families.Family] = field(default_factory=Counter)
+    failed: int = 0
+
+    def values(self) -> Iterator[Value]:
+        """All of its metrics, now."""
+        engine = self.run.engine
+        yield from families.values_of(engine.plan, engine.entry, engine.clock())
+        yield from (Value(families.ROWS_IN, (name,), many) for name, many in [*self.rows_in.items()])
+        yield from (Value(families.TICK_SECONDS, (part,), ms / 1000) for part, ms in [*self.milliseconds.items()])
+        for family in (families.TICKS, families.JOBS, families.FILES, families.BYTES, families.RETRIES):
+            yield Value(family, (), self.counts[family])
+        yield Value(families.RETRYING, (), self.failed)
+
+
+class Metrics(Observer):
+    """The metrics of one pipeline or of several, in one page.
+
+    ``port``: serve it there, on ``host``, until ``close``; 0 takes a free one, which ``port`` tells then. Without a
+    port the page is up to whoever serves ``registry``, a ``prometheus_client.CollectorRegistry`` of yours, or a new
+    one. Each series has the label ``pipeline``: the last part of the path of its checkpoint, or the whole path if
+    another one is called so. Raises ``Refused``: R610 if prometheus-client is not installed, R611 if the port is in
+    use.
+    """
+
+    def __init__(
+        self, port: int | None = None, *, host: str = HERE, registry: CollectorRegistry | None = None, own: bool = False
+    ) -> None:
+        self.registry = _new_registry() if registry is None else registry
+        self._own = own  # of one run, with which it ends
+        self._runs: dict[str, _Figures] = {}
+        self._turn = threading.Lock()
+        self._server: WSGIServer | None = None
+        self.port = port
+        if port is not None:
+            self._server = _served(host, port, self.registry)
+            self.port = self._server.server_port
+        self.registry.register(self)
+
+    def given_up(self) -> None:
+        """Serve no page for a run that does not begin."""
+        if self._own:
+            self.close()
+
+    def started(self, run: Run) -> None:
+        """Show its metrics from now on."""
+        place = str(run.engine.checkpoint.folder).rstrip("/")
+        name = place.rpartition("/")[2]
+        with self._turn:
+            taken = {known.pipeline for known in self._runs.values()}
+            self._runs[run.run_id] = _Figures(run, place if name in taken else name)
+
+    def ticked(self, run: Run, report: TickReport, progress: Mapping[str, Any]) -> None:  # noqa: ARG002
+        """Count the tick."""
+        cost, found = report.cost, self._runs[run.run_id]
+        with self._turn:
+            found.rows_in.update(cost.rows_in)
+            for part, spent in cost.milliseconds.items():
+                found.milliseconds[part] += spent  # type: ignore[assignment]  # a Counter takes fractions
+            found.counts.update(
+                {families.TICKS: 1, families.JOBS: cost.jobs, families.FILES: cost.files, families.BYTES: cost.size}
+            )
+            found.failed = 0
+
+    def failed(self, run: Run, retries: Retries) -> None:
+        """Count the attempt."""
+        with self._turn:
+            self._runs[run.run_id].counts[families.RETRIES] += 1
+            self._runs[run.run_id].failed = retries.failures
+
+    def ended(self, run: Run, error: BaseException | None) -> None:  # noqa: ARG002 - the contract
+        """Show it no longer."""
+        with self._turn:
+            self._runs.pop(run.run_id, None)
+        if self._own:
+            self.close()
+
+    def close(self) -> None:
+        """Serve the page no longer; once more does nothing."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.shutdown()
+            server.server_close()
+
+    def collect(self) -> Iterable[Metric]:
+        """What ``prometheus_client`` asks for: each metric with its series."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415 - an extra
+
+        kinds = {COUNTER: CounterMetricFamily, families.GAUGE: GaugeMetricFamily}
+        made = {one: kinds[one.kind](one.name, one.meaning, labels=one.all_labels) for one in families.FAMILIES}
+        with self._turn:
+            found = [(known.pipeline, value) for known in self._runs.values() for value in known.values()]
+        for pipeline, value in found:
+            made[value.family].add_metric([*map(_shown, (pipeline, *value.labels))], value.value)
+        return [metric for metric in made.values() if metric.samples]
+
+
+def metrics_at(asked: int | str | Metrics) -> Metrics:
+    """The metrics that a run is asked to show: at a port of this machine, at ``host:port``, or beside others."""
+    if isinstance(asked, Metrics):
+        return asked
+    host, _, port = str(asked).rpartition(":")
+    if not port.isdigit() or int(port) > 65_535:  # noqa: PLR2004 - the last port there is
+        raise refuse("R611", f"{asked} is no port for metrics", "Give a number, or host:port.")
+    return Metrics(int(port), host=host.strip("[]") or HERE, own=True)
+
+
+def _new_registry() -> CollectorRegistry:
+    try:
+        from prometheus_client import CollectorRegistry  # noqa: PLC0415 - an extra
+    except ImportError:
+        what = "metrics need prometheus-client, which is not installed"
+        raise refuse("R610", what, "Install it: pip install 'rowtime[metrics]'.") from None
+    return CollectorRegistry()
+
+
+def _served(host: str, port: int, registry: CollectorRegistry) -> WSGIServer:
+    from prometheus_client import start_http_server  # noqa: PLC0415 - an extra
+
+    try:
+        return start_http_server(port, host, registry)[0]
+    except OSError as error:
+        raise _taken(host, port, error) from None
+
+
+def _taken(host: str, port: int, error: OSError) -> Refused:
+    what = f"metrics cannot be served at {host}:{port}: {error.strerror or error}"
+    return refuse("R611", what, "Give --metrics-port another number, or 0 for one that is free.")
+
+
+def _shown(label: str) -> str:
+    """A label that UTF-8 can hold."""
+    return label.encode("utf-8", "replace").decode()
