@@ -110,8 +110,8 @@ def _first_row_that_was_refused_counts(patch: pytest.MonkeyPatch) -> None:
 
 
 def _limit_of_arrival_inclusive(patch: pytest.MonkeyPatch) -> None:
-    real = tsort_module._beyond_arrival
-    patch.setattr(tsort_module, "_beyond_arrival", lambda limit: real(limit + 1))
+    real = tsort_module.beyond_arrival
+    patch.setattr(tsort_module, "beyond_arrival", lambda time, limit: real(time, limit and limit + 1))
 
 
 def _rows_ahead_of_arrival_raise_the_mark(patch: pytest.MonkeyPatch) -> None:
@@ -136,8 +136,8 @@ def _bounds_behind_open_rows_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 
 def _limit_of_a_stream_inclusive(patch: pytest.MonkeyPatch) -> None:
-    real = stream_module._beyond_arrival
-    patch.setattr(stream_module, "_beyond_arrival", lambda limit: real(limit + 1))
+    real = stream_module.beyond_arrival
+    patch.setattr(stream_module, "beyond_arrival", lambda time, limit: real(time, limit and limit + 1))
 
 
 def _guard_of_a_pump_that_believes_its_bound(patch: pytest.MonkeyPatch) -> None:
