@@ -191,7 +191,7 @@ def test_who_changes_the_same_files_first_wins(
     assert numbers(tmp_path) == [n for n in range(24) if n != 7 or what != "delete"]
 
 
-def test_a_compaction_that_dies_or_loses_rows_changes_nothing(
+def test_a_compaction_that_would_lose_rows_changes_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(spark, tmp_path)

@@ -13,6 +13,7 @@ import rowtime as rt
 from rowtime.core.errors import Failure, Refused
 from rowtime.core.stores import place_of
 from rowtime.runtime import segment_writer
+from rowtime.runtime.compaction import optimize
 from rowtime.runtime.iceberg_catalog import opened
 from rowtime.runtime.sinks.iceberg_table import IcebergTable
 from rowtime.runtime.sinks.lake import Ready
@@ -181,4 +182,10 @@ def test_a_bucket_is_configured_once_and_no_key_of_it_is_written(
     assert len(kept) > 10
     assert not [one for one in [*kept, str(failed.value).encode()] if SECRET.encode() in one]
     run.go()
+    assert numbers(tmp_path, bucket) == list(range(8))
+    # A checkpoint does not keep the keys that a script has: whoever compacts gives them.
+    keys = {"secret_o_catalog_s3_access_key_id": how, "secret_o_catalog_s3_secret_access_key": SECRET} if more else {}
+    faults.keys.clear()
+    assert [one.files for one in optimize(tmp_path / "check", home=tmp_path / "home", variables=keys)] == [2]
+    assert faults.keys == ({how} if more else set())
     assert numbers(tmp_path, bucket) == list(range(8))

@@ -11,6 +11,7 @@ import pytest
 
 import rowtime as rt
 from benchmarks.other_spark import DELTA, SETTINGS, installed, jars_in
+from rowtime.runtime.iceberg_catalog import opened
 from tests.kafka.missing_jars import without_jars
 
 if TYPE_CHECKING:
@@ -88,12 +89,17 @@ def test_spark_reads_a_delta_table(spark: SparkSession, tmp_path: Path, key: str
     assert found == [*EXPECTED[:6], EXPECTED[6] + len(again), *EXPECTED[7:]]
 
 
-@pytest.mark.parametrize("key", ["", ", key 'n'"])
+@pytest.mark.parametrize("key", ["", ", key 'n'", ", optimize.files '9'"])
 def test_spark_reads_an_iceberg_table(spark: SparkSession, tmp_path: Path, key: str) -> None:
     options = f"""catalog 'c', table 'db.o', catalog.type 'sql', catalog.uri 'sqlite:///{tmp_path}/catalog.db',
       catalog.warehouse 'file://{tmp_path}/lake'{key}"""
-    again = [{**row(n), "rowtime": 10**9 + n} for n in range(40)] if key else []  # of which 40 were below the minute
+    again = (
+        [{**row(n), "rowtime": 10**9 + n} for n in range(40)] if "key" in key else []
+    )  # of which 40 were below the minute
     filled(spark, tmp_path, f"iceberg PARTITIONED BY (d, s) OPTIONS ({options})", *again)
+    there = opened("c", {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db"}).load_table("db.o")
+    done = [one.summary.operation.value for one in there.snapshots()]
+    assert ("replace" in done) == ("optimize" in key), done
     conf = {
         "spark.sql.catalog.c": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.c.type": "jdbc",

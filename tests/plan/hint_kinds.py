@@ -79,7 +79,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Write to a table without it, and copy from there.",
         "Take a catalog whose warehouse is a folder (file:///…).",
         "Take a folder that all machines mount: NFS, EFS, CephFS, a shared volume.",
-        "Write a Delta table there, or take a folder that all machines mount.",
+        "Write a Delta or an Iceberg table there, or take a folder that all machines mount.",
         "Take one on a store; for Azure, set AZURE_STORAGE_ACCOUNT_NAME or write abfss://container@account.…",
         "Write s3://bucket/folder. …",
         "Take a folder of a POSIX file system: a disk, NFS 4, EFS, CephFS.",

@@ -147,7 +147,8 @@ def test_names_of_options_say_what_is_secret() -> None:
         "password sslpassword passphrase pwd kafka.ssl.keystore.key kafka.sasl.jaas.config accessToken client_secret"
     )
     plain = "key key.columns path header subscribe kafka.bootstrap.servers kafka.ssl.keystore.location user dbtable"
-    assert [is_secret(name) for name in hidden.split()] == [True] * 8
+    hidden += " catalog.header.authorization catalog.s3.access-key-id catalog.s3.secret-access-key catalog.token"
+    assert [is_secret(name) for name in hidden.split()] == [True] * 12
     assert [name for name in plain.split() if is_secret(name)] == []
 
 

@@ -16,7 +16,7 @@ Replacing = Callable[[int, str], str]  # of the number of a part, and the part
 
 HIDDEN: Final = "…"
 _WORDS: Final = (
-    r"pass(?:word|wd|phrase|code)|passw|\bpass\b|pwd|secret|token|credential|jaas|sslkey"
+    r"pass(?:word|wd|phrase|code)|passw|\bpass\b|pwd|secret|token|credential|authorization|jaas|sslkey"
     r"|(?:private|access|api|account|encryption|keystore|shared|storage|secret|master|sas)[._-]?key"
 )
 _NAME: Final = re.compile(_WORDS, re.IGNORECASE)

@@ -156,7 +156,7 @@ def folder_at(path: str) -> Path:
     """The folder of a sink; raises ``Refused`` (R586) for one on an object store, R211 for another URL."""
     if on_store(path):
         what = f"the path of the sink is {path}, and files cannot be renamed into place on an object store"
-        hint = "Write a Delta table there, or take a folder that all machines mount."
+        hint = "Write a Delta or an Iceberg table there, or take a folder that all machines mount."
         raise refuse("R586", what, hint)
     return local(path, "the path of the sink")
 

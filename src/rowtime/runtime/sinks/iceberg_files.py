@@ -14,7 +14,7 @@ from rowtime.core.shared_paths import sync
 from rowtime.core.stores import ObjectPlace, Place
 from rowtime.runtime.sinks.lake import compared
 
-_GROUP: Final = 1 << 17  # rows that are written at once
+_GROUP: Final = 1 << 20  # rows that are written at once
 _BYTES: Final = 64 << 20  # or, of wide rows, so many
 
 

@@ -32,6 +32,7 @@ _SCHEME: Final = "file://"
 _DATA: Final = "data"
 PUMP: Final = "rowtime.pump"  # in what a snapshot says of itself
 _VERSIONS: Final = (1, 2)
+_GONE: Final = "A file that the catalog or the table names is gone. Restore it from a copy; nothing else was changed."
 _HINT: Final = "Check the catalog, who may write to it, and the space on its disk. The tick is repeated."
 
 
@@ -259,7 +260,7 @@ class IcebergTable:
         ask_the_store(error, self._catalog)
         said = str(error).split("\n", 1)[0]
         what = f"the pump {self._pump} cannot reach the Iceberg table {self._name}: {said}"
-        return Failure(Problem("R565", what, hint=_HINT))
+        return Failure(Problem("R565", what, hint=_GONE if isinstance(error, FileNotFoundError) else _HINT))
 
 
 def _property(app: str) -> str:

@@ -56,11 +56,12 @@ class IcebergHistory:
         return Look(str(about.table_uuid), place, self._columns(schema), self._partitions)
 
     def whole(self, place: int) -> Sequence[NumberedFile]:
-        """The files of a snapshot, by the numbers of those that first had their rows."""
+        """The files of a snapshot, by the numbers of those that first had their rows, with the times of these."""
         if place == NOTHING:
             return ()
         times = {one.snapshot_id: one.timestamp_ms for one in self._table.snapshots()}
         oldest = min(times.values())
+        first = {one.sequence_number: one.timestamp_ms for one in self._table.snapshots() if one.sequence_number}
         found = []
         for manifest in self._snapshot(place).manifests(self._table.io):
             if manifest.content.name != "DATA":
@@ -68,7 +69,8 @@ class IcebergHistory:
                     raise unreadable(self.called, "has files of deleted rows")
                 continue
             for entry in manifest.fetch_manifest_entry(self._table.io):
-                file = self._file(entry.data_file, entry.snapshot_id, times.get(entry.snapshot_id, oldest))
+                at = times.get(entry.snapshot_id, oldest)  # of a compacted file that of the newest row in it
+                file = self._file(entry.data_file, entry.snapshot_id, min(at, first.get(entry.sequence_number, at)))
                 found.append((entry.sequence_number or 0, file))
         return [file for _, file in sorted(found, key=lambda one: one[0])]
 
