@@ -19,7 +19,7 @@ from pyspark.sql.types import BinaryType, NullType
 
 import rowtime as rt
 from rowtime.expr.aggregates import decompose
-from rowtime.plan.bind.aggregates import is_aggregate
+from rowtime.expr.many_rows import is_aggregate
 from rowtime.runtime.session import derive
 from rowtime.sql.generate import literal
 from rowtime.sql.script import parse_expression

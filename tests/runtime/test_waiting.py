@@ -14,11 +14,11 @@ from rowtime.cli.status import status_of
 from rowtime.operators.contract import Delta
 from rowtime.operators.events.bounded_events import BoundedEvents
 from rowtime.operators.streams.stream import NOBODY
+from rowtime.plan.holders import since
 from rowtime.plan.program import compile_script
 from rowtime.plan.stored import StoredOperator, StoredPlan
 from rowtime.plan.waiting import PATIENCE, Wait, waiting
 from rowtime.runtime.sources.contract import Limits
-from rowtime.runtime.standing import since
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rowtime.expr.aggregates import decompose, ordered_text
-from rowtime.plan.bind.aggregates import is_aggregate
+from rowtime.expr.many_rows import is_aggregate
 from rowtime.sql.calls import KNOWN
 from rowtime.sql.former import to_former
 from rowtime.sql.generate import literal, to_spark

@@ -102,7 +102,8 @@ class Events(Relation):
         return self._said("IMMEDIATELY SUCCEEDS", period)
 
     def _said(self, how: str, period: Period | datetime) -> Events:
-        said = f"LIFETIME(e) {how} {_period(period)}"
+        given = f"PERIOD ({', '.join(map(_time, period))})" if isinstance(period, tuple) else _time(period)
+        said = f"LIFETIME(e) {how} {given}"
         return self._query(f"SELECT STREAM * FROM {self.argument} AS e WHERE {said}")  # noqa: S608 - the user's own query
 
     # -- groups -----------------------------------------------------------------------
@@ -196,13 +197,6 @@ class Grouped:
         text = f"SELECT STREAM {', '.join(items)} FROM {self.below.source}"  # noqa: S608 - the user's own query
         text += f" GROUP BY {', '.join([self.window, *map(named, self.keys)])}"
         return Events(self.below.pipeline, *queried(text + (f" HAVING {having}" if having else "")))
-
-
-def _period(period: Period | datetime) -> str:
-    """A period or a time as SQL text."""
-    if isinstance(period, tuple):
-        return f"PERIOD ({', '.join(map(_time, period))})"
-    return _time(period)
 
 
 def _time(time: str | datetime) -> str:

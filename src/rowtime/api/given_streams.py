@@ -42,9 +42,7 @@ class GivenStream:
         options = tuple((key, value or "") for key, value in self.names.items())
         limits = (self.early_beyond, self.early_beyond_arrival)
         early, ahead = (None if limit is None else limit // timedelta(microseconds=1) for limit in limits)
-        resync, wrong = rows_of(str(self.resync_after) if self.resync_after else "", Place(1, 1))
-        if wrong is not None:
-            raise Refused(wrong)
+        resync = rows_of(str(self.resync_after) if self.resync_after else "", Place(1, 1))
         event = None if self.event_time is None else self.event_time.settings()
         if event is not None and event.beyond is None:
             event = replace(event, beyond=early)  # as EARLY BEYOND beside EVENT TIME

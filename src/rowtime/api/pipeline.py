@@ -25,7 +25,6 @@ from rowtime.plan.difference import statements_of
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.upgrade import upgrade_of
 from rowtime.runtime.claims import let_leave
-from rowtime.runtime.edge_types import misfits
 from rowtime.runtime.engine import Engine
 from rowtime.runtime.first_start import FirstStart
 from rowtime.runtime.quiet import quietly
@@ -152,7 +151,7 @@ class Pipeline:
 
     def check_types(self, program: Program, spark: SparkSession | None = None) -> list[Problem]:
         """What only Spark finds wrong with a program (R107, R111, R220); starts Spark, and runs no job."""
-        from rowtime.runtime.analysis import analysed  # noqa: PLC0415 - only this and a run need Spark
+        from rowtime.runtime.analysis import analysed, misfits  # noqa: PLC0415 - only this and a run need Spark
 
         spark = spark or self.session(program)
         return analysed(spark, program) or misfits(program, spark)
@@ -294,9 +293,7 @@ class Pipeline:
 
     def _jars(self, program: Program) -> list[str]:
         formats = {*(stream.source[0] for stream in program.streams), *(sink.format for sink in program.sinks)}
-        urls = [
-            value for node in program.sinks if node.format == "jdbc" for name, value in node.options if name == "url"
-        ]
+        urls = [dict(node.options).get("url", "") for node in program.sinks if node.format == "jdbc"]
         from rowtime.runtime.jars import jdbc_jars, kafka_jars  # noqa: PLC0415
 
         return [*(kafka_jars() if "kafka" in formats else []), *(jar for url in urls for jar in jdbc_jars(url))]

@@ -65,7 +65,8 @@ class Query:
         self.engine, self._interval, self._available_now = engine, interval, available_now
         self._pipeline = pipeline
         self._listener = listener
-        self.id, self.runId = _identity(engine), str(uuid.uuid4())
+        self.id = str(uuid.uuid5(uuid.NAMESPACE_URL, str(engine.checkpoint.folder)))
+        self.runId = str(uuid.uuid4())
         self.recentProgress: deque[dict[str, Any]] = deque(maxlen=keep)
         self.exception: BaseException | None = None
         self._stop, self._done = threading.Event(), threading.Event()
@@ -181,11 +182,7 @@ class Query:
         raise refuse("R103", f"no stream {stream} is kept in memory here", "Create it USING memory and pump into it.")
 
     def trace(
-        self,
-        row: Mapping[str, Any] | str | None = None,
-        *,
-        number: int | None = None,
-        sink: str | None = None,
+        self, row: Mapping[str, Any] | str | None = None, *, number: int | None = None, sink: str | None = None
     ) -> Trace:
         """What made a row of an output: the one with a sequence ``number``, or the first with these values.
 
@@ -307,7 +304,3 @@ class Query:
         if time.monotonic() - self._told >= IDLE:
             self._told = time.monotonic()
             self._observers.tell(lambda one: one.idle(self._run))
-
-
-def _identity(engine: Engine) -> str:
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, str(engine.checkpoint.folder)))

@@ -1,4 +1,4 @@
-"""What sinks have written, read back: the rows up to a tick, in the order of their sequence numbers."""
+"""What sinks have written, read back: the rows up to a tick, in the order of their numbers, or what a table has."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from rowtime.audit.lakes import of_lake
 from rowtime.client.log_items import Rows
 from rowtime.client.stream_log import entries_of
 from rowtime.core.columns import ROWTIME
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.partition_folders import inside, values_of
 from rowtime.core.stores import Place
+from rowtime.plan.bind.sink_options import CHANGE, LakeOptions
 from rowtime.plan.formats.lake import LAKES
 from rowtime.runtime.claims import pump_of
 from rowtime.runtime.file_form import FileForm, lines_of
 from rowtime.runtime.sinks.directory import files_of
+from rowtime.runtime.sinks.lake import last_of_each
+from rowtime.runtime.sinks.lakes import lake_table
+from rowtime.runtime.sinks.ownership import tag_of
 from rowtime.runtime.sinks.staging import TEXT_FORMATS
 from rowtime.runtime.sinks.stream_log import writer_of
 from rowtime.state.memory import read_table
@@ -52,7 +56,7 @@ def read_back(  # noqa: PLR0913 - which rows of which sink, and where they are
         files = files_of(Path(options["path"]).absolute(), pump_of(node.name), checkpoint.identity)
         return rows_of(node, _up_to(files, tick), skipped)
     if node.format in LAKES:
-        return of_lake(node, tick, checkpoint.identity)
+        return _of_lake(node, tick, checkpoint.identity)
     if node.format == "log":
         return _of_log(home.log_path(options["stream"]), writer_of(pump_of(node.name)), node, numbers)
     return None
@@ -75,13 +79,10 @@ def _of_folders(
     node: SinkNode, form: FileForm, files: Sequence[Place], skipped: Mapping[str, Sequence[str]]
 ) -> pa.Table:
     """The rows folder by folder, with the values that the names of the folders have, as texts."""
-    found: list[tuple[str, pa.Table]] = [
-        *(
-            (inside(one, len(form.split)), _read(one) if form.kind == "parquet" else _table(_lines(one, form)))
-            for one in files
-        ),
-        *((name, _table(lines)) for name, lines in skipped.items()),
-    ]
+    found = [(name, _table(lines)) for name, lines in skipped.items()]
+    for file in files:
+        rows = _read(file) if form.kind == "parquet" else _table(_lines(file, form))
+        found.append((inside(file, len(form.split)), rows))
     parts = []
     for path, rows in sorted(found, key=lambda one: one[0].rpartition("/")[::2]):
         values = zip(form.split, values_of(path), strict=True)
@@ -125,3 +126,48 @@ def _of_log(log: Place, writer: str, node: SinkNode, numbers: tuple[int, int]) -
     declared = [name for name in found.column_names if not name.startswith("__")]
     found = found.select([*([ROWTIME] if node.rowtime else []), *declared])
     return found.rename_columns([*([node.rowtime] if node.rowtime else []), *declared])
+
+
+# -- lake tables ----------------------------------------------------------------------
+
+
+def _of_lake(node: SinkNode, tick: int, identity: str) -> pa.Table | None:
+    """The rows that a pump of a checkpoint has written up to a tick, or those of a table with a key.
+
+    ``None`` where others have changed the table, so that nobody can tell whose its rows are.
+    """
+    ending = f"-{tag_of(identity, pump_of(node.name))}.parquet"
+
+    def mine(name: str) -> bool:
+        return name.startswith("part-") and name.endswith(ending) and int(name.split("-")[1]) <= tick
+
+    options = dict(node.options)
+    table = lake_table(node.format, options, pump_of(node.name))
+    found = table.rows(mine, merged=bool(LakeOptions.of(options).key))
+    names = _columns_written(node)
+    return found.select(names) if found is not None and found.num_columns else found
+
+
+def left_in(node: SinkNode, rows: pa.Table, there: pa.Schema) -> pa.Table:
+    """What the rows of a sink leave in its table: all of them, but where the last one of a key counts.
+
+    ``there``: of the table, which may have a decimal with fewer digits behind the point.
+    """
+    if node.format not in LAKES or not rows.num_rows:
+        return rows
+    options = LakeOptions.of(dict(node.options))
+    for at, field in enumerate(rows.schema):
+        found = there.field(field.name).type if field.name in there.names else field.type
+        if pa.types.is_decimal(found) and pa.types.is_decimal(field.type) and found.scale < field.type.scale:
+            rounded = pc.round(rows.column(at), ndigits=found.scale, round_mode="half_towards_infinity")
+            rows = rows.set_column(at, field, rounded)
+    if not options.key:
+        return rows
+    last = last_of_each(rows, options.key)
+    if options.mode == "changes":
+        last = last.filter(pc.not_equal(last[CHANGE], "RETRACT"))
+    return last.select(_columns_written(node))
+
+
+def _columns_written(node: SinkNode) -> list[str]:
+    return LakeOptions.of(dict(node.options)).written(node.columns)

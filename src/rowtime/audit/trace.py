@@ -2,7 +2,7 @@
 
 SPEC 9.5. Nothing is recorded for it: the recorded input of the checkpoint is run again, tick by tick, in a scratch
 checkpoint, where a tap keeps what passes over each edge. Then the rows that can have made the chosen one are looked up
-from edge to edge (`plan.lineage`).
+from edge to edge, by the links of operators (`Operator.link`).
 """
 
 from __future__ import annotations
@@ -45,11 +45,10 @@ from rowtime.core.columns import (
 from rowtime.core.errors import refuse
 from rowtime.core.stores import ObjectPlace, place_of
 from rowtime.core.time import BEGINNING, to_micros
-from rowtime.operators.contract import Delta, Operator, quoted
+from rowtime.operators.contract import Delta, Link, Operator, quoted, walk
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.lifetimes import BEGINS, is_lifetimes
 from rowtime.operators.sinks.sink import Sink
-from rowtime.plan.lineage import link_of
 from rowtime.plan.program import Program
 from rowtime.runtime.analysis import words_of
 from rowtime.runtime.plain_rows import plain_rows
@@ -167,11 +166,9 @@ class Taps:
         paths = [path for at, path in self._files[name] if tick in (None, at)]
         tables = [table for at, table in self._tables[name] if tick in (None, at) and table.num_rows]
         parts = [self.spark.read.schema(self._schemas[name]).parquet(*paths)] if paths else []
-        parts += (
-            [self.spark.createDataFrame(pa.concat_tables(tables, promote_options="default"), self._schemas[name])]
-            if tables
-            else []
-        )
+        if tables:
+            table = pa.concat_tables(tables, promote_options="default")
+            parts.append(self.spark.createDataFrame(table, self._schemas[name]))
         return reduce(lambda one, other: one.unionByName(other), parts) if parts else None
 
     def frame(self, name: str, found: pa.Table) -> DataFrame:
@@ -278,10 +275,8 @@ class Tracing:
         low, high = (ASKED_FROM, ASKED_UPTO) if STOP not in below.columns or link.narrows == "no" else (BEGINS, STOP)
         if STOP in below.columns and link.narrows == "meet":
             met = f"greatest({ASKED_FROM}, {BEGINS}) < least({ASKED_UPTO}, {STOP})"
-            low, high = (
-                f"IF({met}, greatest({ASKED_FROM}, {BEGINS}), {BEGINS})",
-                f"IF({met}, least({ASKED_UPTO}, {STOP}), {STOP})",
-            )
+            low = f"IF({met}, greatest({ASKED_FROM}, {BEGINS}), {BEGINS})"
+            high = f"IF({met}, least({ASKED_UPTO}, {STOP}), {STOP})"
         return pairs.selectExpr(TRACE_TICK, TRACE_ROW, f"{low} AS {ASKED_FROM}", f"{high} AS {ASKED_UPTO}")
 
     def _fired(self, by: Fired, rows: pa.Table) -> list[str]:
@@ -296,9 +291,8 @@ class Tracing:
 
     def _taken(self, by: Fired, pairs: DataFrame) -> DataFrame:
         """The rows of panes without those that these have refused."""
-        seen = (
-            pairs.selectExpr(TRACE_TICK, POSITION, TRACE_ROW, f"{by.micros} AS t").distinct().limit(2 * MOST).toArrow()
-        )
+        rows = pairs.selectExpr(TRACE_TICK, POSITION, TRACE_ROW, f"{by.micros} AS t")
+        seen = rows.distinct().limit(2 * MOST).toArrow()
         places = list(zip(seen[TRACE_TICK].to_pylist(), seen[POSITION].to_pylist(), strict=True))
         lost = self._taps.fires.refused(by.event, by.age, places, seen["t"].to_pylist())
         if not any(lost):
@@ -314,15 +308,10 @@ class Tracing:
         if rows is None or not asked:
             return None
         places = reduce(lambda one, other: one.unionByName(other), asked)
-        places = places.groupBy(TRACE_TICK, TRACE_ROW).agg(
-            F.min(ASKED_FROM).alias(ASKED_FROM), F.max(ASKED_UPTO).alias(ASKED_UPTO)
-        )
-        return (
-            rows.join(places, [TRACE_TICK, TRACE_ROW])
-            .select(*map(quoted, rows.columns), ASKED_FROM, ASKED_UPTO)
-            .limit(MOST + 1)
-            .toArrow()
-        )
+        spans = F.min(ASKED_FROM).alias(ASKED_FROM), F.max(ASKED_UPTO).alias(ASKED_UPTO)
+        places = places.groupBy(TRACE_TICK, TRACE_ROW).agg(*spans)
+        found = rows.join(places, [TRACE_TICK, TRACE_ROW]).select(*map(quoted, rows.columns), ASKED_FROM, ASKED_UPTO)
+        return found.limit(MOST + 1).toArrow()
 
     def _items(self, node: Operator, rows: Sequence[Values]) -> Iterator[Traced]:
         events = is_lifetimes(node)
@@ -336,14 +325,8 @@ class Tracing:
         for row in sorted(rows, key=order):
             columns = {to: row[name] for name, to in shown.items()}
             kind = ("insert" if row[WEIGHT] > 0 else "retract") if events else "row"
-            item = Traced(
-                node.name,
-                self._taps.ticks[row[TRACE_TICK]],
-                kind,
-                to_micros(row[ROWTIME]),
-                row[STOP] if events else None,
-                columns,
-            )
+            tick, at, until = self._taps.ticks[row[TRACE_TICK]], to_micros(row[ROWTIME]), row[STOP] if events else None
+            item = Traced(node.name, tick, kind, at, until, columns)
             yield from [item] * (abs(row[WEIGHT]) if events else 1)
 
     def _bound(self, node: Operator, tick: int) -> Iterator[Traced]:
@@ -351,6 +334,14 @@ class Tracing:
         reached = [(at, bound) for at, bound in self._taps.bounds[node.name] if at <= tick]
         if reached:
             yield Traced(node.name, self._taps.ticks[reached[-1][0]], "bound", reached[-1][1])
+
+
+def link_of(node: Operator, n: int) -> Link:
+    """The rule of an operator for its n-th input; of events whose changes are numbered, up to the one in question."""
+    found = node.link(n)
+    if is_lifetimes(node) and any(below.numbers_changes for below in walk(node.inputs[n])):
+        return replace(found, version=CHANGED_BY, meets=f"({found.meets}) AND {CHANGED_BY} <= {ASKED_VERSION}")
+    return found
 
 
 def _comparable(rows: DataFrame, name: str) -> bool:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rowtime.audit.lakes import left_in
-from rowtime.audit.read_back import read_back, rows_of, tables
+from rowtime.audit.read_back import left_in, read_back, rows_of, tables
 from rowtime.audit.replay import KeptSink, Part, Replay, recorded, replay
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING, to_text

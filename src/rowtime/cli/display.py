@@ -120,9 +120,5 @@ def _live(display: Display) -> Live:
     from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
     from rich.live import Live  # noqa: PLC0415
 
-    return Live(
-        get_renderable=display.render,
-        console=Console(file=display.file),
-        refresh_per_second=REFRESH,
-        transient=True,
-    )
+    console = Console(file=display.file)
+    return Live(get_renderable=display.render, console=console, refresh_per_second=REFRESH, transient=True)

@@ -69,9 +69,8 @@ def _format(file: Path, given: str | None) -> str:
     kind = given or ("json" if str(file) == "-" else FORMATS.get(file.suffix.lower()))
     if kind is None or kind not in FORMATS.values():
         endings = ", ".join(FORMATS)
-        raise typer.BadParameter(
-            f"the format of {file} is none of csv, json, parquet ({endings})", param_hint="--format"
-        )
+        what = f"the format of {file} is none of csv, json, parquet ({endings})"
+        raise typer.BadParameter(what, param_hint="--format")
     if str(file) != "-" and not file.is_file():
         raise typer.BadParameter(f"there is no file {file}", param_hint="FILE")
     if str(file) == "-" and kind != "json":

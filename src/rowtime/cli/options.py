@@ -26,8 +26,7 @@ Settings = Annotated[
     typer.Option("--set", metavar="NAME=VALUE", help="The value of ${NAME} in the script; may be repeated."),
 ]
 CheckpointFolder = Annotated[
-    str,
-    typer.Argument(metavar="CHECKPOINT", help="The checkpoint of a pipeline, a folder or a URL."),
+    str, typer.Argument(metavar="CHECKPOINT", help="The checkpoint of a pipeline, a folder or a URL.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON instead of text.")]
 

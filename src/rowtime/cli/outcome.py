@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import typer
 
-from rowtime.core.errors import Problem, Refused, RowtimeError, headline
+from rowtime.core.errors import Problem, Refused, RowtimeError, causes, headline
 
 REFUSED = 1
 FAILED = 3
@@ -70,12 +70,9 @@ def _say_failed(error: Exception, as_json: bool) -> None:
 def _causes(error: BaseException) -> Iterator[str]:
     """What made the error, the innermost last: Java's causes stand in the text of Spark's errors."""
     seen: dict[str, Any] = {}
-    current: BaseException | None = error
-    while current is not None:
-        seen.update(dict.fromkeys(found.strip() for found in _CAUSED_BY.findall(str(current))))
-        current = current.__cause__
-        if current is not None:
-            seen[_told(current)] = None
+    for one in causes(error):
+        seen |= {_told(one): None} if one is not error else {}
+        seen |= dict.fromkeys(found.strip() for found in _CAUSED_BY.findall(str(one)))
     return iter(seen)
 
 

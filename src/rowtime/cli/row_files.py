@@ -19,13 +19,7 @@ import pyarrow.parquet as pq
 
 from rowtime.core.errors import refuse
 
-FORMATS: Final = {
-    ".csv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".parquet": "parquet",
-}
+FORMATS: Final = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
 CHUNK: Final = 100_000  # rows: one file of the log each
 BLOCK: Final = 1 << 24  # bytes of CSV parsed at a time
 PAUSE: Final = 0.2  # seconds without a line after which a pipe's rows are not kept waiting
@@ -55,7 +49,8 @@ def _refusing(file: Path, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
 
 
 def _csv(file: Path, schema: pa.Schema) -> Iterator[pa.Table]:
-    header = _header(file)
+    with file.open(encoding="utf-8-sig", newline="") as lines:
+        header = next(csv.reader(lines), [])
     if not header:
         return
     declared = {field.name.lower(): field.type for field in schema}
@@ -66,11 +61,6 @@ def _csv(file: Path, schema: pa.Schema) -> Iterator[pa.Table]:
         for batch in batches:
             for start in range(0, batch.num_rows, CHUNK):
                 yield _nulls(pa.Table.from_batches([batch.slice(start, CHUNK)]), texts)
-
-
-def _header(file: Path) -> list[str]:
-    with file.open(encoding="utf-8-sig", newline="") as lines:
-        return next(csv.reader(lines), [])
 
 
 def _parsed_as(kind: pa.DataType | None) -> pa.DataType:

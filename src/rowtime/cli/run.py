@@ -44,14 +44,12 @@ Folder = Annotated[
 AvailableNow = Annotated[
     bool,
     typer.Option(
-        "--available-now/--continuous",
-        help="Stop once what is there is read, or go on. Neither ends a stream.",
+        "--available-now/--continuous", help="Stop once what is there is read, or go on. Neither ends a stream."
     ),
 ]
 
 End = Annotated[
-    bool,
-    typer.Option("--end", help="As --available-now, and end the streams over files: no other file will come."),
+    bool, typer.Option("--end", help="As --available-now, and end the streams over files: no other file will come.")
 ]
 
 TakeOver = Annotated[

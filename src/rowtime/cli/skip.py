@@ -15,11 +15,7 @@ TickNumber = Annotated[int, typer.Argument(metavar="TICK", help="The tick, as th
 
 
 def skip(
-    checkpoint: CheckpointFolder,
-    pump: PumpName,
-    tick: TickNumber,
-    home: HomeFolder = None,
-    as_json: AsJson = False,
+    checkpoint: CheckpointFolder, pump: PumpName, tick: TickNumber, home: HomeFolder = None, as_json: AsJson = False
 ) -> None:
     """Set committed rows aside that a target refuses: they go to `rejected` of the pump. It cannot be undone."""
     from rowtime.runtime.skipping import skip as set_aside  # noqa: PLC0415 - pyarrow takes its time

@@ -32,7 +32,7 @@ def status(checkpoint: CheckpointFolder, only_waiting: OnlyWaiting = False, as_j
     if as_json:
         write_json(found["waiting"] if only_waiting else found)
     elif only_waiting:
-        typer.echo("\n".join(_waits(found)))
+        typer.echo("\n".join([wait["text"] for wait in found["waiting"]] or ["nothing waits"]))
     else:
         typer.echo("\n".join(as_lines(found)))
 
@@ -103,10 +103,6 @@ def as_lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield from _section("held", (f"{key}: {rows:,} rows" for key, rows in found["held"].items()))
     yield from _section("waiting", (wait["text"] for wait in found["waiting"]))
     yield from _section("outputs", (f"{o['sink']}: {o['rows']:,} rows, up to {o['bound']}" for o in found["outputs"]))
-
-
-def _waits(found: Mapping[str, Any]) -> list[str]:
-    return [wait["text"] for wait in found["waiting"]] or ["nothing waits"]
 
 
 def _ledger_lines(found: Mapping[str, Any]) -> Iterator[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import typer
 
 from rowtime.cli.options import AsJson, HomeFolder
@@ -19,14 +17,8 @@ def streams(home: HomeFolder = None, as_json: AsJson = False) -> None:
         write_json([{"name": name, **definition} for name, definition in defined.items()])
         return
     for name, definition in defined.items():
-        typer.echo(f"{name} ({_columns(definition)}){_using(definition)}")
+        columns = ", ".join(f"{column['name']} {column['type']}" for column in definition.get("columns", ()))
+        using = f" USING {definition['format']}" if definition.get("format") else ""
+        typer.echo(f"{name} ({columns}){using}")
     if not defined:
         typer.echo(f"{place.path} defines no streams yet.", err=True)
-
-
-def _columns(definition: dict[str, Any]) -> str:
-    return ", ".join(f"{column['name']} {column['type']}" for column in definition.get("columns", ()))
-
-
-def _using(definition: dict[str, Any]) -> str:
-    return f" USING {definition['format']}" if definition.get("format") else ""

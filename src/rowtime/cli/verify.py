@@ -11,7 +11,7 @@ from rowtime.cli.options import AsJson, CheckpointFolder, HomeFolder, Settings, 
 from rowtime.cli.outcome import REFUSED, write_json
 
 if TYPE_CHECKING:
-    from rowtime.audit.verify import Compared, Verified
+    from rowtime.audit.verify import Verified
 
 
 def verify(
@@ -34,11 +34,8 @@ def as_lines(found: Verified) -> Iterator[str]:
     times = "batch" if found.batches == 1 else "batches"
     yield f"  up to tick {found.tick}, run again as {found.batches} {times}"
     for output in found.outputs:
-        yield f"  {output.name} ({output.kind}): {output.rows:,} rows {output.how}, {_outcome(output)}"
+        outcome = f"{output.differences:,} differ" if output.differences else "equal"
+        yield f"  {output.name} ({output.kind}): {output.rows:,} rows {output.how}, {outcome}"
         yield from (f"    {difference}" for difference in output.first)
         if output.differences > len(output.first):
             yield f"    and {output.differences - len(output.first):,} more"
-
-
-def _outcome(output: Compared) -> str:
-    return f"{output.differences:,} differ" if output.differences else "equal"

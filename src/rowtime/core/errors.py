@@ -7,6 +7,7 @@ one or more problems. ``Refused`` means that the input is at fault (exit status 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 _SHOWN = 200  # characters of a line; a script that a program wrote may be one line
@@ -91,6 +92,13 @@ class Failure(RowtimeError):
 def refuse(code: str, message: str, hint: str = "", place: Place | None = None) -> Refused:
     """A ``Refused`` with one problem, ready to raise."""
     return Refused(Problem(code, message, place, hint))
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what caused it, one after the other."""
+    while error is not None:
+        yield error
+        error = error.__cause__
 
 
 def headline(error: BaseException) -> str:

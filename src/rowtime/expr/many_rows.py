@@ -22,9 +22,16 @@ AGGREGATES: frozenset[str] = frozenset({
 })  # fmt: skip
 
 
-def aggregates(node: exp.Expr) -> bool:
-    """True for the call of an aggregate itself, without its FILTER or WITHIN GROUP."""
+def is_aggregate(node: exp.Expr) -> bool:
+    """True for an aggregate call, with its FILTER or IGNORE NULLS."""
+    if isinstance(node, exp.Filter | exp.IgnoreNulls | exp.WithinGroup):
+        return is_aggregate(node.this)
     return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.upper() in AGGREGATES)
+
+
+def has_aggregates(node: exp.Expr) -> bool:
+    """True if an aggregate stands anywhere in the expression, not under OVER."""
+    return any(is_aggregate(part) and part.find_ancestor(exp.Window) is None for part in node.walk())
 
 
 _GENERATORS = frozenset({

@@ -6,7 +6,7 @@ that a restart and a replay compute the same rows; the plan has the functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -41,22 +41,17 @@ def fixed(program: Program, at: int) -> Program:
 
 def trees_of(node: object) -> list[exp.Expr]:
     """The expressions of one operator, without those of its inputs."""
-    found: list[exp.Expr] = []
-    for f in fields(node):  # type: ignore[arg-type]
-        if f.name not in ("input", "inputs", "gate"):
-            _gather(getattr(node, f.name), found.append)
-    return found
+    own = (f.name for f in fields(node) if f.name not in ("input", "inputs", "gate"))  # type: ignore[arg-type]
+    return [tree for name in own for tree in _trees(getattr(node, name))]
 
 
-def _gather(value: object, take: Callable[[exp.Expr], None]) -> None:
+def _trees(value: object) -> Iterator[exp.Expr]:
     if isinstance(value, exp.Expr):
-        take(value)
+        yield value
     elif isinstance(value, tuple):
-        for part in value:
-            _gather(part, take)
+        yield from (tree for part in value for tree in _trees(part))
     elif is_dataclass(value) and not isinstance(value, type):
-        for f in fields(value):
-            _gather(getattr(value, f.name), take)
+        yield from (tree for f in fields(value) for tree in _trees(getattr(value, f.name)))
 
 
 def _of_clock(part: exp.Expr) -> bool:

@@ -32,18 +32,19 @@ def difference(old: StoredPlan, program: Program, nodes: Sequence[Operator]) -> 
     added, gone = (sorted(set(a) - set(b)) for a, b in ((after, before), (before, after)))
     if added or gone:
         words = [f"the script {what} {', '.join(names)}" for what, names in (("adds", added), ("lacks", gone)) if names]
-        return f"{' and '.join(words)}, and {_owner(nodes, after)} does not follow from what it was", False
+        owner = owner_of(nodes[0].name, after) if nodes else "the plan"
+        return f"{' and '.join(words)}, and {owner} does not follow from what it was", False
     return _operators(old.operators, {node.name: old.of(node) for node in program.operators}), False
-
-
-def _owner(nodes: Sequence[Operator], statements: Mapping[str, str]) -> str:
-    return owner_of(nodes[0].name, statements) if nodes else "the plan"
 
 
 def statements_of(sql: str) -> dict[str, str]:
     """The statements that define or run something, by the names that operators have of them; their text on one line."""
-    parsed = parse_script(_VARIABLE.sub(r"v__\1__v", sql)).statements
-    return {name: " ".join(_STAND_IN.sub(r"${\1}", text).split()) for name, text in _named(parsed)}
+    return {name: " ".join(_STAND_IN.sub(r"${\1}", text).split()) for name, text in _named(parsed(sql))}
+
+
+def parsed(sql: str) -> Sequence[Statement]:
+    """The statements of a script, with stand-ins for its variables, whose values are not known."""
+    return parse_script(_VARIABLE.sub(r"v__\1__v", sql)).statements
 
 
 def owner_of(operator: str, statements: Mapping[str, str]) -> str:

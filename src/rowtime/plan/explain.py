@@ -71,6 +71,7 @@ def explained(kind: str, root: Operator) -> str:
 
 def _entry(node: Operator) -> dict[str, Any]:
     shape = node.emits()
+    columns = [column for column in shape.columns if not column.name.startswith("__")]
     return {
         "name": node.name,
         "kind": node.kind,
@@ -79,7 +80,7 @@ def _entry(node: Operator) -> dict[str, Any]:
         "requires": _needed(node),
         "keeps": [{"what": kept.what, "until": kept.until, "bounded_by": kept.by} for kept in node.keeps()],
         "emits": {
-            "columns": [_column(column) for column in shape.columns if not column.name.startswith("__")],
+            "columns": [{"name": c.name, "type": c.type or None, "order": c.order.value} for c in columns],
             "single": shape.single,
             "placed": shape.placed,
             "released": shape.released,
@@ -107,10 +108,6 @@ def _proofs(node: Operator) -> Iterator[Proof]:
     for item in (*listed, *([value] if isinstance(value, Item) else [])):
         if not isinstance(item.expression.unnest(), exp.Column):
             yield prove(item.expression, facts)
-
-
-def _column(column: Column) -> dict[str, Any]:
-    return {"name": column.name, "type": column.type or None, "order": column.order.value}
 
 
 def _in_words(shape: Shape) -> list[str]:
@@ -212,9 +209,7 @@ def _tree(entries: Mapping[str, Entry], name: str, printed: set[str]) -> list[st
 
 def _lines(entry: Entry) -> Iterator[str]:
     settings = "; ".join(f"{name} {value}" for name, value in entry["with"].items())
-    kept = "; ".join(
-        f"{kept['what']}, until {kept['until']} (bounded by {kept['bounded_by']})" for kept in entry["keeps"]
-    )
+    kept = "; ".join(f"{one['what']}, until {one['until']} (bounded by {one['bounded_by']})" for one in entry["keeps"])
     promise = entry["promises"]
     if settings:
         yield f"with      {settings}"

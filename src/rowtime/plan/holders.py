@@ -1,11 +1,16 @@
-"""Whose clock holds an operator of a described plan: the slowest input, stream and writer below it."""
+"""Whose clock holds an operator, the slowest input, stream and writer below it; and since when it stands there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rowtime.core.clock import least
-from rowtime.plan.stored import StoredPlan
+
+if TYPE_CHECKING:
+    from rowtime.operators.contract import Delta
+    from rowtime.plan.program import Program
+    from rowtime.plan.stored import StoredPlan
 
 
 def slowest_of(inputs: Sequence[str], clocks: Mapping[str, Mapping[str, int]]) -> tuple[str, int]:
@@ -49,3 +54,22 @@ def beneath(plan: StoredPlan, name: str) -> set[str]:
     """Everything below an operator."""
     inputs = plan.operators[name].inputs
     return {*inputs, *(deeper for child in inputs for deeper in beneath(plan, child))}
+
+
+def since(
+    program: Program, entry: Mapping[str, Any], segments: Collection[str], deltas: Mapping[str, Delta], now: int
+) -> dict[str, list[int]]:
+    """For each operator that holds rows: the bound that holds them, and since when it is that (µs UTC).
+
+    ``entry`` is the one before, ``segments`` the keys of what is held.
+    """
+    before, clocks = entry.get("since", {}), {name: delta.clocks for name, delta in deltas.items()}
+    holding = {key.rsplit("/", 1)[0] for key in segments}
+    found: dict[str, list[int]] = {}
+    for node in program.operators:
+        if node.name in holding:
+            holders = [] if node.holds_itself else [child.name for child in node.inputs]
+            _, bound = slowest_of(holders or [node.name], clocks)
+            known = before.get(node.name, [None])
+            found[node.name] = known if known[0] == bound else [bound, now]
+    return found

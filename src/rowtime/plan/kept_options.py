@@ -41,7 +41,8 @@ class Keeper:
                 found.append((name, value))
                 continue
             start, end = self.text.origin(at.start, at.end)
-            written = _unquoted(self.text.written[start : end + 1])
+            written = self.text.written[start : end + 1]
+            written = str(Rowtime().tokenize(written)[0].text) if written.startswith("'") else written
             text, literal = kept(statement.name.text.lower(), name, written)
             if literal:
                 self.literal |= {variable: filled(value, self.variables) for variable, value in literal.items()}
@@ -57,29 +58,16 @@ class Keeper:
         return text
 
 
-def _unquoted(written: str) -> str:
-    if not written.startswith("'"):
-        return written
-    return str(Rowtime().tokenize(written)[0].text)
-
-
 def unknown_secrets(stream: str, options: Options, place: Place) -> list[Problem]:
     """The secrets of a stream of the home directory that nobody gives (R543)."""
-    missing = [
-        (name, variable)
-        for name, value in options
-        for start, end in secret_spans(name, value)
-        for variable in variables_in(value[start:end])
-    ]
-    return [
-        Problem(
-            "R543",
-            f"the option {name} of {stream} holds a secret, which the home directory does not keep",
-            place,
-            f"Give it with --set {variable}=…, or define {stream} in this script.",
-        )
-        for name, variable in missing
-    ]
+    found = []
+    for name, value in options:
+        what = f"the option {name} of {stream} holds a secret, which the home directory does not keep"
+        for start, end in secret_spans(name, value):
+            for variable in variables_in(value[start:end]):
+                hint = f"Give it with --set {variable}=…, or define {stream} in this script."
+                found.append(Problem("R543", what, place, hint))
+    return found
 
 
 def hidden(problems: tuple[Problem, ...], secrets: Secrets) -> tuple[Problem, ...]:

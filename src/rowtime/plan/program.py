@@ -28,26 +28,10 @@ from rowtime.plan.formats import checked_options
 from rowtime.plan.formats.foreign import of_server
 from rowtime.plan.kept_options import Keeper, hidden
 from rowtime.plan.stored import StoredPlan
+from rowtime.sql import statements as sql
 from rowtime.sql.filled import FilledText
 from rowtime.sql.places import place_at
 from rowtime.sql.script import NESTED_TOO_DEEPLY, parse_script
-from rowtime.sql.statements import (
-    AlterPump,
-    CreateFunction,
-    CreatePump,
-    CreateStream,
-    CreateTable,
-    CreateView,
-    Drop,
-    EndStream,
-    Explain,
-    InsertValues,
-    Query,
-    SetBound,
-    SetIdle,
-    Statement,
-    TakeOver,
-)
 
 
 @dataclass
@@ -64,7 +48,7 @@ class Program:
 
     text: str
     sinks: tuple[Sink, ...] = ()
-    actions: tuple[Statement, ...] = ()
+    actions: tuple[sql.Statement, ...] = ()
     defines: tuple[StreamDef, ...] = ()
     drops: tuple[str, ...] = ()
     take_over: frozenset[str] = frozenset()
@@ -119,7 +103,12 @@ def compile_script(  # noqa: PLR0913 - a script and all that Python hands over b
     script = parse_script(filled)
     catalog = Catalog(home, dict(streams or {}), functions=dict(functions or {}), variables=dict(variables or {}))
     compiler = _Compiler(filled, catalog, frozenset(name.lower() for name in sinks))
-    compiler.problems.extend([*_missing(filled), *script.problems])
+    for name, *at in filled.missing():
+        hint = f"Give it with --set {name}=…"
+        compiler.problems.append(
+            Problem("R131", f"the variable {name} has no value", place_at(filled.shown, *at), hint)
+        )
+    compiler.problems.extend(script.problems)
     compiler.take(script.statements)
     program, keeper = compiler.program(), compiler.keeper
     known = {f"there is no stream or view {name}" for name in script.defines}  # in a statement that does not parse
@@ -135,13 +124,6 @@ def compile_script(  # noqa: PLR0913 - a script and all that Python hands over b
     )
 
 
-def _missing(text: FilledText) -> list[Problem]:
-    return [
-        Problem("R131", f"the variable {name} has no value", place_at(text.shown, *at), f"Give it with --set {name}=…")
-        for name, *at in text.missing()
-    ]
-
-
 class _Compiler:
     """Takes the statements of a script in two rounds: definitions first, then what runs."""
 
@@ -149,17 +131,17 @@ class _Compiler:
         self.text, self.catalog, self.functions = text, catalog, functions
         self.keeper = Keeper(text, catalog.variables)
         self.problems: list[Problem] = []
-        self.actions: list[Statement] = []
+        self.actions: list[sql.Statement] = []
         self.defines: list[StreamDef] = []
         self.drops: list[str] = []
         self.take_over: set[str] = set()
-        self.queries: list[Query] = []
-        self.explained: list[Explain] = []
+        self.queries: list[sql.Query] = []
+        self.explained: list[sql.Explain] = []
         self.sources = Sources(catalog)
         self.binder = QueryBinder(text, self.sources)
         self.roots = SinkBinder(self.sources, self.binder, functions)
 
-    def take(self, statements: Sequence[Statement]) -> None:
+    def take(self, statements: Sequence[sql.Statement]) -> None:
         """The first round: what is defined, and what is to be bound later."""
         for statement in statements:
             self._guard(partial(self._take, statement))
@@ -211,45 +193,49 @@ class _Compiler:
             return []
         return [] if result is None else [result]
 
-    def _take(self, statement: Statement) -> None:
+    def _take(self, statement: sql.Statement) -> None:
         match statement:
-            case CreateStream():
+            case sql.CreateStream():
                 self._define(statement)
-            case CreateView():
+            case sql.CreateView():
                 _put(self.catalog.views, statement.name.text.lower(), statement, "view")
-            case CreateTable():
+            case sql.CreateTable():
                 made = replace(statement, options=checked_options(statement))
                 self.keeper.options(made)
                 _put(self.catalog.tables, statement.name.text.lower(), made, "table")
-            case CreatePump():
+            case sql.CreatePump():
                 _put(self.catalog.pumps, pump_name(statement), statement, "pump")
-            case CreateFunction():
+            case sql.CreateFunction():
                 self._function(statement)
-            case AlterPump() | TakeOver():
+            case sql.AlterPump() | sql.TakeOver():
                 self._alter_pump(statement)
-            case Drop():
+            case sql.Drop():
                 self._drop(statement)
-            case SetIdle():
+            case sql.SetIdle():
                 self._set_idle(statement)
-            case InsertValues() | SetBound() | EndStream():
+            case sql.InsertValues() | sql.SetBound() | sql.EndStream():
                 self._once(statement)
-            case Query():
+            case sql.Query():
                 self.queries.append(statement)
-            case Explain():
+            case sql.Explain():
                 self.explained.append(statement)
             case _:
                 raise refuse("R190", "this statement is not supported yet", place=statement.place)
 
-    def _once(self, statement: InsertValues | SetBound | EndStream) -> None:
-        if not (isinstance(statement, SetBound) and statement.view):
+    def _once(self, statement: sql.InsertValues | sql.SetBound | sql.EndStream) -> None:
+        if not (isinstance(statement, sql.SetBound) and statement.view):
             stream = self._known(statement.stream.text, statement.stream.place)
-            if not (isinstance(statement, EndStream) and is_finite(stream.format) and not statement.writer):
-                self._logged(stream, statement.stream.place)
-            if isinstance(statement, SetBound) and statement.column:
+            ends_files = isinstance(statement, sql.EndStream) and is_finite(stream.format) and not statement.writer
+            if stream.format != "log" and not ends_files:
+                what = (
+                    f"{stream.name} has its rows and bounds from outside ({stream.format}); a statement gives it none"
+                )
+                raise refuse("R137", what, "Send them where the stream comes from.", statement.stream.place)
+            if isinstance(statement, sql.SetBound) and statement.column:
                 check_bound(stream, statement.column)
         self.actions.append(statement)
 
-    def _define(self, statement: CreateStream) -> None:
+    def _define(self, statement: sql.CreateStream) -> None:
         try:
             statement = of_server(statement)
             check_ends((statement.using or "log").lower(), statement.options, statement.place)
@@ -265,34 +251,29 @@ class _Compiler:
             raise Refused(self.catalog.unknown(name, place))
         return stream
 
-    def _logged(self, stream: StreamDef, place: Place) -> None:
-        if stream.format != "log":
-            what = f"{stream.name} has its rows and bounds from outside ({stream.format}); a statement gives it none"
-            raise refuse("R137", what, "Send them where the stream comes from.", place)
-
-    def _function(self, statement: CreateFunction) -> None:
+    def _function(self, statement: sql.CreateFunction) -> None:
         name = statement.name.text.lower()
         if name in self.catalog.functions and not statement.replace:
             hint = "Write CREATE OR REPLACE FUNCTION, or take another name."
             raise refuse("R203", f"there are two functions {name}", hint, statement.name.place)
         self.catalog.functions[name] = defined(statement)
 
-    def _alter_pump(self, statement: AlterPump | TakeOver) -> None:
+    def _alter_pump(self, statement: sql.AlterPump | sql.TakeOver) -> None:
         name = statement.pump.text.lower()
         if name not in self.catalog.pumps:
             raise refuse("R103", f"there is no pump {name}", place=statement.pump.place)
-        if isinstance(statement, TakeOver):
+        if isinstance(statement, sql.TakeOver):
             self.take_over.add(name)
             return
         self.catalog.pumps[name] = replace(self.catalog.pumps[name], started=statement.start)
 
-    def _set_idle(self, statement: SetIdle) -> None:
+    def _set_idle(self, statement: sql.SetIdle) -> None:
         stream = self._known(statement.stream.text, statement.stream.place)
         idle = duration(statement.after, "IDLE AFTER", statement.place)
         self.catalog.streams[stream.name] = replace(stream, idle_after=idle)
         self.defines.append(self.catalog.streams[stream.name])
 
-    def _drop(self, statement: Drop) -> None:
+    def _drop(self, statement: sql.Drop) -> None:
         name = statement.name.text.lower()
         if statement.kind == "STREAM":
             there = self.catalog.stream(name) is not None
@@ -307,10 +288,10 @@ class _Compiler:
 
     # -- roots ------------------------------------------------------------------------
 
-    def _query(self, query: Query, name: str) -> Sink:
+    def _query(self, query: sql.Query, name: str) -> Sink:
         return self.roots.sink(f"{name}.result", self.binder.bind(query.query, name).node, "console", ())
 
-    def _explain(self, explain: Explain) -> tuple[str, Operator]:
+    def _explain(self, explain: sql.Explain) -> tuple[str, Operator]:
         return explain.kind, self.binder.bind(explain.query, "explained").node
 
 
@@ -320,13 +301,15 @@ def _by_place(problems: Sequence[Problem]) -> tuple[Problem, ...]:
     return tuple(sorted(once, key=lambda p: (p.place.line, p.place.column) if p.place else (0, 0)))
 
 
-def _put(named: dict[str, Any], name: str, statement: CreateView | CreatePump | CreateTable, what: str) -> None:
+def _put(
+    named: dict[str, Any], name: str, statement: sql.CreateView | sql.CreatePump | sql.CreateTable, what: str
+) -> None:
     """Give a statement its name; a second one of the name must say that it replaces the first."""
     if name not in named or statement.replace:
         named[name] = statement
     elif not statement.if_not_exists:
         place = statement.name.place if statement.name else statement.place
-        given = isinstance(statement, CreatePump) and statement.name is None
+        given = isinstance(statement, sql.CreatePump) and statement.name is None
         hint = f"Give it a name: CREATE PUMP … AS INSERT INTO {name.removeprefix('into_')} …." if given else ""
         hint = hint or f"Write CREATE OR REPLACE {what.upper()}, or take another name."
         raise refuse("R203", f"there are two {what}s {name}", hint, place)

@@ -15,11 +15,10 @@ from typing import Final
 
 from rowtime.expr.store_assignment import always_fits, same_type
 from rowtime.plan.bind.catalog import StreamDef, stream_of
+from rowtime.plan.difference import parsed
 from rowtime.plan.stored import StoredOperator
-from rowtime.sql.script import parse_script
 from rowtime.sql.statements import CreateStream
 
-_VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
 _WHOLE: Final = re.compile("TINYINT|SMALLINT|INT|INTEGER|BIGINT", re.IGNORECASE)
 _FLOATING: Final = re.compile("FLOAT|REAL|DOUBLE", re.IGNORECASE)
 _TEXT: Final = re.compile(r"VARCHAR\s*\(.*\)|STRING", re.IGNORECASE)
@@ -29,7 +28,7 @@ _DECIMAL: Final = re.compile(r"(?:DECIMAL|NUMERIC)\s*\(\s*\d+\s*(?:,\s*(\d+)\s*)
 def declared(sql: str) -> dict[str, StreamDef]:
     """The streams that a script which ran before defines."""
     found: dict[str, StreamDef] = {}
-    for statement in parse_script(_VARIABLE.sub(r"v__\1__v", sql)).statements:
+    for statement in parsed(sql):
         if isinstance(statement, CreateStream):
             stream = stream_of(statement)
             found[stream.name] = stream

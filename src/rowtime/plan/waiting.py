@@ -93,7 +93,11 @@ def _wait(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, befo
     since = "" if began is None else to_text(began)
     jumps = entry.get("control", {}).get(name, {}).get(HELD)
     if jumps and its.answers.is_gate:
-        return _open_jump(plan, entry, name, rows, jumps, (to_text(bound), since))
+        # Rows on whose time those behind them have not decided yet.
+        writer, (position, _) = min(jumps.items())
+        stream, _ = holder(plan, entry["clocks"], name)
+        release = f"rows behind its row {position} decide whether that counts: send more"
+        return Wait(name, its.kind, rows, to_text(bound), stream, writer, release, since)
     stream, writer = holder(plan, entry["clocks"], below)
     remedy = Remedy(
         stream,
@@ -158,21 +162,6 @@ def timed_by(operators: Sequence[Operator]) -> dict[str, frozenset[str]]:
     for node in operators:
         found[node.name] = node.timed_by([found[child.name] for child in node.inputs])
     return found
-
-
-def _open_jump(  # noqa: PLR0913 - what is known of it
-    plan: StoredPlan,
-    entry: Mapping[str, Any],
-    name: str,
-    rows: int,
-    jumps: Mapping[str, Sequence[int]],
-    times: tuple[str, str],
-) -> Wait:
-    """Rows of a T-sort or a stream on whose time those behind them have not decided yet."""
-    writer, (position, _) = min(jumps.items())
-    stream, _ = holder(plan, entry["clocks"], name)
-    release = f"rows behind its row {position} decide whether that counts: send more"
-    return Wait(name, plan.operators[name].kind, rows, times[0], stream, writer, release, times[1])
 
 
 def _promoted(plan: StoredPlan, name: str, stream: str) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import AnalysisException, ParseException, PySparkException
@@ -21,9 +21,9 @@ from sqlglot import exp
 
 from rowtime.core.errors import Problem
 from rowtime.expr.aggregates import orders_rows
-from rowtime.expr.many_rows import generator
+from rowtime.expr.many_rows import generator, has_aggregates
 from rowtime.expr.readable import in_words, readable
-from rowtime.plan.bind.aggregates import has_aggregates
+from rowtime.expr.store_assignment import may_assign
 from rowtime.plan.clock_functions import fixed, trees_of
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.sql.generate import to_spark
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rowtime.operators.contract import Operator
+    from rowtime.plan.bind.pump_edge import PumpEdge
     from rowtime.plan.program import Program
 
 Wrong = AnalysisException | ParseException
@@ -51,6 +52,28 @@ def analysed(spark: SparkSession, program: Program) -> list[Problem]:
         found = found or [problem for node in analyst.program.operators for problem in analyst.problems(node)]
     unique = {(p.code, p.message, p.place): p for p in found}
     return sorted(unique.values(), key=lambda p: (p.place.line, p.place.column) if p.place else (0, 0))
+
+
+def misfits(program: Program, spark: SparkSession) -> list[Problem]:
+    """The problems (R220) of assignments at the edges of pumps that no value of a type can fit; without a job."""
+    types = ColumnTypes(spark)
+    return [problem for edge in program.edges for problem in _misfits(edge, types, spark)]
+
+
+def _misfits(edge: PumpEdge, types: ColumnTypes, spark: SparkSession) -> Iterator[Problem]:
+    known = dict(zip(edge.node.emits().names, types.of(edge.node), strict=True))
+    yield from edge.misfits(known)
+    for column in edge.assigned:
+        given = known.get(column.source, "")
+        if given and may_assign(given, column.type) is None and not _spark_may(spark, given, column.type):
+            yield edge.misfit(column, given)
+
+
+def _spark_may(spark: SparkSession, given: str, target: str) -> bool:
+    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way to the rules of assignment
+    parser = spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
+    kinds = (parser.parseDataType(text) for text in (given, target))
+    return bool(jvm.org.apache.spark.sql.catalyst.expressions.Cast.canANSIStoreAssign(*kinds))
 
 
 @contextmanager
@@ -125,7 +148,8 @@ class _Analyst:
         """What Spark refuses in one operator."""
         trees = [tree for tree in trees_of(node) if not isinstance(tree.unnest(), _PLAIN)]
         for frame in self._frames(node, trees) if trees else ():
-            for some in (_scalars(frame.trees), [tree for tree in frame.trees if has_aggregates(tree)]):
+            scalars = [tree for tree in frame.trees if not has_aggregates(tree) and generator(tree) is None]
+            for some in (scalars, [tree for tree in frame.trees if has_aggregates(tree)]):
                 if some and (frame.wrong(some) is not None or not frame.repeats(some)):
                     yield from (problem for tree in some for problem in self._of(tree, frame))
 
@@ -156,15 +180,11 @@ class _Analyst:
             if frame is not None:
                 frame.trees.append(tree)
             elif isinstance(tree, exp.Connector | exp.Paren | exp.Not):  # a part may do without a refused aggregate
-                left += [part for part in tree.iter_expressions() if not isinstance(part, _PLAIN)]
+                left += _parts(tree)
         return [frame for _, frame in known]
 
 
 _PLAIN = (exp.Column, exp.Literal, exp.Star, exp.Identifier, exp.Var, exp.DataType, exp.Lambda, exp.Query, exp.Interval)
-
-
-def _scalars(trees: Sequence[exp.Expr]) -> list[exp.Expr]:
-    return [tree for tree in trees if not has_aggregates(tree) and generator(tree) is None]
 
 
 def _parts(tree: exp.Expr) -> list[exp.Expr]:

@@ -44,21 +44,15 @@ def apart(rows: DataFrame, broken: str, count: int | None, reason: str = MALFORM
         many = pc.sum(wrong).as_py() or 0
         fits = spark.createDataFrame(found.filter(pc.invert(wrong)).drop_columns([broken]), rows.drop(broken).schema)
         refused = spark.createDataFrame(found.filter(wrong), rows.schema) if many else None
-        return Apart(
-            fits,
-            None if refused is None else _rejection(refused, broken, reason, clock),
-            _counts(found.num_rows, many, reason),
-        )
-    total, many = rows.agg(F.count(F.lit(1)), F.count(F.col(broken))).collect()[0]
-    fits = rows.where(F.col(broken).isNull()).drop(broken)
-    refused = rows.where(F.col(broken).isNotNull()) if many else None
-    return Apart(
-        fits, None if refused is None else _rejection(refused, broken, reason, clock), _counts(total, many, reason)
-    )
-
-
-def _counts(total: int, refused: int, reason: str) -> dict[str, int]:
-    return {"in": total, "accepted": total - refused, **({reason: refused} if refused else {})}
+        total = found.num_rows
+    else:
+        total, many = rows.agg(F.count(F.lit(1)), F.count(F.col(broken))).collect()[0]
+        fits = rows.where(F.col(broken).isNull()).drop(broken)
+        refused = rows.where(F.col(broken).isNotNull()) if many else None
+    counts = {"in": total, "accepted": total - many}
+    if refused is None:
+        return Apart(fits, None, counts)
+    return Apart(fits, _rejection(refused, broken, reason, clock), {**counts, reason: many})
 
 
 def _rejection(rows: DataFrame, broken: str, reason: str, clock: str) -> Rejection:

@@ -139,10 +139,8 @@ class Brokers:
             return question(self._connected())
         except Py4JJavaError as error:
             self.close()
-            raise self._failure(
-                f"no answer: {_cause(error)}",
-                f"Check {SERVERS}, that the brokers run, and the security options (kafka.security.protocol, …).",
-            ) from error
+            hint = f"Check {SERVERS}, that the brokers run, and the security options (kafka.security.protocol, …)."
+            raise self._failure(f"no answer: {_cause(error)}", hint) from error
 
     def _connected(self) -> Any:
         jvm = _jvm()

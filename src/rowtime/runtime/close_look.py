@@ -12,22 +12,22 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
 from sqlglot import exp
 
 from rowtime.core.columns import BROKEN
-from rowtime.expr.conditions import col
+from rowtime.core.errors import causes
+from rowtime.expr.conditions import col, columns_in
 from rowtime.kernels.exact import Overflow
 from rowtime.operators.contract import Delta, Operator, walk
 from rowtime.operators.events.failing_events import refuse_events
 from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.lifetimes import is_lifetimes
-from rowtime.runtime.asked_for import columns_asked_for
 from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rowtime.runtime.tick import RunningTick
 
 _OF_A_VALUE = re.compile(r"SQLSTATE: 22[0-9A-Z]{3}")
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -100,15 +101,12 @@ class CloseLook:
         below = self._chains.get(node.inputs[0].name, Chain(delta))
         columns = {name: below.over(value) for name, value in projection.items()}
         chain = Chain(below.base, (*below.conditions, *map(below.over, node.filters())), columns)
-        if self._is_deferred(node):
+        readers = self._readers[node.name]
+        if self._defers and readers and all(one.fuses for one in readers):
             self._chains[node.name] = chain
             return node.step(tick, [delta])
         asked = self._asked_for[node.name]
         return self._tried(tick, node, chain, node, [value for name, value in columns.items() if name in asked])
-
-    def _is_deferred(self, node: Operator) -> bool:
-        readers = self._readers[node.name]
-        return self._defers and bool(readers) and all(one.fuses for one in readers)
 
     def _tried(
         self, tick: RunningTick, node: Operator, chain: Chain, shape: Operator, demands: Collection[exp.Expr]
@@ -143,7 +141,7 @@ def closer(error: Exception, program: Program, tap: object, before: CloseLook | 
 
     ``before``: how it was run. What the ``tap`` of a trace has seen of it does not count.
     """
-    if program.stops or before is not None or not _of_a_value(error):
+    if program.stops or before is not None or not any(map(_of_a_value, causes(error))):
         return None
     traced = getattr(tap, "forget", None)
     if traced is not None:
@@ -151,12 +149,47 @@ def closer(error: Exception, program: Program, tap: object, before: CloseLook | 
     return CloseLook(program, defers=traced is None)
 
 
-def _of_a_value(error: BaseException | None) -> bool:
-    """True if a tick has failed because something cannot be computed of a value."""
-    while error is not None:
-        if isinstance(error, PySparkException | Py4JJavaError) and _OF_A_VALUE.search(str(error)):
-            return True
-        if isinstance(error, Overflow):
-            return True
-        error = error.__cause__
-    return False
+def _of_a_value(error: BaseException) -> bool:
+    """True if something cannot be computed of a value."""
+    of_spark = isinstance(error, PySparkException | Py4JJavaError)
+    return isinstance(error, Overflow) or (of_spark and _OF_A_VALUE.search(str(error)) is not None)
+
+
+def columns_asked_for(operators: Sequence[Operator]) -> dict[str, frozenset[str]]:
+    """By the name of each operator the columns of it that its readers ask for; of ``operators`` inputs come first.
+
+    A column that nobody asks for may be computed or not: Spark leaves it out where its rows pass at once, and computes
+    it where they are written on the way. So a row is refused for a column that cannot be computed only if somebody asks
+    for it: whether it is refused follows from the query, and not from the cut.
+    """
+    read = {child.name for node in operators for child in node.inputs}
+    asked = {node.name: set[str]() if node.name in read else set(node.readable()) for node in operators}
+    for node in reversed(operators):
+        above = asked[node.name]
+        for number, child in enumerate(node.inputs):
+            found = node.required_columns(number, above)
+            wanted = _named(node, child, above) if found is None else found
+            asked.setdefault(child.name, set()).update(child.readable().intersection(wanted))
+    return {name: frozenset(found) for name, found in asked.items()}
+
+
+def _named(node: Operator, child: Operator, above: set[str]) -> Iterable[str]:
+    """What an operator asks of an input whose columns it passes on, as far as its fields say; else all."""
+    if not {*child.emits().names} <= {*node.emits().names}:
+        return child.readable()
+    return {*above, *_mentioned(node, child.readable())}
+
+
+def _mentioned(value: Any, names: frozenset[str], *, top: bool = True) -> Iterator[str]:
+    """The columns that the fields of an operator name, in expressions or as text."""
+    if isinstance(value, exp.Expr):
+        yield from columns_in([value])
+    elif isinstance(value, str):
+        yield from names & {value, *_WORD.findall(value)}
+    elif isinstance(value, tuple | list | frozenset | set):
+        for part in value:
+            yield from _mentioned(part, names, top=False)
+    elif is_dataclass(value) and (top or not hasattr(value, "inputs")):
+        for field in fields(value):
+            if field.name != "name":
+                yield from _mentioned(getattr(value, field.name), names, top=False)

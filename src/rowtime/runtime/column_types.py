@@ -11,25 +11,18 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
-from rowtime.core.columns import (
-    ARRIVAL,
-    LIFETIME_END,
-    LIFETIME_START,
-    PASSED_ROWTIME,
-    POSITION,
-    ROWTIME,
-    SESSION_END,
-    SESSION_START,
-    WRITER,
-)
+from rowtime.core import columns as hidden
 from rowtime.operators.contract import Operator, quoted
 from rowtime.operators.rows.values import type_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_TIMES = (ROWTIME, ARRIVAL, PASSED_ROWTIME, SESSION_START, SESSION_END, LIFETIME_START, LIFETIME_END)
-_INTERNALS = {WRITER: "STRING", POSITION: "BIGINT", **dict.fromkeys(_TIMES, "TIMESTAMP")}
+_TIMES = (
+    *(hidden.ROWTIME, hidden.ARRIVAL, hidden.PASSED_ROWTIME, hidden.SESSION_START, hidden.SESSION_END),
+    *(hidden.LIFETIME_START, hidden.LIFETIME_END),
+)
+_INTERNALS = {hidden.WRITER: "STRING", hidden.POSITION: "BIGINT", **dict.fromkeys(_TIMES, "TIMESTAMP")}
 
 
 class ColumnTypes:

@@ -24,7 +24,9 @@ from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.operators.streams.table import PINNED
 from rowtime.plan.clock_functions import fixed
+from rowtime.plan.holders import since
 from rowtime.plan.program import Program
+from rowtime.runtime import quiet
 from rowtime.runtime.adopted_files import adopted_files
 from rowtime.runtime.analysis import quietly, words_of
 from rowtime.runtime.arrivals import Arrivals
@@ -39,12 +41,10 @@ from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.meter import JobTimes, Meter
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed, narrowed
 from rowtime.runtime.presence import Presence
-from rowtime.runtime.quiet import quiet
 from rowtime.runtime.report import TickReport, cost_so_far, report_of
 from rowtime.runtime.session import active
 from rowtime.runtime.skipped_rows import seen_by, show, shown_in
 from rowtime.runtime.sources.contract import Limits, Source
-from rowtime.runtime.standing import since
 from rowtime.runtime.tick import GivenTable, RunningTick
 from rowtime.runtime.upgrades import bound, change
 from rowtime.state import cuts, refused_files, settings
@@ -70,7 +70,6 @@ class Settle(Protocol):
 
     def __call__(self, *, succeeded: bool) -> None:
         """Once more does nothing."""
-        ...
 
 
 FAULTS_A_TICK = 1_000  # files that cannot be read, each of which only a job has found
@@ -139,14 +138,8 @@ class Engine:
         self.checkpoint.acquire()
         try:
             self.checkpoint.check()
-            claim(
-                self.checkpoint,
-                self.program.sinks,
-                self.stages,
-                self.take_over,
-                self.clock(),
-                self.program.catalog.pumps,
-            )
+            sinks, pumps = self.program.sinks, self.program.catalog.pumps
+            claim(self.checkpoint, sinks, self.stages, self.take_over, self.clock(), pumps)
             upgrade = bound(self.checkpoint, self.program)
             self._recover(self.checkpoint.journal.last())
             if upgrade is not None:
@@ -186,10 +179,10 @@ class Engine:
 
     # -- one tick ---------------------------------------------------------------------
 
-    @quiet
     def tick(self) -> TickReport | None:
         """Run one tick; ``None`` if there was nothing to do, and then nothing is journaled."""
-        with naming_disks(self.checkpoint.folder), active(self.spark):
+        secrets, folder = self.program.secrets, self.checkpoint.folder
+        with quiet.quietly(secrets), naming_disks(folder), active(self.spark):
             report = self._tried()
             settle(self.spark, self.checkpoint, self.stages, self.entry, now=False)
             return report
@@ -294,10 +287,8 @@ class Engine:
         deltas: dict[str, Delta] = {}
         look = self._close_look
         try:
-            with (
-                quietly(),
-                answering("a topic of Kafka cannot be read", "The tick is not committed; it is tried again as it is."),
-            ):
+            hint = "The tick is not committed; it is tried again as it is."
+            with quietly(), answering("a topic of Kafka cannot be read", hint):
                 for node in self.program.operators:
                     given = [deltas[child.name] for child in node.inputs]
                     deltas[node.name] = look.step(running, node, given) if look else node.step(running, given)

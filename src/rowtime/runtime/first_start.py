@@ -39,7 +39,8 @@ class FirstStart:
         program, home, last = self.program, self.home, self.checkpoint.journal.last()
         settle_all(home, self.checkpoint.folder if self.checkpoint.driven else None)
         defines = {stream.name: stream.as_json() for stream in program.defines}
-        drops = () if last is not None or self._dropped else program.drops
+        dropped = performed(program, self.checkpoint) or (self.checkpoint.folder / DROPPED).exists()
+        drops = () if last is not None or dropped else program.drops
         if drops or any(home.definition(name) != after for name, after in defines.items()):
             start = {
                 "checkpoint": str(self.checkpoint.folder),
@@ -72,10 +73,6 @@ class FirstStart:
         start.settle(succeeded=succeeded)
         if not succeeded and self.checkpoint.journal.last() is None:
             (self.checkpoint.folder / DONE).unlink(missing_ok=True)
-
-    @property
-    def _dropped(self) -> bool:
-        return performed(self.program, self.checkpoint) or (self.checkpoint.folder / DROPPED).exists()
 
     def _writers(self) -> list[str]:
         """Who writes what the script says once."""

@@ -7,7 +7,7 @@ whether a clock pass is needed at all.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -40,47 +40,38 @@ def intake_of(spark: SparkSession, taken: Taken, control: StreamClocks) -> Intak
     sent = {(item.writer, item.position): item.arrival for item in part.bounds if item.arrival is not None}
     moved = any(part.end[w] > part.start.get(w, 0) for w in part.end)
     rows = source.read(spark, part) if moved and part.rows != 0 else None
-    facts = _Runs(part.detail["runs"], control, taken.joined, bounds) if "runs" in part.detail else None
-    present = [*taken.present]
-    peek = _peek(source, part)
-    if facts is not None:
-        return Intake(
-            rows if facts.rows else None,
-            part.rows,
-            peek,
-            gated=facts.gated,
-            raises=facts.raises,
-            decodes=source.decodes,
-            given=facts.given,
-            bounds=bounds,
-            sent=sent,
-            bound=BEGINNING if part.bound is None else part.bound,
-            columns=[(writer, position, text) for writer, position, text in part.detail.get("columns", ())],
-            shown=facts.shown,
-            arrived=facts.arrived(part),
-            present=present,
-            left=taken.left,
-            joined=taken.joined,
-            modes=facts.modes,
-            lowest=facts.lowest,
-            highest=facts.highest,
-        )
-    return Intake(
+    made = Intake(
         rows,
         part.rows,
-        peek,
+        _peek(source, part),
         gated=source.gives_rowtime or _ends_inside(part, control) or any(at < END for _, _, at in bounds),
         raises=not source.steady or source.gives_rowtime,
-        in_band=source.in_band,
         decodes=source.decodes,
         given=source.gives_rowtime,
-        stamped=not source.steady,
         bounds=bounds,
         sent=sent,
         arrived={} if source.gives_rowtime else dict(part.arrived),
-        present=present,
+        present=[*taken.present],
         left=taken.left,
         joined=taken.joined,
+    )
+    if "runs" not in part.detail:
+        return replace(made, in_band=source.in_band, stamped=not source.steady)
+    facts = _Runs(part.detail["runs"], control, taken.joined, bounds)
+    lowest, highest = facts.span
+    return replace(
+        made,
+        rows=rows if facts.rows else None,
+        gated=facts.gated,
+        raises=facts.raises,
+        given=facts.given,
+        bound=BEGINNING if part.bound is None else part.bound,
+        columns=[(writer, position, text) for writer, position, text in part.detail.get("columns", ())],
+        shown=facts.shown,
+        arrived=facts.arrived(part),
+        modes=facts.modes,
+        lowest=lowest,
+        highest=highest,
     )
 
 
@@ -89,7 +80,7 @@ def _ends_inside(part: Slice, control: StreamClocks) -> bool:
     return "end inside" in part.detail or any(at >= END for at in control.clocks.values())
 
 
-Run = Sequence[Any]  # first position, count, least, greatest (µs UTC), order
+Run = Sequence[Any]  # first position, count, least, greatest (µs UTC), order: o in order, n no rowtimes
 PEEKED_ROWS = 100_000_000  # of one column, which the driver reads and judges in a second per 30 million
 
 
@@ -125,7 +116,7 @@ class _Runs:
             self._clocks[writer] = max(control.reached, own, self._clocks.get(writer, BEGINNING))
         self.modes = {**control.modes}
         for writer, found in self._runs.items():
-            given = [run for run in found if _given(run)]
+            given = [run for run in found if run[4] != "n"]
             mode = "given" if len(given) == len(found) else "mixed" if given else "arrival"
             if self.modes.get(writer, mode) != mode:
                 mode = "mixed"
@@ -167,7 +158,7 @@ class _Runs:
             elif mark >= END:
                 return False
             elif self.modes[writer] == "given":
-                if not _ordered(what) or what[2] < mark:
+                if what[4] != "o" or what[2] < mark:
                     return False
                 mark = what[3]
         return True
@@ -183,21 +174,9 @@ class _Runs:
         return {w: at for w, at in part.arrived.items() if self.modes.get(w) == "arrival"}
 
     @property
-    def lowest(self) -> int:
-        if self.gated or any(mode != "given" for mode in self.modes.values()):
-            return BEGINNING
-        return min((run[2] for found in self._runs.values() for run in found), default=BEGINNING)
-
-    @property
-    def highest(self) -> int:
-        if self.gated or any(mode != "given" for mode in self.modes.values()):
-            return END
-        return max((run[3] for found in self._runs.values() for run in found), default=END)
-
-
-def _given(run: Run) -> bool:
-    return bool(run[4] != "n")
-
-
-def _ordered(run: Run) -> bool:
-    return bool(run[4] == "o")
+    def span(self) -> tuple[int, int]:
+        """The least and the greatest rowtime, as far as that is known."""
+        runs = [run for found in self._runs.values() for run in found]
+        if not runs or self.gated or any(mode != "given" for mode in self.modes.values()):
+            return BEGINNING, END
+        return min(run[2] for run in runs), max(run[3] for run in runs)

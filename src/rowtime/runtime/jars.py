@@ -63,8 +63,7 @@ def kafka_jars(version: str | None = None, *, cache: Path | None = None) -> list
     theirs; it is never chosen for them. Raises ``Failure`` (R502) where the jars are
     neither cached nor to be had; the first fetch may take up to five minutes.
     """
-    theirs = shipped()
-    return [jar for jar in fetch([connector(version)], cache=cache) if artifact(jar) not in theirs]
+    return _not_shipped(fetch([connector(version)], cache=cache))
 
 
 def jdbc_jars(url: str, *, cache: Path | None = None) -> list[str]:
@@ -73,8 +72,7 @@ def jdbc_jars(url: str, *, cache: Path | None = None) -> list[str]:
     Raises ``Failure`` (R502) as above.
     """
     known = DRIVERS.get(url.split(":")[1] if ":" in url else "")
-    theirs = shipped()
-    return [jar for jar in fetch([known], cache=cache) if artifact(jar) not in theirs] if known else []
+    return _not_shipped(fetch([known], cache=cache)) if known else []
 
 
 def store_jars(*, cache: Path | None = None) -> list[str]:
@@ -89,7 +87,7 @@ def fetch(coordinates: Sequence[str], *, cache: Path | None = None) -> list[str]
 
     Raises ``Failure`` (R502). A directory of the cache is complete or absent, so two processes may fetch at once.
     """
-    root = cache or _default_cache()
+    root = cache or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rowtime" / "jars"
     home = root / "+".join(c.split(":", 1)[1].replace(":", "-") for c in coordinates)
     if not home.is_dir():
         root.mkdir(parents=True, exist_ok=True)
@@ -108,12 +106,13 @@ def shipped() -> set[str]:
     return {artifact(jar.name) for jar in _spark_jars().glob("*.jar")}
 
 
+def _not_shipped(jars: Sequence[str]) -> list[str]:
+    theirs = shipped()
+    return [jar for jar in jars if artifact(jar) not in theirs]
+
+
 def _spark_jars() -> Path:
     return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
-
-
-def _default_cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rowtime" / "jars"
 
 
 def _place(jars: Path, home: Path) -> None:
@@ -130,17 +129,14 @@ def _resolve(coordinates: Sequence[str], work: Path) -> Path:
     if mvn is None:
         raise _missing(coordinates, "mvn is not installed")
     (work / "nothing").mkdir()
-    (work / "pom.xml").write_text(_pom(coordinates, work / "nothing"), encoding="utf-8")
+    listed = "\n".join(_DEPENDENCY.format(*c.split(":")) for c in coordinates)
+    pom = _POM.format(nothing=(work / "nothing").as_uri(), dependencies=listed)
+    (work / "pom.xml").write_text(pom, encoding="utf-8")
     if _run(mvn, work, OFFLINE_SECONDS, "--offline"):
         why = _run(mvn, work, ONLINE_SECONDS, "--update-snapshots")
         if why:
             raise _missing(coordinates, why)
     return work / "jars"
-
-
-def _pom(coordinates: Sequence[str], nothing: Path) -> str:
-    lines = [_DEPENDENCY.format(*c.split(":")) for c in coordinates]
-    return _POM.format(nothing=nothing.as_uri(), dependencies="\n".join(lines))
 
 
 def _run(mvn: str, work: Path, seconds: int, mode: str) -> str:

@@ -28,9 +28,11 @@ _INSTALL: Final = (
 @contextmanager
 def found() -> Iterator[None]:
     """Start Spark inside this: ``Failure`` (R510) says where no Java is found, or which one is too old."""
-    command = _command()
+    home = os.environ.get("JAVA_HOME")  # where Spark's launcher looks first
+    command = shutil.which(Path(home, "bin", "java")) if home else shutil.which("java")
     if command is None:
-        raise _failure(f"Spark needs Java {LEAST} or newer, and there is no java: {_looked()}")
+        looked = f"JAVA_HOME is {home}, which has no bin/java" if home else "JAVA_HOME is not set, and PATH has none"
+        raise _failure(f"Spark needs Java {LEAST} or newer, and there is no java: {looked}")
     try:
         yield
     except PySparkRuntimeError as error:
@@ -40,17 +42,6 @@ def found() -> Iterator[None]:
         if version < LEAST:
             raise _failure(f"Spark needs Java {LEAST} or newer, and {command} is Java {version}") from error
         raise
-
-
-def _command() -> str | None:
-    """The java that Spark's launcher takes: that of JAVA_HOME, else that of the PATH."""
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which(Path(home, "bin", "java")) if home else shutil.which("java")
-
-
-def _looked() -> str:
-    home = os.environ.get("JAVA_HOME")
-    return f"JAVA_HOME is {home}, which has no bin/java" if home else "JAVA_HOME is not set, and PATH has none"
 
 
 def _version(command: str) -> int | None:

@@ -6,11 +6,11 @@ the recorded input (`state.cuts`), so that a replay judges each row by what held
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from rowtime.operators.gates.pump_gate import PumpGate, limited_gate
+from rowtime.operators.gates.pump_gate import limited_gate
 
 if TYPE_CHECKING:
     from rowtime.operators.sinks.sink import Sink as SinkNode
@@ -22,15 +22,11 @@ Narrowed = Mapping[str, Sequence[Mapping[str, Any]]]  # by gate, what columns ta
 
 def narrowed(nodes: Sequence[SinkNode], stages: Mapping[str, Stage], entry: Mapping[str, Any]) -> Narrowed:
     """What holds from now on; what held by an ``entry`` where a database does not answer."""
-    return {gate.name: found for gate, found in _found(nodes, stages, entry) if found}
-
-
-def _found(
-    nodes: Sequence[SinkNode], stages: Mapping[str, Stage], entry: Mapping[str, Any]
-) -> Iterator[tuple[PumpGate, Sequence[Mapping[str, Any]]]]:
+    known = {}
     for node in nodes:
         gate = limited_gate(node.input)
         if gate is not None:
             limits = stages[node.name].limits
             before = entry.get(LIMITS, {}).get(gate.name, [])
-            yield gate, before if limits is None else [asdict(one) for one in limits if gate.is_narrowed(one)]
+            known[gate.name] = before if limits is None else [asdict(one) for one in limits if gate.is_narrowed(one)]
+    return {name: found for name, found in known.items() if found}

@@ -51,11 +51,7 @@ class Presence:
         return Held(present, joined, left, {"first": first, "away": away, "spoke": spoke})
 
     def _silent(
-        self,
-        node: Stream,
-        part: Slice,
-        known: tuple[Collection[str], Mapping[str, str], Mapping[str, int]],
-        now: int,
+        self, node: Stream, part: Slice, known: tuple[Collection[str], Mapping[str, str], Mapping[str, int]], now: int
     ) -> dict[str, str]:
         """Writers to set aside for silence; of those that hold the stream the last to speak never is."""
         moved, away, spoke = known

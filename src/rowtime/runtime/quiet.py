@@ -5,10 +5,9 @@ An error that quotes a secret is raised anew with the text that may be shown, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import AnalysisException, PySparkException, PythonException
@@ -18,19 +17,6 @@ from rowtime.plan.kept_options import hidden
 
 if TYPE_CHECKING:
     from rowtime.core.secrets import Secrets
-    from rowtime.plan.program import Program
-
-R = TypeVar("R")
-T = TypeVar("T", bound="HasProgram")
-
-
-class HasProgram(Protocol):
-    """What runs a program."""
-
-    @property
-    def program(self) -> Program:
-        """It."""
-
 
 # By these kinds it is decided whether another try may help (`retries.permanent`).
 _KINDS = (AnalysisException, PythonException, PySparkException, Py4JError, MemoryError, OSError)
@@ -45,17 +31,6 @@ def quietly(secrets: Secrets) -> Iterator[None]:
         if not any(_quotes(one, secrets) for one in _chain(error)):
             raise
         raise _told(error, secrets) from None
-
-
-def quiet(tick: Callable[[T], R]) -> Callable[[T], R]:
-    """The tick of an engine, whose errors quote no secret of its program."""
-
-    @wraps(tick)
-    def ticked(self: T) -> R:
-        with quietly(self.program.secrets):
-            return tick(self)
-
-    return ticked
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

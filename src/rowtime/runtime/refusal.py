@@ -70,24 +70,12 @@ class Refusal:
         can read them, no job looks for them among all rows. Raises ``Failure`` (R901) where one of them is not there.
         """
         own = {name: shown_as(name) for name in rows.columns if not name.startswith("__")}
-        user = list(own.values())
         origin = ORIGIN if ORIGIN[0] in rows.columns else (WRITER, POSITION)
         given = {WRITER: WRITER, POSITION: POSITION, "refused_time": time, "writer": origin[0], "position": origin[1]}
         given |= {"refused_by": clock} if clock else {}
         given |= {"raw_record": MALFORMED} if MALFORMED in rows.columns else {}
-        names = [
-            *user,
-            "reason",
-            "refused_time",
-            "refused_by",
-            "writer",
-            "position",
-            "raw_record",
-            ROWTIME,
-            WRITER,
-            POSITION,
-            DUE,
-        ]
+        told = ("reason", "refused_time", "refused_by", "writer", "position", "raw_record")
+        names = [*own.values(), *told, ROWTIME, WRITER, POSITION, DUE]
         found = rows if self._among is None else rows.where(self._among)
         shown = [f"{quoted(name)} AS {quoted(called)}" for name, called in own.items()]
         refused_time = f"timestamp_micros({in_calendar(f'unix_micros({time})')})"
@@ -103,12 +91,8 @@ class Refusal:
                 schema = schema.add(name, kinds["refused_by" if name == ROWTIME else name])
             return Rejection(table.select(names), schema)
         mark = f"timestamp_micros(greatest(least(mark, {MAX_MICROS}L), {MIN_MICROS}L))"
-        made = {
-            "refused_by": clock or mark,
-            ROWTIME: clock or mark,
-            DUE: "mark",
-            "raw_record": "CAST(NULL AS STRING)",
-        }
+        mark = clock or mark
+        made = {"refused_by": mark, ROWTIME: mark, DUE: "mark", "raw_record": "CAST(NULL AS STRING)"}
         there = set(found.columns)
         listed = [quoted(name) if name in there else f"{made.get(name, name)} AS {name}" for name in names]
         joined = found.join(F.broadcast(self._key), [WRITER, POSITION], "inner").selectExpr(*listed, f"0 AS {ROUTE}")

@@ -9,14 +9,13 @@ from __future__ import annotations
 import builtins
 import re
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import AnalysisException, PySparkException, PythonException
 
-from rowtime.core.errors import RowtimeError, headline
+from rowtime.core.errors import RowtimeError, causes, headline
 from rowtime.core.log import LOG
 
 PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between tries of a tick that fails
@@ -32,7 +31,7 @@ _RAISED_IN_PYTHON: Final = re.compile(r"^(?:[\w.]*\.)?(\w+(?:Error|Exception|Int
 
 def permanent(error: BaseException) -> bool:
     """True if no retry can overcome a failure of a tick."""
-    chain = list(_chain(error))
+    chain = list(causes(error))
     if any(isinstance(cause, OSError | MemoryError | Py4JError) for cause in chain):
         return any(_about_the_query(cause) for cause in chain)
     if isinstance(error, RowtimeError):
@@ -42,13 +41,6 @@ def permanent(error: BaseException) -> bool:
     if isinstance(error, PySparkException):
         return isinstance(error, AnalysisException) or _about_the_query(error)
     return True
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what caused it."""
-    while error is not None:
-        yield error
-        error = error.__cause__
 
 
 def _about_the_query(error: BaseException) -> bool:
@@ -83,14 +75,10 @@ class Retries:
         """Take a failure that will be tried again; its traceback goes to the log."""
         self.failures, self.error = self.failures + 1, error
         self.due = time.monotonic() + self.pause
-        LOG.warning(
-            "the tick failed (attempt %d), next try in %g s: %s",
-            self.failures,
-            self.pause,
-            headline(error),
-            exc_info=error,
-            extra={"event": "retry", "attempt": self.failures, "pause": self.pause, "error": headline(error)},
-        )
+        said = headline(error)
+        text, extra = "the tick failed (attempt %d), next try in %g s: %s", {"event": "retry", "attempt": self.failures}
+        extra |= {"pause": self.pause, "error": said}
+        LOG.warning(text, self.failures, self.pause, said, exc_info=error, extra=extra)
 
     def succeeded(self) -> None:
         """Forget the failures: a tick went through."""

@@ -111,7 +111,8 @@ def _write_there(rows: DataFrame, target: _Target, routes: Mapping[str, Route]) 
             what = f"a task has written {line['path']} below {target.folder}, and it is not there"
             hint = "Let the checkpoint and the folders of sinks be on a file system that all workers share."
             raise Failure(Problem("R508", what, hint=hint))
-        written[line["route"]].append(_reported(line))
+        times, known = (line["lowest"], line["highest"]), {"sum": line["sum"], "size": line["size"]}
+        written[line["route"]].append(Segment(line["path"], line["rows"], *times, **known))
     return written
 
 
@@ -250,10 +251,6 @@ class _Task:
             room = most - files[key].rows if most else rows.num_rows
             files[key].write(rows.slice(done, room), times.slice(done, room))
             done += room
-
-
-def _reported(line: Mapping[str, Any]) -> Segment:
-    return Segment(line["path"], line["rows"], line["lowest"], line["highest"], sum=line["sum"], size=line["size"])
 
 
 def _report(route: str, segment: Segment) -> pa.RecordBatch:

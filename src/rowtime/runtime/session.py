@@ -62,17 +62,13 @@ Any other setting of Spark's SQL may change a value or a type, so Spark's own de
 """
 
 
-def python_of_workers() -> None:
-    """Let Spark's workers run this interpreter; by default they take `python3` of the PATH."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-
-
 def new_spark(
     jars: Sequence[str] = (), master: str | None = None, conf: Mapping[str, str] | None = None
 ) -> SparkSession:
     """A session for a process that has none: local, as quiet as Spark gets. ``Failure`` (R510) without Java."""
-    python_of_workers()
+    # By default Spark's workers run the `python3` of the PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("rowtime")
     if master or ("SPARK_REMOTE" not in os.environ and "MASTER" not in os.environ):
         builder = builder.master(master or "local[*]")

@@ -45,11 +45,8 @@ def seen_by(program: Program, entry: Mapping[str, Any], tick: int) -> list[Skip]
     """
     found: list[Skip] = []
     for skip in entry.get("skipped", ()):
-        clocks = [
-            entry["clocks"][node.name]
-            for node in readers_of(program.operators, skip["pump"])
-            if node.name in entry["clocks"]
-        ]
+        readers = readers_of(program.operators, skip["pump"])
+        clocks = [entry["clocks"][node.name] for node in readers if node.name in entry["clocks"]]
         if SEEN in skip or (clocks and any(least(its.values()) >= END for its in clocks)):
             found.append(skip)
             continue

@@ -117,9 +117,8 @@ def _skipped(place: Checkpoint, pump: str, tick: int, home: Home) -> Skipped:
     segment = write_table(table, place.folder, stem, REASON.lower(), None)
     split = partitions_of(plan["format"], plan["options"])
     parts = [{"first": at, "count": many, "file": inside(file, len(split))} for file, at, many in files]
-    place.journal.commit(
-        number, _after(entry, {"sink": name, "pump": pump, "tick": tick, "parts": parts}, segment.path)
-    )
+    skipped = {"sink": name, "pump": pump, "tick": tick, "parts": parts}
+    place.journal.commit(number, _after(entry, skipped, segment.path))
     place.show_refused(place.journal.last() or {})
     for file, *_ in files:
         if isinstance(file, Path):  # in a store an older driver may still commit it, and VACUUM removes what nobody did
@@ -182,7 +181,9 @@ def _rejected(file: Place, number: int, count: int, pump: str, plan: Fields) -> 
         columns |= {shown_as(column): table[column] for column in table.column_names if column != rowtime}
         times = table[rowtime] if rowtime else times
     else:
-        records = records_of(lines_of(file)[int(has_header(plan)) :], count)
+        options = {name.lower(): value.lower() for name, value in plan["options"]}
+        has_header = plan["format"] == "csv" and options.get("header") == "true"
+        records = records_of(lines_of(file)[int(has_header) :], count)
     added = {
         "reason": pa.repeat(REASON, count),
         "refused_time": times,
@@ -192,12 +193,6 @@ def _rejected(file: Place, number: int, count: int, pump: str, plan: Fields) -> 
         "raw_record": pa.nulls(count, pa.string()) if records is None else pa.array(records, pa.string()),
     }
     return pa.table({**columns, **added})
-
-
-def has_header(target: Fields) -> bool:
-    """Whether each file of a sink begins with the names of its columns, by what a plan says of its target."""
-    options = {name.lower(): value.lower() for name, value in target["options"]}
-    return target["format"] == "csv" and options.get("header") == "true"
 
 
 def records_of(lines: Sequence[str], count: int) -> list[str]:

@@ -6,7 +6,7 @@ The writer's clock in the log is that of the pump before. A row below it is ``OU
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from rowtime.core.columns import MALFORMED, ROWTIME
@@ -21,19 +21,12 @@ if TYPE_CHECKING:
 REASON: Final = "OUT_OF_ORDER"
 
 
-@dataclass(frozen=True)
-class TakeoverGate:
-    """What refuses the rows; only its name is needed."""
-
-    name: str
-
-
 def above(tick: RunningTick, node: Sink, delta: Delta, floor: int) -> Delta:
     """The rows at ``floor`` (µs UTC) or above; the others are refused."""
     bound = tick.control(node).bound
     if delta.rows is None or max(delta.lowest, BEGINNING if bound is None else bound) >= floor:
         return delta
-    gate = TakeoverGate(f"{node.name.removesuffix('.sink')}.takeover")
+    gate = f"{node.name.removesuffix('.sink')}.takeover"
     broken = f"CASE WHEN unix_micros({ROWTIME}) < {floor}L THEN 'below what the target has' END AS {MALFORMED}"
     found = apart(delta.rows.selectExpr("*", broken), MALFORMED, delta.count, REASON, f"timestamp_micros({floor}L)")
     if found.refused is None:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -24,7 +24,7 @@ from rowtime.core.errors import Failure, Problem
 from rowtime.operators.contract import Control, Delta, Operator
 from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.operators.contract.intake import Intake
-from rowtime.operators.contract.state import C, Keeper, Named, Route, Segment
+from rowtime.operators.contract.state import C, Keeper, Route, Segment
 from rowtime.operators.rows.collected import loose
 from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.stream_clocks import StreamClocks
@@ -51,19 +51,10 @@ if TYPE_CHECKING:
 
     from rowtime.core.stores import Place
     from rowtime.operators.contract.peek import Peek
+    from rowtime.runtime.sinks.staging import Stage
 
 GivenTable = Callable[["SparkSession"], "DataFrame"]
 Ledger = MutableMapping[str, Counter[str]]
-
-
-class Deliver(Protocol):
-    """What stages the rows of a sink; ``floor`` (µs UTC): rows below it are refused."""
-
-    floor: int | None
-
-    def __call__(self, tick: RunningTick, node: Sink, delta: Delta, /) -> Mapping[str, Any] | None:
-        """Stage them; what the journal records of it comes back."""
-        ...
 
 
 class TickSegments:
@@ -103,7 +94,7 @@ class RunningTick:
         folder: Place,
         entry: Mapping[str, Any],
         intakes: Callable[[Operator, StreamClocks], Intake],
-        deliver: Mapping[str, Deliver],
+        deliver: Mapping[str, Stage],
         adopted: Mapping[str, Mapping[str, str]],
         memory: Memory,
     ) -> None:
@@ -204,10 +195,7 @@ class RunningTick:
         )
         fields = {field.name: field for field in schema.fields}
         for name, route in routes.items():
-            picked = [
-                StructField(dst, loose(fields[src].dataType), nullable=True).jsonValue()
-                for dst, src in route.columns.items()
-            ]
+            picked = [StructField(dst, loose(fields[src].dataType)).jsonValue() for dst, src in route.columns.items()]
             self.schemas[f"{node.name}/{name}"] = {"type": "struct", "fields": picked}
         stem = f"state/{folder_of(node.name)}/{self.number:012d}"
         if isinstance(rows, pa.Table):  # of which a tick may write several, in their order
@@ -238,12 +226,7 @@ class RunningTick:
         return unskipped(self.spark.read.schema(schema).parquet(for_spark(self.folder / segment.path)))
 
     def judge(
-        self,
-        node: Operator,
-        rows: DataFrame,
-        gate: Gate,
-        count: int | None,
-        peeked: Iterable[pa.Table] | None = None,
+        self, node: Operator, rows: DataFrame, gate: Gate, count: int | None, peeked: Iterable[pa.Table] | None = None
     ) -> Verdict:
         """Decide at a gate which rows are refused."""
         self.describe(node, "clock pass")
@@ -268,12 +251,12 @@ class RunningTick:
     ) -> DataFrame:
         """Write refused rows to the ledger; the accepted rows come back."""
         self.ledger.setdefault(node.name, Counter()).update(verdict.counts)
-        if verdict.refused is None:
-            return rows.where(f"{BOUND} IS NULL") if BOUND in rows.columns else rows
-        refusal = Refusal(self.spark, verdict.refused)
-        self.describe(node, "write refused rows")
-        self._reject(node, refusal.of(rows, time, clock, peek), verdict.refused.num_rows)
-        accepted = refusal.others(rows)
+        accepted = rows
+        if verdict.refused is not None:
+            refusal = Refusal(self.spark, verdict.refused)
+            self.describe(node, "write refused rows")
+            self._reject(node.name, refusal.of(rows, time, clock, peek), verdict.refused.num_rows)
+            accepted = refusal.others(rows)
         return accepted.where(f"{BOUND} IS NULL") if BOUND in rows.columns else accepted
 
     def refuse(self, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
@@ -282,7 +265,7 @@ class RunningTick:
         found = apart(rows, broken, count)
         self.ledger.setdefault(node.name, Counter()).update(found.counts)
         if found.refused is not None:
-            self._reject(node, found.refused, found.counts["MALFORMED"])
+            self._reject(node.name, found.refused, found.counts["MALFORMED"])
         return found.accepted
 
     def refuse_computed(self, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
@@ -302,12 +285,12 @@ class RunningTick:
         if found.refused is not None:
             many = found.counts["MALFORMED"]
             self.ledger.setdefault(gate, Counter()).update({"in": many, "accepted": 0, "MALFORMED": many})
-            self._reject(node, found.refused, many, gate, kind)
+            self._reject(node.name, found.refused, many, gate, kind)
         return found.accepted
 
-    def turn_away(self, gate: Named, refused: Rejection, counts: Mapping[str, int]) -> None:
+    def turn_away(self, gate: str, refused: Rejection, counts: Mapping[str, int]) -> None:
         """Put rows into the ledger that a gate without an operator refuses."""
-        self.ledger.setdefault(gate.name, Counter()).update(counts)
+        self.ledger.setdefault(gate, Counter()).update(counts)
         self._reject(gate, refused, counts["in"])
 
     def count(self, node: Operator, accepted: int, span: tuple[int, int] | None = None) -> None:
@@ -378,21 +361,21 @@ class RunningTick:
         return schema
 
     def _reject(
-        self, node: Named, rejection: Rejection, count: int, gate: str | None = None, kind: str = "rejected"
+        self, name: str, rejection: Rejection, count: int, gate: str | None = None, kind: str = "rejected"
     ) -> None:
         """Write refused rows beside the state; they go to ``rejected/<gate>`` once the tick is committed."""
-        key, hidden = f"{node.name}/{kind}", (DUE, ROUTE)
-        names = [name for name in rejection.schema.names if name not in hidden]
+        key, hidden = f"{name}/{kind}", (DUE, ROUTE)
+        names = [column for column in rejection.schema.names if column not in hidden]
         fields = {f.name: StructField(f.name, loose(f.dataType)).jsonValue() for f in rejection.schema.fields}
-        self.schemas[key] = {"type": "struct", "fields": [fields[name] for name in names]}
-        stem = f"state/{folder_of(node.name)}/{self.number:012d}-{uuid.uuid4().hex[:6]}"
-        route = {"rejected": Route(0, {name: name for name in names}, DUE)}
+        self.schemas[key] = {"type": "struct", "fields": [fields[column] for column in names]}
+        stem = f"state/{folder_of(name)}/{self.number:012d}-{uuid.uuid4().hex[:6]}"
+        route = {"rejected": Route(0, dict(zip(names, names, strict=True)), DUE)}
         written, tables = write_routes(rejection.rows, self.folder, stem, route, count)
         self._tables.update(tables)
         self.meter.wrote(written["rejected"])
         if sum(segment.rows for segment in written["rejected"]) != count:
-            raise Failure(Problem("R901", f"{node.name} refused {count} rows, but not all were written"))
-        self._refused.setdefault(gate or node.name, []).append((key, written["rejected"]))
+            raise Failure(Problem("R901", f"{name} refused {count} rows, but not all were written"))
+        self._refused.setdefault(gate or name, []).append((key, written["rejected"]))
 
 
 _PASSING = ("/complete", "/merged", "/failed")  # files of results on their way; of no use after the tick

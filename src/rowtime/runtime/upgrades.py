@@ -7,6 +7,7 @@ those that two operators go on from get a second one. Whatever a crash leaves be
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,7 +89,7 @@ def _carried(entry: Entry, upgrade: Upgrade) -> dict[str, dict[str, Any]]:
         # A copy judges rows from here on: what was counted before stands with the other.
         for part in _BY_NAME if now not in upgrade.copies else ("control", "clocks", "since"):
             if was in entry.get(part, {}):
-                found[part][now] = _copied(entry[part][was])
+                found[part][now] = deepcopy(entry[part][was])
         for part in _BY_KEY:
             for key, value in entry.get(part, {}).items():
                 name, what = key.rsplit("/", 1)
@@ -96,13 +97,6 @@ def _carried(entry: Entry, upgrade: Upgrade) -> dict[str, dict[str, Any]]:
                     found[part][f"{now}/{what}"] = value
     found["control"] |= {now: entry["control"][was] for now, was in upgrade.marks.items() if was in entry["control"]}
     return found
-
-
-def _copied(value: Any) -> Any:
-    """Plain values that may be changed without those they are from."""
-    if isinstance(value, Mapping):
-        return {name: _copied(part) for name, part in value.items()}
-    return [_copied(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _link_copies(folder: Place, segments: dict[str, Any], upgrade: Upgrade, tick: int) -> dict[str, str]:

@@ -22,20 +22,7 @@ from rowtime.core.errors import refuse
 from rowtime.core.stores import ObjectPlace, Place, below
 from rowtime.plan.stored import FORMAT, StoredPlan
 from rowtime.plan.stored_before import read_plan
-from rowtime.state import refused_files
-from rowtime.state.files import (
-    able,
-    check_sum,
-    clear,
-    damaged,
-    make_folder,
-    make_private,
-    move,
-    sweep,
-    sync_names,
-    write_new,
-    write_over,
-)
+from rowtime.state import files, refused_files
 from rowtime.state.journal import Entry, Journal, behind
 from rowtime.state.liveness import FAILING, LOCK, announce, locked, released
 from rowtime.state.refused_files import tick_of
@@ -96,7 +83,7 @@ class Checkpoint:
         try:
             return read_plan(unsealed(path))
         except FileNotFoundError:
-            raise damaged(f"{path}, which the journal names, is gone") from None
+            raise files.damaged(f"{path}, which the journal names, is gone") from None
 
     @property
     def first_plan(self) -> StoredPlan:
@@ -105,7 +92,7 @@ class Checkpoint:
         try:
             return read_plan(unsealed(path))
         except FileNotFoundError:
-            raise damaged(f"{path}, the plan of this checkpoint, is gone") from None
+            raise files.damaged(f"{path}, the plan of this checkpoint, is gone") from None
 
     @property
     def begun(self) -> bool:
@@ -134,18 +121,18 @@ class Checkpoint:
         if self.driven:
             return
         self.check_place()
-        make_private(self.folder)
+        files.make_private(self.folder)
         if isinstance(self.folder, ObjectPlace):
             self.journal.raise_epoch()
             self.folder.bucket.guard = self.journal.check_driver
         else:
             self._lock = self._locked(self.folder)
         if not self.identity:
-            write_over(self.folder / "identity", uuid.uuid4().hex.encode())
+            files.write_over(self.folder / "identity", uuid.uuid4().hex.encode())
 
     def _locked(self, folder: Path) -> IO[str]:
         lock = (folder / LOCK).open("a+")
-        with able(folder / LOCK):
+        with files.able(folder / LOCK):
             if locked(lock, os.getpid()):
                 return lock
         lock.seek(0)
@@ -177,7 +164,7 @@ class Checkpoint:
 
     def bind(self, plan: StoredPlan) -> None:
         """Write the plan of a checkpoint that has run no tick."""
-        write_over(self.folder / "plan.json", sealed(plan.as_json(), indent=1, number=FORMAT))
+        files.write_over(self.folder / "plan.json", sealed(plan.as_json(), indent=1, number=FORMAT))
 
     def change(self, plan: StoredPlan, entry: Entry) -> Entry:
         """Go over to another plan with an entry (with its ``tick``) that reads nothing; the entry as it is journaled.
@@ -187,8 +174,10 @@ class Checkpoint:
         """
         tick, names = entry["tick"], entry.get("plans", ())
         name = f"{len(names) + 1:06d}-{uuid.uuid4().hex[:6]}.json"
-        make_folder(self.folder / PLANS)
-        write_new(self.folder / PLANS / name, sealed(replace(plan, since=tick).as_json(), indent=1, number=FORMAT))
+        files.make_folder(self.folder / PLANS)
+        files.write_new(
+            self.folder / PLANS / name, sealed(replace(plan, since=tick).as_json(), indent=1, number=FORMAT)
+        )
         journaled = {**entry, "plans": [*names, name]}
         self.journal.commit(tick, journaled)
         return journaled
@@ -213,10 +202,10 @@ class Checkpoint:
     def sweep(self, entry: Entry | None) -> None:
         """Remove what a crashed tick left: plans and state files that no committed entry names."""
         tick = -1 if entry is None else entry["tick"]
-        sweep(self.folder / PLANS, () if entry is None else entry.get("plans", ()))
+        files.sweep(self.folder / PLANS, () if entry is None else entry.get("plans", ()))
         live = set() if entry is None else {row[0] for log in entry["segments"].values() for row in log}
-        clear(path for path in self._below("state") if below(path, self.folder) not in live)
-        clear(path for path in self._below("rejected") if tick_of(path) > tick)
+        files.clear(path for path in self._below("state") if below(path, self.folder) not in live)
+        files.clear(path for path in self._below("rejected") if tick_of(path) > tick)
 
     def _below(self, name: str) -> Iterator[Place]:
         folder = self.folder / name
@@ -231,12 +220,12 @@ class Checkpoint:
         sums = entry.get("sums", {})
         for gate, paths in entry.get("refused", {}).items():
             place = self._refused_by(gate)
-            make_folder(place)
+            files.make_folder(place)
             for written in paths:
                 path, known = self.folder / written, sums.get(written)
                 if path.exists():
-                    move(path, place / (path.name if known is None else f"{path.stem}.{known:08x}.parquet"))
-            sync_names(place)
+                    files.move(path, place / (path.name if known is None else f"{path.stem}.{known:08x}.parquet"))
+            files.sync_names(place)
 
     def rejected(self, gate: str, tick: int) -> list[Place]:
         """The files of rows that a gate refused up to a committed tick, oldest first; those under old names too.
@@ -247,13 +236,13 @@ class Checkpoint:
         entry = self.journal.last() or {}
         found: list[Place] = []
         for name, first, last in self.spans(gate):
-            files = self._kept(entry, name)
+            there = self._kept(entry, name)
             place = self._refused_by(name)
-            known = {path: self._sum_of(entry, path) or 0 for path in files.values()}
+            known = {path: self._sum_of(entry, path) or 0 for path in there.values()}
             refused_files.compare(entry, name, place, known, lambda: [*self.journal.entries()])
-            found += [files[file] for file in sorted(files) if first <= tick_of(files[file]) <= min(tick, last)]
+            found += [there[file] for file in sorted(there) if first <= tick_of(there[file]) <= min(tick, last)]
         for path in set(found) - self._whole:
-            check_sum(path, self._sum_of(entry, path))
+            files.check_sum(path, self._sum_of(entry, path))
             self._whole.add(path)
         return found
 

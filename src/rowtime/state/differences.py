@@ -17,10 +17,7 @@ _ABSENT: Final = object()
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Tell what makes ``new`` of ``old``; empty if they are equal.
-
-    Law: `applied` to ``old``, it gives ``new``.
-    """
+    """Tell what makes ``new`` of ``old``; empty if they are equal. Law: `applied` to ``old``, it gives ``new``."""
     put, inside = dict[str, Any](), dict[str, Any]()
     for name, value in new.items():
         before = old.get(name, _ABSENT)

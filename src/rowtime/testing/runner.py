@@ -310,11 +310,6 @@ def run_case(spark: SparkSession, case: Transcript) -> list[str]:
     return found
 
 
-def paths_of(paths: Iterable[Path]) -> list[Path]:
-    """The case files below some paths."""
-    return [file for path in paths for file in (sorted(path.rglob("*.yaml")) if path.is_dir() else [path])]
-
-
 def run_paths(
     paths: Iterable[Path], report: Callable[[str], None] = print, spark: SparkSession | None = None
 ) -> tuple[int, int]:
@@ -323,7 +318,8 @@ def run_paths(
 
     session = derive(spark or new_spark())
     passed = failed = 0
-    for path in paths_of(paths):
+    files = [file for path in paths for file in (sorted(path.rglob("*.yaml")) if path.is_dir() else [path])]
+    for path in files:
         try:
             judged = judge_of(path)
             problems = judged[0](judged[1], session) if judged else run_case(session, load(path))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlglot import exp
 
 from rowtime.core.columns import ROWTIME
-from rowtime.expr.conditions import columns_in, conjuncts, never_fails
+from rowtime.expr.conditions import col, columns_in, conjuncts, never_fails
 from rowtime.expr.many_rows import generator
 from rowtime.expr.store_assignment import same_type
 from rowtime.operators.contract import Column, Delta, Link, Operator, Origin, Shape, Tick, Unary, named, quoted
@@ -159,6 +159,16 @@ class Select(Unary):
         items = (item for item in (*self.items, *self.hidden) if isinstance(item.expression, exp.Column))
         ours = {name: name for name in self.emits().internals}
         return ours | {item.column.name: item.expression.name for item in items}
+
+
+def unchanged(columns: Iterable[Column]) -> tuple[Item, ...]:
+    """Columns that are passed on."""
+    return tuple(Item(column, col(column.name)) for column in columns)
+
+
+def extended(name: str, node: Operator, *more: Item) -> Select:
+    """The rows of an operator with further columns."""
+    return Select(name, node, (*unchanged(node.emits().columns), *more))
 
 
 def _passed_on(node: exp.Expr, types: Mapping[str, str]) -> str | None:

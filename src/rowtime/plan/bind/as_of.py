@@ -16,7 +16,7 @@ from sqlglot import exp
 from rowtime.core.columns import AS_OF_ROW, IS_LEFT, KEY, LATEST, PLACES, ROWTIME
 from rowtime.core.errors import Refused
 from rowtime.core.time import END
-from rowtime.expr.conditions import col
+from rowtime.expr.conditions import col, columns_in
 from rowtime.kernels.window_functions import Nth
 from rowtime.kernels.windowed import Frame
 from rowtime.operators.contract import Column, Operator
@@ -24,9 +24,8 @@ from rowtime.operators.over.over import Over
 from rowtime.operators.over.over_calls import Call
 from rowtime.operators.rows.select import Item, Select
 from rowtime.operators.streams.union_all import UnionAll
-from rowtime.plan.bind.join_clause import Clause
-from rowtime.plan.bind.join_range import conjuncts
-from rowtime.plan.bind.scope import From, Input, columns_of, type_of
+from rowtime.plan.bind.join_range import Clause, conjuncts
+from rowtime.plan.bind.scope import From, Input, null_of, type_of
 from rowtime.plan.bind.sources import Binder
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.generate import to_rowtime
@@ -112,9 +111,8 @@ class AsOf:
             raise self._refused(what, source, hint)
         if any(one.window is not None for side in clause.inputs for one in side):
             what = "a join as of a time has no windows: it asks for the last row, however old"
-            raise self._refused(
-                what, source, f"Leave OVER out, and compare {clause.inputs[RIGHT][0].alias}.ROWTIME in WHERE."
-            )
+            hint = f"Leave OVER out, and compare {clause.inputs[RIGHT][0].alias}.ROWTIME in WHERE."
+            raise self._refused(what, source, hint)
 
     # -- the keys ---------------------------------------------------------------------
 
@@ -141,7 +139,7 @@ class AsOf:
 
     def _side(self, value: exp.Expr) -> int | None:
         """Whose columns these are; ``None``: nobody's alone."""
-        names = columns_of([value])
+        names = columns_in([value])
         return next((n for n in (LEFT, RIGHT) if names and names <= self._below_of[n].keys()), None)
 
     @cached_property
@@ -203,12 +201,13 @@ class AsOf:
         left, right = self._columns(LEFT), self._columns(RIGHT)
         kind = f"STRUCT<{', '.join(f'f{n}: {item.column.type}' for n, item in enumerate(right))}>"
         fields = [part for n, item in enumerate(right) for part in (exp.Literal.string(f"f{n}"), item.expression)]
-        row = Item(Column(AS_OF_ROW, kind), _cast(exp.Anonymous(this="named_struct", expressions=fields), kind))
-        nothing = [Item(item.column, _cast(exp.null(), item.column.type)) for item in left]
+        made = exp.Anonymous(this="named_struct", expressions=fields)
+        row = Item(Column(AS_OF_ROW, kind), exp.cast(made, kind, dialect=Rowtime))
+        nothing = [Item(item.column, null_of(item.column.type)) for item in left]
         there = [exp.Not(this=exp.Is(this=exp.paren(key.copy()), expression=exp.null())) for _, key in keys]
         streams = (
             self._side_rows(RIGHT, [key for _, key in keys], [*nothing, row], exp.and_(*there) if there else None),
-            self._side_rows(LEFT, [key for key, _ in keys], [*left, Item(row.column, _cast(exp.null(), kind))], None),
+            self._side_rows(LEFT, [key for key, _ in keys], [*left, Item(row.column, null_of(kind))], None),
         )
         fresh, names = self.binder.sources.fresh, [item.column.name for item in left]
         union = UnionAll(fresh(f"{self.name}.union"), streams)
@@ -235,7 +234,3 @@ class AsOf:
 
 def _key(number: int) -> str:
     return f"{KEY}{number}"
-
-
-def _cast(value: exp.Expr, kind: str) -> exp.Expr:
-    return exp.Cast(this=value.copy(), to=exp.DataType.build(kind, dialect=Rowtime))

@@ -9,13 +9,17 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+from sqlglot import exp
 
 from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.core.ordered_columns import ordered_column
 from rowtime.core.secrets import filled, secret_spans
 from rowtime.core.shapes import EventShape
+from rowtime.expr.conditions import col
 from rowtime.expr.facts import Kind, kind_of
+from rowtime.expr.monotonicity import is_plain
 from rowtime.operators.rows.table_function import Make
 from rowtime.plan.bind.declared import order_problems, order_text, type_problems
 from rowtime.plan.bind.event_time import EventTimeSettings, settings_of
@@ -23,10 +27,8 @@ from rowtime.plan.bind.resync import rows_of
 from rowtime.plan.kept_options import lasting, unknown_secrets
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import duration_of
+from rowtime.sql.script import parse_expression
 from rowtime.sql.statements import ColumnDef, CreatePump, CreateStream, CreateTable, CreateView, Name
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 
 class Definitions(Protocol):
@@ -34,11 +36,9 @@ class Definitions(Protocol):
 
     def definition(self, name: str) -> Mapping[str, Any] | None:
         """The definition of a stream, or ``None``."""
-        ...
 
     def names(self) -> Iterable[str]:
         """The names that are defined."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,9 @@ class StreamDef:
     def as_json(self) -> dict[str, Any]:
         """The definition as the home directory keeps it."""
         columns = [{"name": name, "type": kind, "nullable": name not in self.required} for name, kind in self.columns]
+        event = asdict(self.event_time) if self.event_time else {}
+        if event and event["beyond"] is None:
+            del event["beyond"]  # versions that do not know it refuse it
         return {
             "columns": columns,
             "format": None if self.format == "log" else self.format,
@@ -95,9 +98,32 @@ class StreamDef:
             **({"early": self.early} if self.early is not None else {}),
             **({"resync": self.resync} if self.resync else {}),
             **({"ahead": self.ahead} if self.ahead is not None else {}),
-            **({"event_time": _without_none(asdict(self.event_time), "beyond")} if self.event_time else {}),
+            **({"event_time": event} if event else {}),
             **({"shape": self.shape.as_json()} if self.shape else {}),
         }
+
+
+def demands_of(stream: StreamDef) -> tuple[exp.Expr, ...]:
+    """All that a row must satisfy, over the stream's columns. Raises ``Refused`` (R102, R103)."""
+    required = (exp.Not(this=exp.Is(this=col(name), expression=exp.null())) for name in stream.required)
+    return (*required, *checks_of(stream))
+
+
+def checks_of(stream: StreamDef) -> tuple[exp.Expr, ...]:
+    """The conditions of CHECK, over the stream's columns. Raises ``Refused`` (R102, R103)."""
+    known = {name.lower(): name for name, _ in stream.columns}
+    checks: list[exp.Expr] = []
+    for text in stream.checks:
+        check = parse_expression(text)
+        for column in list(check.find_all(exp.Column)):
+            if column.name.lower() not in known:
+                hint = suggestion(column.name, known.values())
+                raise refuse("R103", f"CHECK ({text}): {stream.name} has no column {column.name}", hint)
+            column.replace(col(known[column.name.lower()]))
+        if not is_plain(check):
+            raise refuse("R102", f"CHECK ({text}) is not computed from the columns of a row alone")
+        checks.append(check)
+    return tuple(checks)
 
 
 @dataclass
@@ -141,10 +167,9 @@ class Catalog:
     def stand_in(self, statement: CreateStream) -> None:
         """Take over the columns of a definition that is refused, so that what reads the stream is checked."""
         known = {c.name.lower(): (c.name, c.type) for c in statement.columns if not _reserved(c.name)}
-        self.stored.discard(statement.name.text.lower())
-        self.streams.setdefault(
-            statement.name.text.lower(), StreamDef(statement.name.text.lower(), tuple(known.values()))
-        )
+        name = statement.name.text.lower()
+        self.stored.discard(name)
+        self.streams.setdefault(name, StreamDef(name, tuple(known.values())))
 
     def options(self) -> Iterator[tuple[str, str]]:
         """The options of all streams and tables that are known so far."""
@@ -186,9 +211,7 @@ def stream_of(statement: CreateStream) -> StreamDef:
     idle = duration(statement.idle_after, "IDLE AFTER", statement.place)
     early = duration(statement.early, "EARLY BEYOND", statement.place)
     ahead = duration(statement.ahead, "EARLY BEYOND", statement.place)
-    resync, wrong = rows_of(statement.resync.name if statement.resync else "", statement.place)
-    if wrong is not None:
-        raise Refused(wrong)
+    resync = rows_of(statement.resync.name if statement.resync else "", statement.place)
     kind = (statement.using or "log").lower()
     columns = tuple((column.name, column.type) for column in statement.columns)
     required = tuple(column.name for column in statement.columns if not column.nullable)
@@ -210,11 +233,6 @@ def duration(interval: exp.Expr | None, word: str, place: Place) -> int | None:
     if micros is None or micros < 0:
         raise refuse("R208", f"{word} takes a duration, not months and not below zero", place=place)
     return micros
-
-
-def _without_none(values: dict[str, Any], name: str) -> dict[str, Any]:
-    """Without a value that says nothing: versions that do not know it refuse it."""
-    return {key: value for key, value in values.items() if key != name or value is not None}
 
 
 def _shape(statement: CreateStream, columns: Sequence[tuple[str, str]], early: int | None) -> EventShape | None:

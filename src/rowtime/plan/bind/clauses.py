@@ -18,8 +18,6 @@ from rowtime.sql.places import place_of, refuse_at
 from rowtime.sql.statements import Statement
 
 _AROUND = ("order", "limit", "offset", "with_")
-
-
 _PLACING = "Write ORDER BY; where rows are computed is nothing that a query says."
 _LATER = {
     "emit_every": ("EMIT EVERY", "It goes with GROUP BY over PANES."),
@@ -61,16 +59,10 @@ def plain(query: exp.Expr) -> exp.Expr:
     while isinstance(query, exp.Subquery):
         behind = {key: query.args[key] for key in _AROUND if query.args.get(key)}
         if behind:
-            return _of_everything(query.this, behind)
+            source = exp.From(this=exp.Subquery(this=query.this))
+            return exp.Select(expressions=[exp.Star()], from_=source, stream=True, **behind)
         query = query.this
     return query
-
-
-def _of_everything(inner: exp.Expr, clauses: dict[str, exp.Expr]) -> exp.Select:
-    select = exp.Select(expressions=[exp.Star()], **clauses)
-    select.set("from_", exp.From(this=exp.Subquery(this=inner)))
-    select.set("stream", value=True)
-    return select
 
 
 def spread_unbounded_state(query: exp.Expr) -> None:

@@ -52,7 +52,7 @@ def order_problems(column: ColumnDef) -> list[Problem]:
         what, hint = "STRICTLY and WITHIN contradict each other", "Leave out STRICTLY: what may go back may also stay."
     elif order.within_rows is not None:
         what = "" if 0 < order.within_rows <= MOST_ROWS else f"WITHIN counts 1 to {MOST_ROWS} rows"
-    elif not _is_duration(order.within):
+    elif order.within is None or (duration_of(order.within) or 0) <= 0:
         what = "WITHIN takes a duration that is not 0"
     elif not kind_of(column.type).time:
         what = "WITHIN an interval goes with dates and times"
@@ -89,10 +89,6 @@ def type_problems(column: ColumnDef, *, log: bool) -> list[Problem]:
         hint = "Take numbers, DECIMAL(p, s), STRING, CHAR(n), VARCHAR(n), BINARY, BOOLEAN, DATE, TIMESTAMP, "
         return [Problem("R208", what, column.place, f"{hint}TIMESTAMP_NTZ, ARRAY<…>, MAP<…, …>, STRUCT<…>.")]
     return []
-
-
-def _is_duration(node: exp.Expr | None) -> bool:
-    return node is not None and (duration_of(node) or 0) > 0
 
 
 def declared(column: ColumnDef) -> Fact:

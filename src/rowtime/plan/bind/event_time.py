@@ -53,9 +53,8 @@ def settings_of(found: EventTimeDef, *, source: bool = False) -> EventTimeSettin
             "EARLY BEYOND guards a bound that is made of the times; MODE INPUT_WATERMARK passes on those of its inputs"
         )
         raise refuse("R170", what, "Put EARLY BEYOND where the event time below is declared.", found.place)
-    lag, gap = (
-        _micros(*one) for one in ((found.lag, "LAG", found.place, 0), (found.gap, "MINIMUM GAP", found.place, GAP))
-    )
+    lag = _micros(found.lag, "LAG", found.place, 0)
+    gap = _micros(found.gap, "MINIMUM GAP", found.place, GAP)
     beyond = None if found.early is None else _micros(found.early, "EARLY BEYOND", found.place, 0)
     return EventTimeSettings(found.column, found.resolution, lag, gap, mode, beyond)
 

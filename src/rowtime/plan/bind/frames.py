@@ -45,10 +45,10 @@ def _resolved(node: exp.Window, named: Mapping[str, exp.Window], open_: tuple[st
     if node.alias:
         name = node.alias.lower()
         if name not in named:
-            known = (
-                f"There are: {', '.join(named)}." if named else "Define it: WINDOW w AS (…) at the end of the query."
+            hint = "Define it: WINDOW w AS (…) at the end of the query."
+            raise NoWindow(
+                "R165", f"there is no window {node.alias}", f"There are: {', '.join(named)}." if named else hint
             )
-            raise NoWindow("R165", f"there is no window {node.alias}", known)
         if name in open_:
             raise NoWindow("R165", f"the window {node.alias} is defined by itself")
         base = _resolved(named[name], named, (*open_, name))
@@ -56,9 +56,8 @@ def _resolved(node: exp.Window, named: Mapping[str, exp.Window], open_: tuple[st
     if (keys and node.alias) or (order and base.order):
         what = "PARTITION BY" if keys else "ORDER BY"
         raise NoWindow("R165", f"{what} stands in the window {node.alias} or here, not in both", "Leave one out.")
-    return Window(
-        keys or base.keys, tuple(order.expressions) if order else base.order, node.args.get("spec") or base.spec
-    )
+    spec = node.args.get("spec") or base.spec
+    return Window(keys or base.keys, tuple(order.expressions) if order else base.order, spec)
 
 
 def frame_of(window: Window) -> Frame:

@@ -13,13 +13,11 @@ from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.plan.bind.as_of import refuse_as_of
 from rowtime.plan.bind.buffers import BUFFERS, buffered
 from rowtime.plan.bind.functions import bind_call, called, input_of
-from rowtime.plan.bind.join_window import window_of
+from rowtime.plan.bind.join_range import window_of
 from rowtime.plan.bind.joins import Joins
 from rowtime.plan.bind.lifetime_functions import altering, bind_altering
-from rowtime.plan.bind.lifetime_joins import LifetimeJoins, is_inner, starts_of
-from rowtime.plan.bind.not_exists import split_off
-from rowtime.plan.bind.periods import Periods
-from rowtime.plan.bind.periods import split_off as split_periods
+from rowtime.plan.bind.lifetime_joins import LifetimeJoins, anti_joins, is_inner, starts_of
+from rowtime.plan.bind.periods import Periods, split_off
 from rowtime.plan.bind.scope import From
 from rowtime.plan.bind.sources import Binder, BoundQuery
 from rowtime.plan.bind.window_tables import WINDOW_TABLES, WindowTable
@@ -50,7 +48,7 @@ class FromClause:
         refuse_as_of(self.text, source.this, "a stream as of a time goes with a JOIN", _AS_OF)
         joins, periods = Joins(self.binder, self.query, self.name), Periods(self.binder, self.name)
         found, starts = self._windowed(source.this), starts_of(self.query)
-        about = split_periods(self.query) if clauses or is_lifetimes(found.node) else []
+        about = split_off(self.query) if clauses or is_lifetimes(found.node) else []
         if not clauses:
             found, about = periods.filtered(found, about), []
         for clause in clauses:
@@ -65,7 +63,7 @@ class FromClause:
                 found = joins.bind(found, right, clause)
         found = periods.filtered(found, about)
         if is_lifetimes(found.node):
-            for clause in split_off(self.query, self.text):
+            for clause in anti_joins(self.query, self.text):
                 right = self._windowed(clause.this)
                 found = LifetimeJoins(self.binder, self.name, starts).bind(found, right, clause)
         return found

@@ -41,16 +41,13 @@ def called(item: exp.Expr) -> exp.Anonymous | None:
 
 def input_of(first: exp.Expr | None) -> exp.Expr | None:
     """The query or the table that a table function reads, its first argument: ``CURSOR(query)``, ``TABLE s``."""
-    if isinstance(first, exp.Subquery):
-        query: exp.Expr = first.this
-        return query
-    if isinstance(first, TableArgument):
-        inner: exp.Expr = first.this
-        return inner
-    if isinstance(first, exp.Anonymous) and first.name.upper() == "CURSOR" and len(first.expressions) == 1:
-        found: exp.Expr = first.expressions[0]
-        return found.this if isinstance(found, exp.Subquery) else found
-    return None
+    found: exp.Expr | None = None
+    if isinstance(first, exp.Subquery | TableArgument):
+        found = first.this
+    elif isinstance(first, exp.Anonymous) and first.name.upper() == "CURSOR" and len(first.expressions) == 1:
+        found = first.expressions[0]
+        found = found.this if isinstance(found, exp.Subquery) else found
+    return found
 
 
 def defined(statement: CreateFunction) -> Make:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from rowtime.core.columns import KEY, ROWTIME, SESSION_END, SESSION_START, SORT_VALUE
-from rowtime.expr.conditions import col
+from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.facts import ROWTIME_FACT
 from rowtime.expr.monotonicity import prove
 from rowtime.operators.contract import Column, Operator
@@ -22,7 +22,7 @@ from rowtime.operators.rows.select import Item
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.group_order import Grouped, GroupSort, by_value
 from rowtime.plan.bind.orders import over
-from rowtime.plan.bind.scope import Scope, columns_of
+from rowtime.plan.bind.scope import Scope
 
 
 def bind_distinct(
@@ -40,7 +40,7 @@ def bind_distinct(
         scope.refuse("R184", "ORDER BY beside DISTINCT and GROUP BY", query.args["order"], hint)
         return None
     for item in items:
-        names, order = columns_of([item.expression]), prove(item.expression, groups.facts).order
+        names, order = columns_in([item.expression]), prove(item.expression, groups.facts).order
         plain = isinstance(item.expression, exp.Column) or not names & groups.loose
         if order.moves and names <= set(groups.clocks) and plain:
             if groups.stamp is None:

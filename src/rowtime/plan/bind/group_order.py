@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from rowtime.core.columns import ROWTIME, SORT_VALUE
-from rowtime.expr.conditions import col
+from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.facts import Fact
 from rowtime.expr.monotonicity import prove
 from rowtime.operators.contract import Column, Operator
@@ -24,12 +24,12 @@ from rowtime.operators.sorts.sort_by import SortBy
 from rowtime.operators.sorts.sort_by_values import SortByValues
 from rowtime.operators.windows.session import SessionGroup
 from rowtime.plan.bind import rewrites
-from rowtime.plan.bind.orders import Keys, gates_of, leads, meant, over, unfit, way_of
-from rowtime.plan.bind.scope import Scope, columns_of
+from rowtime.plan.bind.orders import Keyed, Keys, gates_of, keys_of, leads, meant, over, unfit, way_of
+from rowtime.plan.bind.scope import Scope
 
 
 @dataclass(frozen=True)
-class GroupSort:
+class GroupSort(Keyed):
     """What orders the rows of groups: ``value`` first, over the keys, and ``at`` over rowtime and marks.
 
     Without ``value`` it is the group's ROWTIME that leads.
@@ -40,28 +40,13 @@ class GroupSort:
     at: exp.Expr | None = None
     descending: bool = False
 
-    @property
-    def items(self) -> tuple[Item, ...]:
-        """The further keys."""
-        return tuple(item for item, _ in self.keys)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Their columns."""
-        return tuple(item.column.name for item in self.items)
-
-    @property
-    def ways(self) -> tuple[str, ...]:
-        """Their directions."""
-        return tuple(way for _, way in self.keys)
-
     def put_on(self, node: GroupBy | GroupByValues | SessionGroup, fresh: Callable[[], str]) -> Operator:
         """The groups in this order; ``fresh`` names an operator."""
         lead = Lead(self.value, self.at) if self.value is not None and self.at is not None else None
         ordered = node.in_order(lead, self.items, self.ways)
         if ordered is not None:
             return ordered
-        if self.value is None or self.at is None or columns_of([self.at]) == {ROWTIME}:
+        if self.value is None or self.at is None or columns_in([self.at]) == {ROWTIME}:
             # The rowtime of a row is that of a row of its group, or of its session: the value can be computed from it.
             key = self.at or col(ROWTIME)
             node = replace(node, items=(*node.items, *self.items))
@@ -99,12 +84,11 @@ def bind_group_sort(query: exp.Select, scope: Scope, groups: Grouped) -> GroupSo
         hint = "Sort an event time below the groups: SELECT STREAM t AS ROWTIME, … ORDER BY t WITHIN …."
         scope.refuse("R181", "ORDER BY … WITHIN of a grouped stream", first, hint)
         return None
-    keys = tuple(
-        (Item(Column(f"__o{n}"), groups.over_groups(meant(query, scope, key.this))), way_of(key))
-        for n, key in enumerate(others)
-    )
+    keys = keys_of(query, scope, others, groups.over_groups, "__o")
     if _names_rowtime(query, first):
-        return _by_rowtime(query, scope, keys)
+        if first.args.get("desc"):
+            leads(query, scope, prove(exp.column(ROWTIME), scope.facts), exp.column(ROWTIME))
+        return None if first.args.get("desc") or not keys else GroupSort(keys)
     value = groups.over_groups(meant(query, scope, first.this))
     if value == groups.stamp and not keys:
         return None
@@ -113,18 +97,11 @@ def bind_group_sort(query: exp.Select, scope: Scope, groups: Grouped) -> GroupSo
     return _by_value(query, scope, keys, value, groups) if _closes(query, scope, value, groups) else None
 
 
-def _by_rowtime(query: exp.Select, scope: Scope, keys: Keys) -> GroupSort | None:
-    if query.args["order"].expressions[0].args.get("desc"):
-        leads(query, scope, prove(exp.column(ROWTIME), scope.facts), exp.column(ROWTIME))
-        return None
-    return GroupSort(keys) if keys else None
-
-
 def by_value(keys: Keys, value: exp.Expr, groups: Grouped, *, descending: bool) -> GroupSort:
     """Rows of one value, over the keys, together at its end."""
     at = value.copy().transform(lambda p: groups.clocks[p.name].copy() if isinstance(p, exp.Column) else p)
     # Where one key closes all groups and leads, its end is the rowtime that they have anyway.
-    alone = len(groups.clocks) == 1 and isinstance(value, exp.Column) and columns_of([at]) == {ROWTIME}
+    alone = len(groups.clocks) == 1 and isinstance(value, exp.Column) and columns_in([at]) == {ROWTIME}
     return GroupSort(keys) if alone else GroupSort(keys, value, at, descending)
 
 
@@ -140,7 +117,7 @@ def _by_value(query: exp.Select, scope: Scope, keys: Keys, value: exp.Expr, grou
 
 
 def _closes(query: exp.Select, scope: Scope, value: exp.Expr, groups: Grouped) -> bool:
-    names = columns_of([value])
+    names = columns_in([value])
     if names <= set(groups.clocks) and (isinstance(value, exp.Column) or not names & groups.loose):
         return True
     what = "ORDER BY of groups leads with something that does not close them"

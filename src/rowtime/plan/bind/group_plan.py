@@ -73,18 +73,12 @@ class GroupPlan:
             name, source, self.keys, self.aggregates, self.items, self.closers, self.having, self.stamp, many
         )
 
-    @property
-    def asks_before(self) -> bool:
-        """True if a key or an aggregate is over the rowtime that the rows had before WITHIN."""
-        asked = (item.expression.find_all(exp.Column) for item in (*self.keys, *self.aggregates))
-        return any(column.name == PASSED_ROWTIME for columns in asked for column in columns)
-
     def lineage(self) -> dict[str, exp.Expr]:
         """The columns that are functions of the rowtime of the groups: keys whose groups all end so much later."""
         time = col(ROWTIME)
         own = self.stamp is not None or self.sort is not None
         if self.gap is not None:
-            ended = [item.column.name for item in self.items if item.expression == reference(SESSION_END)]
+            ended = [item.column.name for item in self.items if item.expression == col(SESSION_END)]
             return {name: time.copy() for name in ended if not own}
         known = {closer.column.name: fixed_end(closer.expression) for closer in self.closers}
         ends = {end for end in known.values() if end is not None}
@@ -98,19 +92,14 @@ def _is_key(item: Item) -> bool:
     return isinstance(item.expression, exp.Column) and item.expression.name.startswith(KEY)
 
 
-def reference(name: str) -> exp.Column:
-    """The column of a group row: a key, an aggregate, or an edge of its session."""
-    return col(name)
-
-
 def former(node: exp.Expr) -> exp.Expr:
     """The expression with the rowtime that the row had before WITHIN in place of the one that it has now."""
-    return node.transform(
-        lambda part: _renamed(part) if isinstance(part, exp.Column) and part.name == ROWTIME else part
-    )
 
+    def renamed(part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, exp.Column) or part.name != ROWTIME:
+            return part
+        made = col(PASSED_ROWTIME)
+        made.meta.update(part.meta)
+        return made
 
-def _renamed(column: exp.Column) -> exp.Column:
-    made = reference(PASSED_ROWTIME)
-    made.meta.update(column.meta)
-    return made
+    return node.transform(renamed)

@@ -10,10 +10,10 @@ from sqlglot import exp
 
 from rowtime.core.columns import AGGREGATE, JUDGED, KEY, PROMOTED_TIME, ROWTIME, SESSION_END, SESSION_START
 from rowtime.expr.aggregates import ambiguous_order, decompose
-from rowtime.expr.conditions import col
+from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.facts import ROWTIME_FACT, Fact
 from rowtime.expr.group_end import fixed_end, group_end, unshifted
-from rowtime.expr.many_rows import generator
+from rowtime.expr.many_rows import generator, has_aggregates, is_aggregate
 from rowtime.expr.monotonicity import is_constant, order_of, prove
 from rowtime.expr.order import Order
 from rowtime.expr.readable import readable
@@ -21,12 +21,11 @@ from rowtime.operators.contract import Column
 from rowtime.operators.over.value_clocks import Closer
 from rowtime.operators.rows.select import Item
 from rowtime.plan.bind import rewrites
-from rowtime.plan.bind.aggregates import has_aggregates, is_aggregate
 from rowtime.plan.bind.group_distinct import bind_distinct
 from rowtime.plan.bind.group_order import Grouped, bind_group_sort
-from rowtime.plan.bind.group_plan import GroupPlan, WithinGroup, former, reference
+from rowtime.plan.bind.group_plan import GroupPlan, WithinGroup, former
 from rowtime.plan.bind.orders import is_rowtime, micros, refuse_untimed
-from rowtime.plan.bind.scope import Scope, columns_of, follows, marks_of, type_of
+from rowtime.plan.bind.scope import Scope, follows, marks_of, type_of
 from rowtime.plan.bind.windows import earliest
 from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import Within
@@ -54,9 +53,7 @@ class Grouping:
         self._moved = any(isinstance(node, Within) for node in nodes)
         for node in nodes:
             self._key(node)
-        self.closers = tuple(
-            found for key, at in zip(self.keys, self._clocks, strict=True) if (found := _closer(key, at))
-        )
+        self.closers = tuple(filter(None, map(_closer, self.keys, self._clocks)))
         stagger = self.query.args.get("windowed")
         if stagger is not None:
             self._stagger(stagger)
@@ -70,10 +67,10 @@ class Grouping:
             self._endless()
         clocks = {f"{KEY}{n}": self._clocks[n] for n in (closer.key for closer in by_value)}
         clocks = clocks or {closer.column.name: closer.expression for closer in self.closers}
-        clocks = {SESSION_END: reference(ROWTIME)} if self.gap is not None else clocks
+        clocks = {SESSION_END: col(ROWTIME)} if self.gap is not None else clocks
         stamp = self._checked_stamp(stamp, set(clocks), by_value=bool(by_value))
         if stagger is not None:
-            stamp = reference(self.keys[-1].column.name)
+            stamp = col(self.keys[-1].column.name)
         sort = None
         both = self.query.args.get("distinct") and (self.query.args.get("group") or stagger is not None)
         if clocks or not understood or endless:
@@ -82,22 +79,21 @@ class Grouping:
             sort = bind_group_sort(self.query, self.scope, groups)
         gathered = None
         if clocks and both:
-            gathered = bind_distinct(self.query, self.scope, self._identity(), items, groups)
+            # The columns in which no two groups are alike.
+            identity = {key.column.name for key in self.keys} | ({SESSION_END} if self.gap is not None else set())
+            gathered = bind_distinct(self.query, self.scope, identity, items, groups)
         return GroupPlan(
             tuple(self.keys), tuple(self.aggregates), items, self.closers, condition, stamp, self.within, by_value,
             gathered or sort, self.gap, distinct=gathered is not None, endless=endless,
         )  # fmt: skip
 
     def _checked_stamp(self, stamp: exp.Expr | None, closers: set[str], *, by_value: bool) -> exp.Expr | None:
-        if stamp is not None and not (self._ascends(stamp) and columns_of([stamp]) <= closers):
-            self.scope.refuse(
-                "R126",
-                "AS ROWTIME of a grouped stream must ascend from group to group",
-                self.query,
-                rewrites.shown(
-                    rewrites.promoted(self.query, self._listed), self.scope.binds, "Use a key that closes groups."
-                ),
-            )
+        facts = self._clock_facts()
+        if stamp is not None and not (order_of(stamp, facts).direction > 0 and columns_in([stamp]) <= closers):
+            found = rewrites.promoted(self.query, self._listed)
+            hint = rewrites.shown(found, self.scope.binds, "Use a key that closes groups.")
+            what = "AS ROWTIME of a grouped stream must ascend from group to group"
+            self.scope.refuse("R126", what, self.query, hint)
             return None
         if stamp is not None:
             entry = next(entry for entry in self.query.expressions if self._names_rowtime(entry))
@@ -114,16 +110,12 @@ class Grouping:
     def _by_value(self) -> tuple[Closer, ...]:
         """All keys that close groups, if one of them follows an ordered value and not only the rowtime."""
         marks = marks_of(self.scope.input)
-        orders = [
-            key.column.order if key.column.order.moves else order_of(at, marks)
-            for key, at in zip(self.keys, self._clocks, strict=True)
-        ]
-        found = [
-            Closer(n, at, descending=order.direction < 0)
-            for n, (order, at) in enumerate(zip(orders, self._clocks, strict=True))
-            if order.moves and follows(at)
-        ]
-        if all(columns_of([closer.at]) == {ROWTIME} for closer in found):
+        found = []
+        for n, (key, at) in enumerate(zip(self.keys, self._clocks, strict=True)):
+            order = key.column.order if key.column.order.moves else order_of(at, marks)
+            if order.moves and follows(at):
+                found.append(Closer(n, at, descending=order.direction < 0))
+        if all(columns_in([closer.at]) == {ROWTIME} for closer in found):
             return ()
         return tuple(found)
 
@@ -168,7 +160,7 @@ class Grouping:
         if isinstance(node, Within):
             tolerance, node = node.args["interval"], node.this
         raw = self.scope.bind(node)
-        if raw == reference(SESSION_END):
+        if raw == col(SESSION_END):
             self.gap = self.scope.windows.gap
             if tolerance is not None:
                 hint = "Sort below, in a view: SELECT STREAM t AS ROWTIME, … ORDER BY t WITHIN interval."
@@ -217,9 +209,6 @@ class Grouping:
         self.within = WithinGroup(hidden, micros(self.scope, tolerance))
         return key
 
-    def _ascends(self, stamp: exp.Expr) -> bool:
-        return order_of(stamp, self._clock_facts()).direction > 0
-
     # -- what is selected -------------------------------------------------------------
 
     def _select_list(self) -> tuple[tuple[Item, ...], exp.Expr | None]:
@@ -246,10 +235,6 @@ class Grouping:
         self.scope.refuse_unkept(self.query, items)
         return tuple(items), stamp
 
-    def _identity(self) -> set[str]:
-        """The columns in which no two groups are alike."""
-        return {key.column.name for key in self.keys} | ({SESSION_END} if self.gap is not None else set())
-
     def _key_facts(self) -> dict[str, Fact]:
         if self.gap is not None:
             return {SESSION_END: ROWTIME_FACT}  # sessions come in the order of their ends, and of nothing else
@@ -257,11 +242,8 @@ class Grouping:
         cores = {fixed_end(closer.expression) for closer in self.closers}
         if len({core[0] for core in cores if core is not None}) == 1 and None not in cores:
             # Groups come in the order of their ends, and so do keys of which each ends as much later.
-            known |= {
-                c.column.name: prove(c.expression, {ROWTIME: ROWTIME_FACT}).fact
-                for c in self.closers
-                if c not in self.keys
-            }
+            others = (closer for closer in self.closers if closer not in self.keys)
+            known |= {c.column.name: prove(c.expression, {ROWTIME: ROWTIME_FACT}).fact for c in others}
         return known
 
     def _clock_facts(self) -> dict[str, Fact]:
@@ -289,9 +271,9 @@ class Grouping:
     def _factored(self, node: exp.Expr) -> exp.Expr:
         for key, written in zip(self.keys, self._written, strict=True):
             if node in (key.expression, written):
-                return reference(key.column.name)
+                return col(key.column.name)
         if is_aggregate(node):
-            return reference(self._aggregate(node))
+            return col(self._aggregate(node))
         for part in list(node.iter_expressions()):
             changed = self._factored(part)
             if changed is not part:
@@ -302,9 +284,8 @@ class Grouping:
         for known in self.aggregates:
             if known.expression == call:
                 return known.column.name
-        if any(has_aggregates(part) for part in call.iter_expressions()) and not isinstance(
-            call, exp.Filter | exp.IgnoreNulls | exp.WithinGroup | exp.ArraySort
-        ):
+        wraps = isinstance(call, exp.Filter | exp.IgnoreNulls | exp.WithinGroup | exp.ArraySort)
+        if not wraps and any(map(has_aggregates, call.iter_expressions())):
             self.scope.refuse("R130", "an aggregate of an aggregate needs a sub-query", call)
         if any(column.name in (SESSION_START, SESSION_END) for column in call.find_all(exp.Column)):
             self.scope.refuse("R130", "an aggregate of a session's edge needs a sub-query", call)
@@ -356,18 +337,14 @@ class Grouping:
     def _shown(self, node: exp.Expr) -> str:
         """An expression over keys and aggregates as the query has them."""
         named = {item.column.name: item.expression for item in (*self.keys, *self.aggregates)}
-        return readable(
-            node.transform(lambda part: named.get(part.name, part) if isinstance(part, exp.Column) else part)
-        )
+        shown = node.transform(lambda part: named.get(part.name, part) if isinstance(part, exp.Column) else part)
+        return readable(shown)
 
     def _rewrite(self, *, distinct: bool) -> str:
-        rowtime = self.scope.rowtime
-        found = (
-            rewrites.distinct(self.query, rowtime) if distinct else rewrites.grouped(self.query, self._listed, rowtime)
-        )
-        return rewrites.shown(
-            found, self.scope.binds, "Once the other problems are gone, group by a function of ROWTIME as well."
-        )
+        query, rowtime = self.query, self.scope.rowtime
+        found = rewrites.distinct(query, rowtime) if distinct else rewrites.grouped(query, self._listed, rowtime)
+        otherwise = "Once the other problems are gone, group by a function of ROWTIME as well."
+        return rewrites.shown(found, self.scope.binds, otherwise)
 
     @property
     def _listed(self) -> list[exp.Expr]:
@@ -377,7 +354,7 @@ class Grouping:
 
 def _closer(key: Item, at: exp.Expr) -> Item | None:
     """What closes the groups of a key: the key itself, or its clock, over the rowtime alone."""
-    if key.column.order.moves and columns_of([key.expression]) == {ROWTIME}:
+    if key.column.order.moves and columns_in([key.expression]) == {ROWTIME}:
         return key
     clock = earliest(at)
     return None if clock is None else Item(key.column, clock)

@@ -1,4 +1,4 @@
-"""How far apart the rows of a join may be: the range that windows or a condition on rowtimes give.
+"""A JOIN with its inputs, and how far apart its rows may be: the range that windows or a condition on rowtimes give.
 
 With d = right rowtime - left rowtime, every join of streams is bounded by low <= d <= high
 (SPEC 5, 6); what is left of the condition may be anything.
@@ -12,8 +12,14 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from rowtime.expr.conditions import col
-from rowtime.plan.bind.scope import Input
-from rowtime.sql.intervals import duration_of
+from rowtime.operators.joins.join import EVER
+from rowtime.plan.bind.frames import UNBOUNDED
+from rowtime.plan.bind.scope import From, Input
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.intervals import Duration, duration_of, span_of
+from rowtime.sql.places import refuse_at
+
+_EXAMPLE = "For example OVER (RANGE INTERVAL '1' MINUTE PRECEDING)"
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,44 @@ class Range:
     def at_most(self, high: int) -> Range:
         """With one more upper limit."""
         return replace(self, high=high if self.high is None else min(self.high, high))
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One JOIN with both of its inputs, under names that are unique among them.
+
+    ``outer``: whose rows go out without a match. ``same``: columns that are the rowtime itself. ``alone``: only rows of
+    the left go out, those with a match (``left_semi``) or those without (``left_anti``).
+    """
+
+    node: exp.Join
+    sources: tuple[From, From]
+    inputs: tuple[tuple[Input, ...], tuple[Input, ...]]
+    columns: tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
+    outer: tuple[bool, bool]
+    same: Mapping[str, str]
+    tabled: bool = False
+    alone: str = ""
+
+    @property
+    def both(self) -> From:
+        """What ON sees."""
+        left, right = self.inputs
+        return From(self.sources[0].node, (*left, *right), merged=self.sources[0].merged)
+
+    @property
+    def timed(self) -> tuple[list[Input], list[Input]]:
+        """The inputs of each side that are streams."""
+        left, right = self.inputs
+        return [one for one in left if one.rowtime], [one for one in right if one.rowtime]
+
+    def windowed(self, found: Range) -> bool:
+        """True if windows say which rows meet; behind an earlier join an interval in ON may say it instead."""
+        left, [right] = self.timed
+        open_end = found.low is None or found.high is None
+        return right.window is not None or (
+            any(one.window is not None for one in left) and (len(left) == 1 or open_end)
+        )
 
 
 def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
@@ -123,7 +167,8 @@ def _linear(node: exp.Expr) -> tuple[dict[str, int], int] | None:
         inner = _linear(node.this)
         return None if inner is None else ({name: -times for name, times in inner[0].items()}, -inner[1])
     if isinstance(node, exp.Interval):
-        return _constant(node)
+        length = duration_of(node)
+        return None if length is None else ({}, length)
     if not isinstance(node, exp.Add | exp.Sub):
         return None
     one, other = _linear(node.this), _linear(node.expression)
@@ -134,6 +179,35 @@ def _linear(node: exp.Expr) -> tuple[dict[str, int], int] | None:
     return terms, one[1] + sign * other[1]
 
 
-def _constant(node: exp.Interval) -> tuple[dict[str, int], int] | None:
-    length = duration_of(node)
-    return None if length is None else ({}, length)
+def window_of(text: str, query: exp.Select, item: exp.Expr) -> int | None:
+    """How long the rows of ``a OVER (RANGE INTERVAL '1' MINUTE PRECEDING)`` stay in their window, µs; else ``None``."""
+    over = item.args.get("over")
+    if over is None:
+        return None
+    spec = over.args.get("spec")
+    if over.args.get("partition_by") or over.args.get("order"):
+        what = "a join window has neither PARTITION BY nor ORDER BY"
+        raise refuse_at(text, over, "R153", what, "Rows meet by the condition in ON; leave it out.")
+    start = spec.args.get("start") if spec is not None else None
+    if spec is None or spec.args.get("kind") != "RANGE" or spec.args.get("end") != "CURRENT ROW":
+        what = f"a join window is RANGE … PRECEDING, not {to_rowtime(over).removeprefix('ROWS OVER ')}"
+        raise refuse_at(text, over, "R153", what, f"{_EXAMPLE}; rows that follow are those of the other side.")
+    if start == "CURRENT ROW":
+        return 0
+    if isinstance(start, exp.Expr) and spec.args.get("start_side") == "PRECEDING":
+        return _micros_of(text, start)
+    if start != UNBOUNDED or not query.args.get("unbounded_state"):
+        what = "a join window without a lower end would keep every row for ever"
+        raise refuse_at(text, over, "R153", what, f"{_EXAMPLE}.")
+    return EVER
+
+
+def _micros_of(text: str, node: exp.Expr) -> int:
+    try:
+        span = span_of(node)
+    except ValueError as wrong:
+        raise refuse_at(text, node, "R122", str(wrong)) from None
+    if not isinstance(span, Duration) or span.micros < 0:
+        what = "a join window is a duration that is not negative"
+        raise refuse_at(text, node, "R122", what, "For example INTERVAL '1' MINUTE.")
+    return span.micros

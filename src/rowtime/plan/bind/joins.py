@@ -14,16 +14,15 @@ from sqlglot import exp
 from rowtime.core.columns import PLACES, ROWTIME
 from rowtime.core.errors import Problem, Refused
 from rowtime.core.time import END
-from rowtime.expr.conditions import col
+from rowtime.expr.conditions import col, columns_in
+from rowtime.expr.many_rows import has_aggregates
 from rowtime.operators.joins.join import EVER, Join, Side
 from rowtime.operators.joins.table_join import TableJoin
 from rowtime.operators.streams.table import is_table
 from rowtime.plan.bind import rewrites
-from rowtime.plan.bind.aggregates import has_aggregates
 from rowtime.plan.bind.as_of import AsOf, take_match
-from rowtime.plan.bind.join_clause import Clause
-from rowtime.plan.bind.join_range import Range, between, conjuncts, windows
-from rowtime.plan.bind.scope import From, Input, Scope
+from rowtime.plan.bind.join_range import Clause, Range, between, conjuncts, windows
+from rowtime.plan.bind.scope import From, Input, Scope, unique
 from rowtime.plan.bind.sources import Binder
 from rowtime.plan.bind.window_tables import NAMES
 from rowtime.sql.nodes import CurrentRowTimestamp
@@ -55,9 +54,8 @@ class Joins:
         clause = self._clause(left, right, node, tabled=any(tables))
         on, merged = self._condition(clause)
         if node.this.args.get("version"):
-            return AsOf(self.binder, self.name, clause, self._fresh(f"{clause.inputs[1][0].alias}_rowtime")).bind(
-                on, merged
-            )
+            time = unique(f"{clause.inputs[1][0].alias}_rowtime", self._taken)
+            return AsOf(self.binder, self.name, clause, time).bind(on, merged)
         if any(tables):
             return self._with_table(clause, tables, on, merged)
         found, stamps = self._range(clause, on)
@@ -99,7 +97,7 @@ class Joins:
             for name, column in one.columns:
                 if wanted is not None and name.lower() not in wanted:
                     continue
-                new = self._fresh(f"{one.alias}_{name}") if alone else column.name
+                new = unique(f"{one.alias}_{name}", self._taken) if alone else column.name
                 columns.append((name, replace(column, name=new)))
                 renamed.append((column.name, new))
                 value = source.lineage.get(column.name)
@@ -109,14 +107,6 @@ class Joins:
             if not alone and one.rowtime not in (ROWTIME, ""):
                 renamed.append((one.rowtime, one.rowtime))
         return tuple(inputs), tuple(renamed), same
-
-    def _fresh(self, name: str) -> str:
-        """A name that no column of the joined rows has."""
-        candidate, number = name, 2
-        while candidate.lower() in self._taken:
-            candidate, number = f"{name}_{number}", number + 1
-        self._taken.add(candidate.lower())
-        return candidate
 
     def _condition(self, clause: Clause) -> tuple[exp.Expr | None, dict[str, exp.Expr]]:
         """ON as it is bound, and what the columns of USING mean."""
@@ -182,9 +172,8 @@ class Joins:
         left, [right] = clause.timed
         if any(one.lag >= END for one in left):
             hint = "Put the join as of a time into a sub-query or a view, and join that."
-            raise self._refused(
-                "R190", "a join of rowtimes behind one as of a time is not supported", clause.node, hint
-            )
+            what = "a join of rowtimes behind one as of a time is not supported"
+            raise self._refused("R190", what, clause.node, hint)
         above = self._above(clause)
         inner = not any(join.args.get("side") for join in self.query.args["joins"])
         found = between([*conjuncts(on), *(above if inner else ())], left, right)
@@ -211,12 +200,8 @@ class Joins:
         for part in conjuncts(where.this) if where is not None else ():
             scope = Scope(self.text, clause.both)
             bound = _over_rowtimes(scope.bind(part), clause.same)
-            plain = not scope.problems and not scope.promises and not has_aggregates(bound)
-            if (
-                plain
-                and not part.find(CurrentRowTimestamp)
-                and ROWTIME not in {c.name for c in bound.find_all(exp.Column)}
-            ):
+            plain = not (scope.problems or scope.promises or has_aggregates(bound) or part.find(CurrentRowTimestamp))
+            if plain and ROWTIME not in columns_in([bound]):
                 found.append(bound)
         return found
 
@@ -262,10 +247,6 @@ class Joins:
         )
         return Problem("R158", what, place_of(self.text, clause.node.this), hint, warns=True)
 
-    def _endless(self, clause: Clause, kept: str) -> Problem:
-        what = f"the {kept} are kept until the stream ends"
-        return Problem("R185", what, place_of(self.text, clause.node.this), self._limited(clause), warns=True)
-
     # -- a stream and a table ---------------------------------------------------------
 
     def _with_table(
@@ -304,7 +285,7 @@ class Joins:
             lag = max(0, ahead[n], stamp or 0)
             always = not lag and not clause.outer[1 - n]  # its rowtime is that of the joined row
             mine = [one.alias for one in clause.inputs[n] if one.rowtime == PLACES[n][0]]
-            times = {} if always else {alias: self._fresh(f"{alias}_rowtime") for alias in mine}
+            times = {} if always else {alias: unique(f"{alias}_rowtime", self._taken) for alias in mine}
             sides.append(Side(clause.columns[n], tuple(times.values()), stamp))
             for one in clause.inputs[n]:
                 time = times.get(one.alias, ROWTIME) if one.alias in mine else one.rowtime
@@ -320,7 +301,9 @@ class Joins:
         node = Join(name, (left, right), (sides[0], sides[1]), found.low, found.high, on, clause.alone)
         endless = [kept.what for kept in node.keeps() if kept.by == "nothing"]
         if endless:
-            self.sources.warnings.append(self._endless(clause, " and the ".join(endless)))
+            what, place = f"the {' and the '.join(endless)} are kept until the stream ends", clause.node.this
+            hint = self._limited(clause)
+            self.sources.warnings.append(Problem("R185", what, place_of(self.text, place), hint, warns=True))
         seen = inputs[: len(clause.inputs[0])] if clause.alone else inputs
         return From(node, tuple(seen), lineage, merged)
 

@@ -9,14 +9,14 @@ from sqlglot import exp
 
 from rowtime.core.columns import LIFETIME_END, LIFETIME_START, ROWTIME
 from rowtime.core.errors import Refused
+from rowtime.expr.conditions import col, columns_in
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.events.count_windows import CountWindows
 from rowtime.operators.events.lifetime_windows import LifetimeWindows
 from rowtime.operators.events.snapshot import Snapshot, summed
 from rowtime.operators.events.snapshot_sets import SnapshotSets
 from rowtime.operators.groups.grouping import is_sorted_collection, needs_places
-from rowtime.operators.rows.select import Item, Select
-from rowtime.plan.bind.group_plan import reference
+from rowtime.operators.rows.select import Item, extended
 from rowtime.plan.bind.groups import Grouping
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.places import refuse_at
@@ -61,7 +61,8 @@ class LifetimeGrouping(Grouping):
         keys, aggregates = tuple(map(_of_start, self.keys)), tuple(map(_of_start, self.aggregates))
         asks = any(column.name == _START for i in (*keys, *aggregates) for column in i.expression.find_all(exp.Column))
         made = self._windows(windows[0], keys, aggregates, items, condition)
-        return (lambda name, source: made(name, _with_start(f"{name}.starts", source))) if asks else made
+        start = Item(Column(_START, "TIMESTAMP"), col(ROWTIME))
+        return (lambda name, source: made(name, extended(f"{name}.starts", source, start))) if asks else made
 
     def _windows(
         self,
@@ -85,14 +86,11 @@ class LifetimeGrouping(Grouping):
         options = self._options(window)
         sizes = self._sizes(window, len(options))
         point = any(_OUTPUT.get(name, False) for name in options)
-        clips = next((_INPUT[name] for name in options if name in _INPUT), "both") if self._sees_lifetimes() else ""
+        sees_lifetimes = columns_in(item.expression for item in aggregates) & {LIFETIME_START, LIFETIME_END}
+        clips = next((_INPUT[name] for name in options if name in _INPUT), "both") if sees_lifetimes else ""
         return lambda name, source: LifetimeWindows(
             name, source, keys, aggregates, items, *sizes, point, clips, having=condition
         )
-
-    def _sees_lifetimes(self) -> bool:
-        columns = [column for item in self.aggregates for column in item.expression.find_all(exp.Column)]
-        return any(column.name in (LIFETIME_START, LIFETIME_END) for column in columns)
 
     def _options(self, call: exp.Anonymous) -> list[str]:
         """The texts behind the sizes of a window, in lower case."""
@@ -108,7 +106,7 @@ class LifetimeGrouping(Grouping):
 
     def _factored(self, node: exp.Expr) -> exp.Expr:
         """Events have no order, so what is collected counts with the sort around it."""
-        return reference(self._aggregate(node)) if is_sorted_collection(node) else super()._factored(node)
+        return col(self._aggregate(node)) if is_sorted_collection(node) else super()._factored(node)
 
     def _count(self, call: exp.Anonymous) -> int:
         number = call.expressions[0] if len(call.expressions) == 1 else None
@@ -137,12 +135,6 @@ def _of_start(item: Item) -> Item:
     """An entry that asks for ROWTIME as one that asks for the column with the starts."""
 
     def moved(node: exp.Expr) -> exp.Expr:
-        return reference(_START) if isinstance(node, exp.Column) and node.name == ROWTIME else node
+        return col(_START) if isinstance(node, exp.Column) and node.name == ROWTIME else node
 
     return replace(item, expression=item.expression.copy().transform(moved))
-
-
-def _with_start(name: str, source: Operator) -> Operator:
-    """Events with their start as a further column."""
-    items = tuple(Item(column, reference(column.name)) for column in source.emits().columns)
-    return Select(name, source, (*items, Item(Column(_START, "TIMESTAMP"), reference(ROWTIME))))

@@ -1,4 +1,4 @@
-"""Binds JOIN, LEFT JOIN and LEFT ANTI JOIN of events with lifetimes."""
+"""Binds JOIN, LEFT JOIN and LEFT ANTI JOIN of events with lifetimes; NOT EXISTS in WHERE is an anti join, too."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from rowtime.operators.contract import Column, Operator
 from rowtime.operators.events.anti_join import AntiJoin
 from rowtime.operators.events.lifetime_join import LifetimeJoin
 from rowtime.operators.rows.lifetimes import is_lifetimes
-from rowtime.operators.rows.select import Item, Select
+from rowtime.operators.rows.select import Item, Select, extended, unchanged
 from rowtime.operators.streams.union_all import UnionAll
 from rowtime.plan.bind.periods import Periods
-from rowtime.plan.bind.scope import From, Input, Scope
+from rowtime.plan.bind.scope import From, Input, Scope, null_of, unique
 from rowtime.plan.bind.sources import Binder
-from rowtime.sql.dialect import Rowtime
-from rowtime.sql.places import place_of
+from rowtime.sql.places import place_of, refuse_at
 
 
 def is_inner(node: exp.Join) -> bool:
@@ -32,6 +31,34 @@ def starts_of(query: exp.Select) -> frozenset[str]:
     """The names, in lower case, of the inputs whose own ROWTIME a query asks for."""
     asked = (column for column in query.find_all(exp.Column) if column.name.lower() == "rowtime")
     return frozenset(column.text("table").lower() for column in asked if column.text("table"))
+
+
+def anti_joins(query: exp.Select, text: str) -> list[exp.Join]:
+    """The joins that each NOT EXISTS of the WHERE stands for; it is taken out of the query.
+
+    The sub-query reads one stream, view or query, and its WHERE says which events meet.
+    """
+    where = query.args.get("where")
+    conditions = conjuncts(where.this if where else None)
+    found = [c for c in conditions if isinstance(c, exp.Not) and isinstance(c.this.unnest(), exp.Exists)]
+    joins = [_anti_join(condition.this.unnest(), text) for condition in found]
+    if found:
+        others = [condition for condition in conditions if condition not in found]
+        query.set("where", exp.Where(this=exp.and_(*others, copy=False)) if others else None)
+    return joins
+
+
+def _anti_join(exists: exp.Expr, text: str) -> exp.Join:
+    inner = exists.this
+    known = {"expressions", "from_", "where", "stream", "kind"}
+    clauses = {name for name, value in inner.args.items() if value} - known
+    if not isinstance(inner, exp.Select) or inner.args.get("from_") is None or clauses:
+        hint = "Write NOT EXISTS (SELECT STREAM * FROM t WHERE t.k = s.k), with a view for anything more."
+        raise refuse_at(text, exists, "R190", "NOT EXISTS of such a query is not supported", hint)
+    where = inner.args.get("where")
+    join = exp.Join(this=inner.args["from_"].this, side="LEFT", kind="ANTI", on=where.this if where else None)
+    join.meta.update(exists.meta)
+    return join
 
 
 class LifetimeJoins:
@@ -82,28 +109,22 @@ class LifetimeJoins:
         one = side.inputs[0]
         if len(side.inputs) > 1 or one.rowtime != ROWTIME or one.alias.lower() not in self.starts:
             return side
-        items = [Item(c, col(c.name)) for c in side.node.emits().columns]
-        name = _unique(f"{one.alias}_ROWTIME", {column.lower() for column in side.node.emits().names})
+        name = unique(f"{one.alias}_ROWTIME", {column.lower() for column in side.node.emits().names})
         start = Item(Column(name, "TIMESTAMP"), col(ROWTIME))
-        node = Select(self._fresh("starts"), side.node, (*items, start))
+        node = extended(self._fresh("starts"), side.node, start)
         return replace(side, node=node, inputs=(replace(one, rowtime=name),))
 
     def _named(self, source: From, taken: set[str]) -> tuple[Input, ...]:
         """The inputs with columns under names that are unique in the join."""
         inputs = []
         for one in source.inputs:
-            columns = tuple((name, Column(_unique(f"{one.alias}_{name}", taken), c.type)) for name, c in one.columns)
-            inputs.append(
-                Input(one.alias, columns, ROWTIME if one.rowtime == ROWTIME else _unique(f"{one.alias}_ROWTIME", taken))
-            )
+            columns = tuple((name, Column(unique(f"{one.alias}_{name}", taken), c.type)) for name, c in one.columns)
+            time = ROWTIME if one.rowtime == ROWTIME else unique(f"{one.alias}_ROWTIME", taken)
+            inputs.append(Input(one.alias, columns, time))
         return tuple(inputs)
 
     def _condition(
-        self,
-        both: From,
-        sides: tuple[tuple[Input, ...], tuple[Input, ...]],
-        node: exp.Join,
-        on: Sequence[exp.Expr],
+        self, both: From, sides: tuple[tuple[Input, ...], tuple[Input, ...]], node: exp.Join, on: Sequence[exp.Expr]
     ) -> exp.Expr | None:
         scope = Scope(self.text, both)
         bound = exp.and_(*map(scope.bind, on), copy=False) if on else None
@@ -129,26 +150,11 @@ class LifetimeJoins:
         """LEFT JOIN: the pairs, and the left events alone while they have none."""
         anti = AntiJoin(self._fresh("anti"), left.node, right.node, names, on)  # type: ignore[arg-type]
         columns = joined.emits().columns
-        nothing = [Item(replace(c), _null(c.type)) for c in columns[len(names[0]) :]]
-        alone = [Item(c, col(c.name)) for c in columns[: len(names[0])]]
-        lonely = Select(self._fresh("unmatched"), anti, (*alone, *nothing))
+        nothing = [Item(replace(c), null_of(c.type)) for c in columns[len(names[0]) :]]
+        lonely = Select(self._fresh("unmatched"), anti, (*unchanged(columns[: len(names[0])]), *nothing))
         return UnionAll(self._fresh("outer"), (joined, lonely))
 
 
 def named_in(one: Input) -> tuple[str, ...]:
     """What the columns of an input are called in a join, with that of its start where it goes along."""
     return (*(column.name for _, column in one.columns), *((one.rowtime,) if one.rowtime != ROWTIME else ()))
-
-
-def _unique(wanted: str, taken: set[str]) -> str:
-    """A name that is not taken; from now on it is."""
-    new, number = wanted, 2
-    while new.lower() in taken:
-        new, number = f"{wanted}_{number}", number + 1
-    taken.add(new.lower())
-    return new
-
-
-def _null(kind: str) -> exp.Expr:
-    """NULL of a column's type, so that a tick without pairs has the columns of one with them."""
-    return exp.Cast(this=exp.null(), to=exp.DataType.build(kind, dialect=Rowtime)) if kind else exp.null()

@@ -9,9 +9,10 @@ from __future__ import annotations
 from sqlglot import exp
 
 from rowtime.core.columns import ROWTIME
+from rowtime.expr.conditions import columns_in
 from rowtime.expr.monotonicity import prove
 from rowtime.plan.bind.frames import NoWindow, Window, resolved
-from rowtime.plan.bind.scope import From, Scope, columns_of
+from rowtime.plan.bind.scope import From, Scope
 from rowtime.plan.bind.windows import is_value
 
 HINT = (
@@ -48,7 +49,7 @@ def _closing(window: Window, scope: Scope) -> tuple[exp.Expr, Window] | None:
 def _ascends(node: exp.Expr, scope: Scope) -> bool:
     """True for an ascending function of the rowtime."""
     at = scope.inlined(scope.bind(node))
-    return columns_of([at]) == {ROWTIME} and is_value(at) and prove(at, scope.facts).order.direction > 0
+    return columns_in([at]) == {ROWTIME} and is_value(at) and prove(at, scope.facts).order.direction > 0
 
 
 def _sorting(query: exp.Select, key: exp.Expr, window: Window) -> exp.Select:

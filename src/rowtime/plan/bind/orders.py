@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from rowtime.core.columns import KEY, ROWTIME, SORT_VALUE
-from rowtime.expr.conditions import col
+from rowtime.core.errors import Refused
+from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.facts import Fact, Kind
 from rowtime.expr.monotonicity import order_of, prove
 from rowtime.expr.proof import Proof
@@ -20,7 +21,7 @@ from rowtime.operators.over.value_clocks import MARK, Closer
 from rowtime.operators.rows.select import Item
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.resync import rows_of
-from rowtime.plan.bind.scope import Scope, columns_of, follows, type_of
+from rowtime.plan.bind.scope import Scope, follows, type_of
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.places import place_of
@@ -28,8 +29,29 @@ from rowtime.sql.places import place_of
 Keys = tuple[tuple[Item, str], ...]
 
 
+class Keyed:
+    """An ORDER BY with further keys."""
+
+    keys: Keys
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """The further keys."""
+        return tuple(item for item, _ in self.keys)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their columns."""
+        return tuple(item.column.name for item in self.items)
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """Their directions."""
+        return tuple(way for _, way in self.keys)
+
+
 @dataclass(frozen=True)
-class Sort:
+class Sort(Keyed):
     """A bound ORDER BY: the tolerance in µs, and the further keys with their directions."""
 
     within: int
@@ -62,18 +84,13 @@ def bind_sort(query: exp.Expr, scope: Scope, promoted: exp.Expr | None) -> Sort 
     if first.args.get("desc"):
         scope.refuse("R120", "a T-sort cannot be descending", first, "Leave out DESC.")
     if promoted is None or led != promoted:
-        scope.refuse(
-            "R121",
-            "a T-sort must give its sort expression the name ROWTIME in the select list",
-            first,
-            rewrites.shown(
-                rewrites.promoted(query, [first.this]), scope.binds, f"Select {to_rowtime(first.this)} AS ROWTIME."
-            ),
-        )
+        what = "a T-sort must give its sort expression the name ROWTIME in the select list"
+        hint = f"Select {to_rowtime(first.this)} AS ROWTIME."
+        scope.refuse("R121", what, first, rewrites.shown(rewrites.promoted(query, [first.this]), scope.binds, hint))
     early = first.args.get("early")
     limit = micros(scope, early, "EARLY BEYOND") if early is not None else None
     resync, ahead = _resync(scope, first.args.get("resync")), _ahead(scope, first.args.get("ahead"))
-    keys = _keys(query, scope, others)
+    keys = keys_of(query, scope, others, scope.bind)
     return Sort(micros(scope, first.args["within"]), keys, early=limit, resync=resync, ahead=ahead)
 
 
@@ -89,9 +106,11 @@ def _ahead(scope: Scope, limit: exp.Expr | None) -> int | None:
 def _resync(scope: Scope, rows: exp.Expr | None) -> int:
     if rows is None:
         return 0
-    count, wrong = rows_of(rows.name, place_of(scope.text, rows))
-    if wrong is not None:
-        scope.problems.append(wrong)
+    count = 0
+    try:
+        count = rows_of(rows.name, place_of(scope.text, rows))
+    except Refused as refused:
+        scope.problems += refused.problems
     if scope.input.emits().batched:
         scope.refuse("R190", "RESYNC over sets without an order is not supported yet", rows, "Name a position column.")
     return count
@@ -134,11 +153,12 @@ def way_of(key: exp.Expr) -> str:
     return ("DESC" if down else "ASC") + nulls
 
 
-def _keys(query: exp.Expr, scope: Scope, keys: list[exp.Expr]) -> Keys:
-    return tuple(
-        (Item(Column(f"{KEY}{number}"), scope.bind(meant(query, scope, key.this))), way_of(key))
-        for number, key in enumerate(keys)
-    )
+def keys_of(
+    query: exp.Expr, scope: Scope, keys: list[exp.Expr], bind: Callable[[exp.Expr], exp.Expr], name: str = KEY
+) -> Keys:
+    """The further keys, in columns of a name with a number."""
+    bound = ((bind(meant(query, scope, key.this)), way_of(key)) for key in keys)
+    return tuple((Item(Column(f"{name}{number}"), key), way) for number, (key, way) in enumerate(bound))
 
 
 def _by_value(query: exp.Expr, scope: Scope, led: exp.Expr, promoted: exp.Expr | None) -> Sort | None:
@@ -148,24 +168,17 @@ def _by_value(query: exp.Expr, scope: Scope, led: exp.Expr, promoted: exp.Expr |
     if promoted is not None and led == promoted and not follows(value):
         if first.args.get("desc"):
             scope.refuse("R120", "a T-sort cannot be descending", first, "Leave out DESC.")
-        return Sort(0, _keys(query, scope, others))  # a promotion, whose equal times the keys order
-    if not leads(query, scope, prove(led if columns_of([value]) != {ROWTIME} else value, scope.facts), led):
+        return Sort(0, keys_of(query, scope, others, scope.bind))  # a promotion, whose equal times the keys order
+    if not leads(query, scope, prove(led if columns_in([value]) != {ROWTIME} else value, scope.facts), led):
         return None
     if not follows(value):
-        scope.refuse(
-            "R180",
-            f"{to_rowtime(first.this)} ascends, but what it is computed from has no clock",
-            first,
-            rewrites.shown(
-                rewrites.checked(query),
-                scope.binds,
-                "Promise it in a view below with MONOTONIC, which is checked row by row.",
-            ),
-        )
+        what = f"{to_rowtime(first.this)} ascends, but what it is computed from has no clock"
+        hint = "Promise it in a view below with MONOTONIC, which is checked row by row."
+        scope.refuse("R180", what, first, rewrites.shown(rewrites.checked(query), scope.binds, hint))
         return None
     stamp = _stamp_over(query, scope, promoted, led)
-    keys = _keys(query, scope, others)
-    if columns_of([value]) != {ROWTIME}:
+    keys = keys_of(query, scope, others, scope.bind)
+    if columns_in([value]) != {ROWTIME}:
         return Sort(
             0, keys, Item(Column(SORT_VALUE), led), stamp=stamp, closer=Closer(0, value, bool(first.args.get("desc")))
         )
@@ -185,18 +198,13 @@ def leads(
     if any(problem.code == "R183" for problem in scope.problems):
         return False
     why = proof.failure()
-    turned = proof.order.moves
-    scope.refuse(
-        "R138",
-        "ORDER BY of a stream must lead with an increasing expression",
-        first,
-        rewrites.shown(
-            rewrites.ordered(query, scope.rowtime, time=type_of(scope.columns, led).startswith("TIMESTAMP")),
-            scope.binds,
-            "Once the other problems are gone, lead with a function of ROWTIME that ascends.",
-        ),
-        ("DESC makes it decrease" if down else "it decreases") if turned else f"{shown(why.expression)}: {why.rule}",
-    )
+    found = rewrites.ordered(query, scope.rowtime, time=type_of(scope.columns, led).startswith("TIMESTAMP"))
+    otherwise = "Once the other problems are gone, lead with a function of ROWTIME that ascends."
+    hint = rewrites.shown(found, scope.binds, otherwise)
+    note = f"{shown(why.expression)}: {why.rule}"
+    if proof.order.moves:
+        note = "DESC makes it decrease" if down else "it decreases"
+    scope.refuse("R138", "ORDER BY of a stream must lead with an increasing expression", first, hint, note)
     return False
 
 
@@ -221,7 +229,7 @@ def _stamp_over(query: exp.Expr, scope: Scope, promoted: exp.Expr | None, led: e
 def over(node: exp.Expr, part: exp.Expr, name: str) -> exp.Expr | None:
     """An expression as a function of one of its parts, under a name; ``None`` where there is more to it."""
     found = node.copy().transform(lambda p: col(name) if p == part else p)
-    return found if columns_of([found]) == {name} else None
+    return found if columns_in([found]) == {name} else None
 
 
 def gates_of(source: Operator, closer: Closer) -> tuple[Ordered | RunningMark, ...]:

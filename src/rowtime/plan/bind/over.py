@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from rowtime.core.columns import KEY, ROWTIME, WINDOW_VALUE
-from rowtime.expr.conditions import col
+from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.facts import UNKNOWN, Fact
 from rowtime.expr.monotonicity import prove
 from rowtime.expr.readable import readable
@@ -24,7 +24,7 @@ from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.frames import NoWindow, Window, frame_of, resolved
 from rowtime.plan.bind.numbering import HINT
 from rowtime.plan.bind.orders import micros
-from rowtime.plan.bind.scope import Scope, columns_of, mark_of
+from rowtime.plan.bind.scope import Scope, mark_of
 from rowtime.plan.bind.sources import Sources
 from rowtime.plan.bind.window_calls import Want, wants_of
 from rowtime.sql.generate import to_spark
@@ -52,11 +52,9 @@ class Windowing:
                 frame_of(resolved(window, self._named))
             except NoWindow as wrong:
                 scope.refuse(wrong.code, wrong.message, window, wrong.hint)
-        self._expires = self._lifetime(query.args.get("keys_expire"))
+        expires = query.args.get("keys_expire")
+        self._expires = None if expires is None else micros(scope, expires, "KEYS EXPIRE AFTER")
         scope.over = self.value
-
-    def _lifetime(self, interval: exp.Expr | None) -> int | None:
-        return None if interval is None else micros(self.scope, interval, "KEYS EXPIRE AFTER")
 
     def check(self, query: exp.Select) -> None:
         """KEYS EXPIRE AFTER is about keys that windows keep."""
@@ -105,7 +103,7 @@ class Windowing:
         keys = []
         for number, node in enumerate(nodes):
             followed = self.scope.computed(node)
-            bound = followed if columns_of([followed]) == {ROWTIME} else node
+            bound = followed if columns_in([followed]) == {ROWTIME} else node
             keys.append(Item(Column(f"{KEY}{number}", fact=prove(bound, self.scope.facts).fact), bound))
         return tuple(keys)
 
@@ -119,17 +117,13 @@ class Windowing:
         if first.args.get("desc") or others or proof.order.direction <= 0:
             why = proof.failure()
             reason = "DESC" if first.args.get("desc") else "a second key" if others else f"{why.text}: {why.rule}"
-            raise NoWindow(
-                "R164",
-                f"the rows of a stream come in stream order, not by {readable(first.this)}"
-                + (f" ({reason})" if proof.order.direction <= 0 else ""),
-                HINT
-                if isinstance(node.this, exp.RowNumber | exp.Rank | exp.DenseRank)
-                else rewrites.shown(
-                    rewrites.windowed(self._query, self.scope.rowtime), self.scope.binds, "Leave ORDER BY out."
-                ),
-            )
-        ranked = columns_of([value]) == {ROWTIME}
+            what = f"the rows of a stream come in stream order, not by {readable(first.this)}"
+            what += f" ({reason})" if proof.order.direction <= 0 else ""
+            if isinstance(node.this, exp.RowNumber | exp.Rank | exp.DenseRank):
+                raise NoWindow("R164", what, HINT)
+            found = rewrites.windowed(self._query, self.scope.rowtime)
+            raise NoWindow("R164", what, rewrites.shown(found, self.scope.binds, "Leave ORDER BY out."))
+        ranked = columns_in([value]) == {ROWTIME}
         return (None if not ranked or value == col(ROWTIME) else value), ranked
 
     def _column(self, want: Want, keys: tuple[Item, ...], order: exp.Expr | None, fact: Fact) -> Column:
@@ -158,26 +152,17 @@ class Windowing:
         rest = list(self._shared.values())
         while rest:
             shared = rest.pop(0)
-            later = {c for more in rest for c in columns_of([*(k.expression for k in more.keys), *_trees(more)])}
-            passed = tuple(
-                c.name for c in source.emits().columns if c.name in used | later or c.name.startswith(WINDOW_VALUE)
-            )
-            closers = tuple(
-                n
-                for n, key in enumerate(shared.keys)
-                if key.column.order.moves and columns_of([key.expression]) == {ROWTIME}
-            )
-            source = Over(
-                sources.fresh(f"{name}.over"),
-                source,
-                shared.keys,
-                tuple(shared.calls),
-                passed,
-                shared.order,
-                closers,
-                self._expires if shared.keys else None,
-            )
+            later = {c for more in rest for c in columns_in([*(k.expression for k in more.keys), *_trees(more)])}
+            names = [column.name for column in source.emits().columns]
+            passed = tuple(n for n in names if n in used | later or n.startswith(WINDOW_VALUE))
+            closers = tuple(n for n, key in enumerate(shared.keys) if _closes(key))
+            own, expires = sources.fresh(f"{name}.over"), self._expires if shared.keys else None
+            source = Over(own, source, shared.keys, tuple(shared.calls), passed, shared.order, closers, expires)
         return source
+
+
+def _closes(key: Item) -> bool:
+    return key.column.order.moves and columns_in([key.expression]) == {ROWTIME}
 
 
 def _trees(shared: _Shared) -> list[exp.Expr]:
@@ -189,6 +174,3 @@ def _as_node(call: exp.Expr, window: Window) -> exp.Window:
     order = exp.Order(expressions=[part.copy() for part in window.order]) if window.order else None
     spec = window.spec.copy() if window.spec is not None else None
     return exp.Window(this=call.copy(), partition_by=[key.copy() for key in window.keys], order=order, spec=spec)
-
-
-__all__ = ["Windowing"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from sqlglot import exp
 
@@ -33,33 +33,13 @@ def has_panes(query: exp.Expr) -> bool:
     return group is not None and any(isinstance(node, nodes.Panes) for node in group.expressions)
 
 
-@dataclass(frozen=True)
-class PanePlan:
-    """A bound GROUP BY PANES, ready to be put on its input."""
-
-    event: EventTimed
-    times: PaneTimes
-    age: int
-    keys: tuple[Item, ...]
-    aggregates: tuple[Item, ...]
-    items: tuple[Item, ...]
-    having: exp.Expr | None
-    changes: bool = False
-    every: int | None = None
-
-    def build(self, name: str, source: Operator) -> Operator:
-        """The operator on its input."""
-        settings = (self.event, self.times, self.age, self.keys, self.aggregates, self.items, self.having)
-        return Panes(name, source, *settings, changes=self.changes, every=self.every)
-
-
 class PaneGrouping(Grouping):
     """Binds the SELECT ``query`` that groups by panes and keys."""
 
     times = PaneTimes(1, 1)
 
-    def plan(self) -> PanePlan | None:
-        """Panes and keys first, then the select list and HAVING; ``None`` where something is refused."""
+    def plan(self) -> Callable[[str, Operator], Operator] | None:
+        """What makes the operator of a name on its input; ``None`` where something is refused."""
         before = len(self.scope.problems)
         group = self.query.args["group"]
         panes = [node for node in group.expressions if isinstance(node, nodes.Panes)]
@@ -83,13 +63,10 @@ class PaneGrouping(Grouping):
             text = f"CASE WHEN `{FIRE_CHANGE}` = 0 THEN 'RETRACT' ELSE 'INSERT' END"
             items = (*items, Item(Column("change", "STRING"), parse_expression(text)))
             self.scope.refuse_twice(self.query, items)
-        aggregates, every = tuple(self.aggregates), self._every()
-        return PanePlan(event, self.times, age, tuple(self.keys), aggregates, items, condition, changes, every)
-
-    def _every(self) -> int | None:
-        """EMIT EVERY: how often panes that are not complete yet fire, in µs of event time."""
+        settings = (event, self.times, age, tuple(self.keys), tuple(self.aggregates), items, condition)
         given = self.query.args.get("emit_every")
-        return max(1, micros(self.scope, given, "EMIT EVERY")) if given is not None else None
+        every = None if given is None else max(1, micros(self.scope, given, "EMIT EVERY"))
+        return lambda name, source: Panes(name, source, *settings, changes=changes, every=every)
 
     def _event(self, node: nodes.Panes) -> EventTimed | None:
         """The declaration of the time that the panes are of."""

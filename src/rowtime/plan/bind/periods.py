@@ -17,7 +17,7 @@ from rowtime.expr.conditions import col, conjuncts
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.events.period_filter import PeriodFilter, passing
 from rowtime.operators.rows.lifetimes import is_lifetimes
-from rowtime.operators.rows.select import Item, Select
+from rowtime.operators.rows.select import Item, extended
 from rowtime.plan.bind.scope import From, Input, Scope
 from rowtime.plan.bind.sources import Binder
 from rowtime.sql.generate import to_rowtime
@@ -67,9 +67,8 @@ class Periods:
         """The events of one input for which the conditions hold."""
         if not conditions:
             return source
-        times = (
-            {source.inputs[0].alias.lower(): _TIMES} if len(source.inputs) == 1 and is_lifetimes(source.node) else {}
-        )
+        alone = len(source.inputs) == 1 and is_lifetimes(source.node)
+        times = {source.inputs[0].alias.lower(): _TIMES} if alone else {}
         bound = [self._bound(source, condition, times) for condition in conditions]
         return replace(source, node=self._filter(source.node, exp.and_(*bound, copy=False), (STOP,)))
 
@@ -112,8 +111,7 @@ class Periods:
     def with_times(self, side: From, number: int) -> From:
         """A side with its times as columns, which go through the join."""
         start, end = (Item(Column(name, "BIGINT"), value) for name, value in zip(PERIODS[number], _TIMES, strict=True))
-        items = [Item(c, col(c.name)) for c in side.node.emits().columns]
-        return replace(side, node=Select(self.sources.fresh(f"{self.name}.times"), side.node, (*items, start, end)))
+        return replace(side, node=extended(self.sources.fresh(f"{self.name}.times"), side.node, start, end))
 
     def paired(self, node: Operator, conditions: Sequence[exp.Expr]) -> Operator:
         """The pairs of a join, whose sides have their times as columns, for which the conditions hold."""
@@ -201,10 +199,6 @@ def _ends(period: exp.Expr, times: Times) -> tuple[exp.Expr, exp.Expr]:
     """Start and end of a period as BIGINT expressions."""
     if isinstance(period, Lifetime):
         return times[period.name.lower()]
-    start, end = (
-        exp.Anonymous(
-            this="unix_micros", expressions=[exp.cast(time.copy(), exp.DataType.build("TIMESTAMP", dialect="spark"))]
-        )
-        for time in periodic(period)
-    )
+    times_of = (exp.cast(time.copy(), "TIMESTAMP", dialect="spark") for time in periodic(period))
+    start, end = (exp.Anonymous(this="unix_micros", expressions=[time]) for time in times_of)
     return start, end

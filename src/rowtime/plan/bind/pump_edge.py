@@ -22,7 +22,7 @@ from rowtime.operators.gates.pump_gate import Assigned, PumpGate
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.rows.select import Item, Select
 from rowtime.operators.rows.sized_texts import holds_lengths, in_size
-from rowtime.plan.bind.checks import checks_of
+from rowtime.plan.bind.catalog import checks_of
 from rowtime.plan.bind.declared import order_of, tolerance
 from rowtime.plan.formats.holds import holds_of
 from rowtime.plan.formats.lake import LAKES
@@ -100,14 +100,9 @@ def edge_of(sources: Sources, node: Operator, pump: CreatePump, stream: StreamDe
 
 def behind(node: Operator) -> Operator:
     """What a pump's query ends with, behind the edge that casts its values and refuses rows."""
-    while is_edge(node):
+    while node.at_edge or node.name.endswith(ARRANGED):  # beside these there are checks of declared orders
         node = node.inputs[0]
     return node
-
-
-def is_edge(node: Operator) -> bool:
-    """True for what a pump puts between its query and its target, beside the checks of declared orders."""
-    return node.at_edge or node.name.endswith(ARRANGED)
 
 
 def pump_name(pump: CreatePump) -> str:
@@ -257,11 +252,8 @@ def with_rowtime(pump: CreatePump, stream: StreamDef | None) -> CreatePump:
         raise refuse("R132", what, "Select one column for each, in this order.", pump.place)
     at = listed.index(ROWTIME_NAME)
     others = _by_place([*entries[:at], *entries[at + 1 :]], [*names[:at], *names[at + 1 :]])
-    time = (
-        []
-        if _is_rowtime(entries[at]) and not isinstance(entries[at], exp.Alias)
-        else [_named(entries[at], ROWTIME_NAME)]
-    )
+    is_bare = _is_rowtime(entries[at]) and not isinstance(entries[at], exp.Alias)
+    time = [] if is_bare else [_named(entries[at], ROWTIME_NAME)]
     columns = tuple(name for name in pump.columns if name.upper() != ROWTIME_NAME)
     return replace(pump, query=_with_entries(query, [*time, *others]), columns=columns)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from rowtime.core.errors import Place, refuse
 from rowtime.operators.contract import Operator, walk
@@ -26,11 +26,7 @@ def refused_rows(
         raise refuse("R125", f"{name} refuses no rows", f"These do: {', '.join(part.name for part in gates)}.", place)
     filled = [part for part in gates if part.name in pumps]
     orders = [part for part in gates if part.checks_declared() and part.name.startswith(f"{name}.")]
-    as_name = f"{name}.rejected"
-    refused = [Rejected(fresh(as_name), part, part.refused_columns()) for part in (gate, *filled, *orders)]
-    if not refused[1:]:
-        return refused[0]
-    return UnionAll(fresh(f"{as_name}.all"), tuple(refused), optional=bool(filled))
+    return _together(fresh, name, (gate, *filled, *orders), optional=bool(filled))
 
 
 def refused_by_pump(fresh: Callable[[str], str], node: Operator, pump: str, place: Place) -> Operator:
@@ -45,6 +41,9 @@ def refused_by_pump(fresh: Callable[[str], str], node: Operator, pump: str, plac
     if not gates:
         what = f"{pump} refuses no rows: its values fit the declared columns of the target, and nothing is checked"
         raise refuse("R125", what, place=place)
-    as_name = f"{pump}.rejected"
-    refused = tuple(Rejected(fresh(as_name), part, part.refused_columns()) for part in gates)
-    return UnionAll(fresh(f"{as_name}.all"), refused) if refused[1:] else refused[0]
+    return _together(fresh, pump, gates, optional=False)
+
+
+def _together(fresh: Callable[[str], str], name: str, gates: Sequence[Operator], *, optional: bool) -> Operator:
+    refused = tuple(Rejected(fresh(f"{name}.rejected"), gate, gate.refused_columns()) for gate in gates)
+    return UnionAll(fresh(f"{name}.rejected.all"), refused, optional=optional) if refused[1:] else refused[0]

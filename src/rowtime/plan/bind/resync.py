@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from rowtime.core.errors import Place, Problem, refuse
+from rowtime.core.errors import Place, refuse
 from rowtime.operators.streams.stream import Stream
 
 MOST_ROWS = 1000  # fewer than twice as many are kept a writer
 
 
-def rows_of(given: str, place: Place) -> tuple[int, Problem | None]:
-    """The number, 0 for no text; what is wrong with it (R122)."""
-    if not given:
-        return 0, None
+def rows_of(given: str, place: Place) -> int:
+    """The number, 0 for no text; raises ``Refused`` (R122)."""
     count = int(given) if given.isdigit() else 0
-    if 0 < count <= MOST_ROWS:
-        return count, None
-    return 0, Problem("R122", f"RESYNC AFTER counts 1 to {MOST_ROWS} rows", place, "For example RESYNC AFTER 3 ROWS.")
+    if given and not 0 < count <= MOST_ROWS:
+        what = f"RESYNC AFTER counts 1 to {MOST_ROWS} rows"
+        raise refuse("R122", what, "For example RESYNC AFTER 3 ROWS.", place)
+    return count
 
 
 def check_resync(stream: Stream) -> None:

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from rowtime.core.columns import ARRIVAL, ROWTIME
 from rowtime.core.errors import Problem
-from rowtime.expr.conditions import col
+from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.facts import ROWTIME_FACT, Fact, Kind
 from rowtime.expr.monotonicity import OF_SESSION, is_constant, non_deterministic
 from rowtime.operators.contract import Column, Operator, walk
@@ -20,6 +20,7 @@ from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.operators.rows.select import Item
 from rowtime.plan.bind.catalog import suggestion
 from rowtime.plan.bind.windows import GROUP_FUNCTIONS, LATER, Windows, is_value
+from rowtime.sql.dialect import Rowtime
 from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import CurrentRowTimestamp, Lifetime, LifetimeEdge, Monotonic, PeriodPredicate
 from rowtime.sql.places import place_of, position, span
@@ -339,13 +340,22 @@ def marks_of(root: Operator) -> dict[str, Fact]:
 
 def follows(node: exp.Expr) -> bool:
     """True if an inlined expression is over the rowtime and marks alone, so that it has a clock."""
-    names = columns_of([node])
+    names = columns_in([node])
     return bool(names) and all(name == ROWTIME or name.startswith(MARK) for name in names)
 
 
-def columns_of(nodes: Sequence[exp.Expr]) -> set[str]:
-    """The names of the columns in some bound expressions."""
-    return {column.name for node in nodes for column in node.find_all(exp.Column)}
+def unique(wanted: str, taken: set[str]) -> str:
+    """A name that is not taken; from now on it is."""
+    new, number = wanted, 2
+    while new.lower() in taken:
+        new, number = f"{wanted}_{number}", number + 1
+    taken.add(new.lower())
+    return new
+
+
+def null_of(kind: str) -> exp.Expr:
+    """NULL of a type, as Spark could not keep one without a type in a file beside values; without a type if empty."""
+    return exp.cast(exp.null(), kind, dialect=Rowtime) if kind else exp.null()
 
 
 def type_of(columns: Sequence[Column], bound: exp.Expr) -> str:

@@ -13,18 +13,18 @@ from sqlglot import exp
 
 from rowtime.core.columns import PASSED_ROWTIME, PROMOTED_TIME, ROWTIME
 from rowtime.core.errors import Problem, Refused
-from rowtime.expr.conditions import col
+from rowtime.expr.conditions import col, columns_in
+from rowtime.expr.many_rows import has_aggregates
 from rowtime.expr.monotonicity import prove
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.gates.tsort import TSort
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.rows.first_rows import unknown_at_first
 from rowtime.operators.rows.lifetimes import is_lifetimes
-from rowtime.operators.rows.select import Item, Select
+from rowtime.operators.rows.select import Item, Select, unchanged
 from rowtime.operators.sorts.sort_by import SortBy
 from rowtime.operators.sorts.sort_by_values import SortByValues
 from rowtime.operators.streams.union_all import UnionAll
-from rowtime.plan.bind.aggregates import has_aggregates
 from rowtime.plan.bind.clauses import bind_with, limited, plain, refuse_later, spread_unbounded_state
 from rowtime.plan.bind.event_time import meeting
 from rowtime.plan.bind.from_clause import FromClause
@@ -36,7 +36,7 @@ from rowtime.plan.bind.numbering import sorted_first
 from rowtime.plan.bind.orders import Sort, bind_sort, gates_of, is_rowtime, refuse_untimed
 from rowtime.plan.bind.over import Windowing
 from rowtime.plan.bind.panes import PaneGrouping, has_panes
-from rowtime.plan.bind.scope import From, Scope, columns_of, follows, type_of
+from rowtime.plan.bind.scope import From, Scope, follows, type_of
 from rowtime.plan.bind.sources import Binder, BoundQuery, Sources
 from rowtime.plan.bind.union_order import common, flat, sorted_union
 from rowtime.plan.bind.windows import has_clock, refuse_outside
@@ -94,10 +94,8 @@ class QueryBinder:
             raise refuse_at(self.text, query, "R115", "the inputs of UNION ALL have different numbers of columns", hint)
         alike(self.text, query, [part.node for part in parts])
         inputs = tuple(part.node for part in parts)
-        if (
-            any(node.emits().event for node in inputs)
-            and (met := meeting(self.sources.fresh, inputs, name)) is not None
-        ):
+        met = meeting(self.sources.fresh, inputs, name) if any(node.emits().event for node in inputs) else None
+        if met is not None:
             return BoundQuery(met, common(parts))
         return BoundQuery(UnionAll(self.sources.fresh(f"{name}.union"), inputs), common(parts))
 
@@ -136,20 +134,28 @@ class _SelectBinder:
         )
         if is_lifetimes(scope.input):
             refuse_in_select(self.query, scope)
-        where = self.query.args.get("where")
-        condition = scope.bind(where.this) if where else None
-        if where is not None and scope.promises:
-            scope.refuse("R102", "WHERE cannot contain MONOTONIC", where, "Promise it in a sub-query below.")
-        if where is not None:
-            refuse_outside(scope, where)
-        if where is not None and condition is not None and has_aggregates(condition):
-            scope.refuse("R116", "WHERE cannot contain an aggregate", where, "Use HAVING.")
-        if where is not None and condition is not None:
-            self._warn_of_lost_rows(scope, where, condition)
-        build = self._built(scope, condition)
+        build = self._built(scope, self._where(scope))
         if scope.problems:
             raise Refused(*scope.problems)
         return build()
+
+    def _where(self, scope: Scope) -> exp.Expr | None:
+        """The condition of WHERE, bound."""
+        where = self.query.args.get("where")
+        if where is None:
+            return None
+        condition = scope.bind(where.this)
+        if scope.promises:
+            scope.refuse("R102", "WHERE cannot contain MONOTONIC", where, "Promise it in a sub-query below.")
+        refuse_outside(scope, where)
+        if has_aggregates(condition):
+            scope.refuse("R116", "WHERE cannot contain an aggregate", where, "Use HAVING.")
+        name = unknown_at_first(condition, scope.input)
+        if name is not None:
+            what = f"WHERE drops the first row: {name} is NULL there, so the condition is neither true nor false"
+            hint = "Where the frame is still empty, give the window's value another: COALESCE(MAX(t) OVER (…), t)."
+            self.sources.warnings.append(Problem("R166", what, place_of(self.text, where), hint, warns=True))
+        return condition
 
     def _built(self, scope: Scope, condition: exp.Expr | None) -> Build:
         if not self._groups():
@@ -157,16 +163,8 @@ class _SelectBinder:
         if not is_lifetimes(scope.input):
             return self._grouped(scope, condition)
         made = LifetimeGrouping(self.query, scope).plan()
-
-        below = scope.input if condition is None else self._filtered(scope, scope.input, condition)
+        below = self._filtered(scope, scope.input, condition)
         return lambda: BoundQuery(made(self.sources.fresh(f"{self.name}.group"), below))
-
-    def _warn_of_lost_rows(self, scope: Scope, where: exp.Expr, condition: exp.Expr) -> None:
-        name = unknown_at_first(condition, scope.input)
-        if name is not None:
-            what = f"WHERE drops the first row: {name} is NULL there, so the condition is neither true nor false"
-            hint = "Where the frame is still empty, give the window's value another: COALESCE(MAX(t) OVER (…), t)."
-            self.sources.warnings.append(Problem("R166", what, place_of(self.text, where), hint, warns=True))
 
     def _refuse_unsupported(self) -> None:
         query = self.query
@@ -190,21 +188,21 @@ class _SelectBinder:
         windowing = Windowing(self.query, scope, lambda what: self.sources.fresh(f"{self.name}.{what}"))
         items, promoted = self._items(scope)
         sort = bind_sort(self.query, scope, promoted)
+        gate = sort or Sort(0, ())
         windowing.check(self.query)
         hidden: tuple[Item, ...] = ()
-        if (promoted is not None or sort is not None) and (sort is None or sort.value is None):
+        if (promoted is not None or sort is not None) and gate.value is None:
             time = promoted if promoted is not None else exp.null()
-            hidden = (Item(Column(PROMOTED_TIME), time), *(item for item, _ in (sort.keys if sort else ())))
+            hidden = (Item(Column(PROMOTED_TIME), time), *gate.items)
 
         def build() -> BoundQuery:
             source, condition = self._checked(scope, where)
             if windowing.found:
-                keys_of_sort = [item for item, _ in (sort.keys if sort else ())]
-                used = columns_of([item.expression for item in (*items, *hidden, *keys_of_sort)])
-                source = self._filtered(scope, source, condition) if condition is not None else source
+                used = columns_in([item.expression for item in (*items, *hidden, *gate.items)])
+                source = self._filtered(scope, source, condition)
                 source, condition = windowing.build(self.sources, source, self.name, used), None
-            if sort is not None and sort.value is not None:
-                return BoundQuery(self._sorted(source, items, condition, sort, sort.value))
+            if gate.value is not None:
+                return BoundQuery(self._sorted(source, items, condition, gate, gate.value))
             if not hidden:
                 lineage = {
                     i.column.name: scope.inlined(i.expression)
@@ -213,13 +211,9 @@ class _SelectBinder:
                 }
                 return BoundQuery(Select(self.sources.fresh(f"{self.name}.select"), source, items, condition), lineage)
             below = Select(self.sources.fresh(f"{self.name}.select"), source, items, condition, hidden)
-            keys = tuple(item.column.name for item, _ in sort.keys) if sort else ()
-            ways = tuple(way for _, way in sort.keys) if sort else ()
-            gate = sort or Sort(0, ())
             name = self.sources.fresh(self.name)
             ascending = None if sort is not None or promoted is None else _ascending(scope, promoted)
-            sorts = sort is not None
-            made = TSort(name, below, gate.within, keys, ways, sorts, follows=ascending)
+            made = TSort(name, below, gate.within, gate.names, gate.ways, sort is not None, follows=ascending)
             return BoundQuery(replace(made, early=gate.early, resync=gate.resync, ahead=gate.ahead))
 
         return build
@@ -228,30 +222,28 @@ class _SelectBinder:
         self, source: Operator, items: tuple[Item, ...], where: exp.Expr | None, sort: Sort, value: Item
     ) -> Operator:
         """ORDER BY m, k…: the select list with the keys, under the ends of m."""
-        hidden = tuple(item for item, _ in sort.keys)
-        names, ways = tuple(item.column.name for item in hidden), tuple(way for _, way in sort.keys)
         by_value = (value,) if sort.closer is not None else ()
-        below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, (*hidden, *by_value))
+        below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, (*sort.items, *by_value))
         name = self.sources.fresh(f"{self.name}.order")
         if sort.closer is None:
-            return SortBy(name, below, value, names, ways, sort.stamp)
+            return SortBy(name, below, value, sort.names, sort.ways, sort.stamp)
         gates = gates_of(source, sort.closer)
-        return SortByValues(name, below, value.expression, sort.closer, gates, names, ways, sort.stamp)
+        return SortByValues(name, below, value.expression, sort.closer, gates, sort.names, sort.ways, sort.stamp)
 
     def _checked(self, scope: Scope, where: exp.Expr | None) -> tuple[Operator, exp.Expr | None]:
         """The input behind the checks of MONOTONIC, which see what WHERE leaves; and what is left of WHERE."""
         source = scope.input
         if not scope.promises:
             return source, where
-        if where is not None:
-            source = self._filtered(scope, source, where)
+        source = self._filtered(scope, source, where)
         for number, (name, value) in enumerate(scope.promises.values(), 1):
             source = Ordered(name, source, value, more=number < len(scope.promises))
         return self.sources.enforced(source, self.name), None
 
-    def _filtered(self, scope: Scope, source: Operator, where: exp.Expr) -> Operator:
-        everything = tuple(Item(c, col(c.name)) for c in scope.columns)
-        return Select(self.sources.fresh(f"{self.name}.where"), source, everything, where)
+    def _filtered(self, scope: Scope, source: Operator, where: exp.Expr | None) -> Operator:
+        if where is None:
+            return source
+        return Select(self.sources.fresh(f"{self.name}.where"), source, unchanged(scope.columns), where)
 
     def _items(self, scope: Scope) -> tuple[tuple[Item, ...], exp.Expr | None]:
         """The select list without ROWTIME, and what is promoted to it, if anything is."""
@@ -311,22 +303,19 @@ class _SelectBinder:
             if plan.within is not None:
                 source = self._promoted(scope, source, plan, plan.within, condition)
                 return BoundQuery(plan.build(self.name, source, self.sources.fresh))
-            if condition is not None:
-                source = self._filtered(scope, source, condition)
+            source = self._filtered(scope, source, condition)
             source = scope.windows.above(source, plan.keys, self.name)
             return BoundQuery(plan.build(self.name, source, self.sources.fresh), plan.lineage())
 
         return build
 
     def _in_panes(self, scope: Scope, where: exp.Expr | None) -> Build:
-        plan = PaneGrouping(self.query, scope).plan()
+        made = PaneGrouping(self.query, scope).plan()
 
         def build() -> BoundQuery:
-            assert plan is not None
-            source, condition = self._checked(scope, where)
-            if condition is not None:
-                source = self._filtered(scope, source, condition)
-            return BoundQuery(plan.build(self.sources.fresh(self.name), source))
+            assert made is not None
+            source = self._filtered(scope, *self._checked(scope, where))
+            return BoundQuery(made(self.sources.fresh(self.name), source))
 
         return build
 
@@ -339,8 +328,9 @@ class _SelectBinder:
         self, scope: Scope, source: Operator, plan: GroupPlan, within: WithinGroup, where: exp.Expr | None
     ) -> Operator:
         """GROUP BY … WITHIN: a T-sort that refuses by the end of the row's group."""
-        items = tuple(Item(c, col(c.name)) for c in scope.columns)
-        own = (Item(Column(PASSED_ROWTIME), col(ROWTIME)),) if plan.asks_before else ()
+        items = unchanged(scope.columns)
+        asked = columns_in(item.expression for item in (*plan.keys, *plan.aggregates))
+        own = (Item(Column(PASSED_ROWTIME), col(ROWTIME)),) if PASSED_ROWTIME in asked else ()
         below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, (*within.hidden, *own))
         return TSort(self.sources.fresh(self.name), below, within.micros, sorts=False, by_group=True, before=bool(own))
 
@@ -348,7 +338,4 @@ class _SelectBinder:
 def _ascending(scope: Scope, promoted: exp.Expr) -> exp.Expr | None:
     """The promoted time over the rowtime, if it ascends with it."""
     found = scope.inlined(promoted)
-    return found if columns_of([found]) == {ROWTIME} and prove(found, scope.facts).order.direction > 0 else None
-
-
-__all__ = ["BoundQuery", "QueryBinder"]
+    return found if columns_in([found]) == {ROWTIME} and prove(found, scope.facts).order.direction > 0 else None

@@ -8,35 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, cast
 
 from sqlglot import exp
 
 from rowtime.core.columns import PROMOTED_TIME, ROWTIME, SAID
 from rowtime.core.errors import Place, Problem, Refused, refuse
+from rowtime.core.shapes import EventShape
 from rowtime.expr.conditions import col
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.contract.requirement import COUNTED
+from rowtime.operators.events.bounded_events import BoundedEvents
 from rowtime.operators.events.event_stream import EventStream
+from rowtime.operators.events.imported_bounds import ImportedBounds
 from rowtime.operators.gates.tsort import TSort
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.panes.event_time import FORWARDED
-from rowtime.operators.rows.select import Item, Select
+from rowtime.operators.rows.select import Item, Select, extended
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.table import Table
 from rowtime.operators.streams.union_all import UnionAll
-from rowtime.plan.bind.catalog import Catalog, StreamDef
-from rowtime.plan.bind.checks import demands_of
+from rowtime.plan.bind.catalog import Catalog, StreamDef, demands_of
 from rowtime.plan.bind.declared import declared, order_of, tolerance
 from rowtime.plan.bind.emit import as_rows
 from rowtime.plan.bind.event_pumps import check_order
 from rowtime.plan.bind.event_time import MANUAL, event_timed, forwarded, settings_of
-from rowtime.plan.bind.imported import importing
 from rowtime.plan.bind.ledger import system_stream
 from rowtime.plan.bind.pump_edge import PumpEdge, edge_of, pump_name, with_rowtime
 from rowtime.plan.bind.rejected import refused_by_pump, refused_rows
 from rowtime.plan.bind.resync import check_resync
-from rowtime.plan.bind.scope import mark_of
+from rowtime.plan.bind.scope import mark_of, null_of
 from rowtime.plan.bind.start_positions import Starts
 from rowtime.plan.enforce import Enforcer
 from rowtime.plan.formats import read_problems
@@ -159,6 +160,7 @@ class Sources:
         if self.fresh(stream.name) != stream.name:
             what, hint = f"the stream {stream.name} has the name of an operator", "Rename the pump or view that has it."
             raise refuse("R209", what, hint)
+        has_times = stream.event_time is not None or stream.shape is not None
         source = Stream(
             stream.name,
             columns,
@@ -171,7 +173,7 @@ class Sources:
             resync=stream.resync,
             ahead=stream.ahead,
             event_bounds=self._sets_bounds(stream, pumps),
-            column_bounds=_has_column_bounds(stream),
+            column_bounds=bool(stream.orders) and stream.format == "log" and not has_times,
             from_now=stream.name in self.starts.now,
         )
         if source.resync:
@@ -182,7 +184,7 @@ class Sources:
                 hint = "Read the query of the pump, or read the stream in a script of its own."
                 raise refuse("R190", what, hint, pumps[0].place)
             if stream.shape.imports is not None:
-                return importing(self, binder, source, stream.shape), None
+                return _importing(self, binder, source, stream.shape), None
             source = EventStream(**vars(source), shape=stream.shape)
         if not pumps:
             return source, source
@@ -233,16 +235,13 @@ class Sources:
         """What a pump writes, as one writer: in order and numbered, as the log would have it; behind the guard."""
         node = self.pump(binder, pump).node
         if stream.column_bounds:  # a pump sets none, but other writers may
-            items = tuple(Item(column, col(column.name)) for column in node.emits().columns)
-            none = Item(Column(SAID, "STRING"), exp.cast(exp.null(), "STRING", dialect="spark"))
-            node = Select(self.fresh(f"{pump_name(pump)}.rows"), node, (*items, none))
+            none = Item(Column(SAID, "STRING"), null_of("STRING"))
+            node = extended(self.fresh(f"{pump_name(pump)}.rows"), node, none)
         node = self.enforcer.edge(node, COUNTED, f"{pump_name(pump)}.written")
         if stream.early is None:
             return node
-        items = tuple(Item(column, col(column.name)) for column in node.emits().columns)
-        timed = Select(
-            self.fresh(f"{pump_name(pump)}.timed"), node, items, hidden=(Item(Column(PROMOTED_TIME), col(ROWTIME)),)
-        )
+        time = Item(Column(PROMOTED_TIME), col(ROWTIME))
+        timed = replace(extended(self.fresh(f"{pump_name(pump)}.timed"), node), hidden=(time,))
         # Its rows are in order, and its clock is theirs; what it promises besides has no place among them.
         gate = self.fresh(f"{stream.name}.{pump_name(pump)}")
         return TSort(gate, timed, 0, sorts=False, early=stream.early, follows=col(ROWTIME))
@@ -307,6 +306,26 @@ def _check_filled(stream: Stream, pump: CreatePump) -> None:
             raise refuse("R190", what, hint, pump.place)
 
 
-def _has_column_bounds(stream: StreamDef) -> bool:
-    """True if writers may set bounds of the stream's columns (`core.column_bounds`)."""
-    return bool(stream.orders) and stream.format == "log" and stream.event_time is None and stream.shape is None
+# -- BOUND FROM (SPEC 9.3) ------------------------------------------------------------
+
+
+def _importing(sources: Sources, binder: Binder, source: Stream, shape: EventShape) -> BoundedEvents:
+    """The events of ``source``: its rows and the bounds in the merged order, and the gate behind.
+
+    Raises ``Refused`` (R199) where the other stream has no bounds of its own.
+    """
+    name = source.name
+    bounds = ImportedBounds(sources.fresh(f"{name}.imported"), _lender(sources, binder, name, shape), source.columns)
+    union = UnionAll(sources.fresh(f"{name}.union"), (replace(source, event_bounds=True), bounds))
+    return BoundedEvents(sources.fresh(f"{name}.events"), union, source.columns, shape)
+
+
+def _lender(sources: Sources, binder: Binder, name: str, shape: EventShape) -> EventStream:
+    """The stream whose bounds are taken."""
+    other = shape.imports or ""
+    found = None if other in sources.catalog.views else sources.catalog.stream(other)
+    if found is None or found.shape is None or found.shape.imports is not None:
+        what = f"{name} has BOUND FROM {other}, which is no stream with an EVENT SHAPE and bounds of its own"
+        raise refuse("R199", what, "Name the stream whose writers send bounds, or that generates them.", Place(1, 1))
+    node = sources.named(binder, other, exp.to_table(other)).node
+    return cast("EventStream", node)  # it has a shape, and imports nothing

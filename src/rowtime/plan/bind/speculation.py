@@ -18,11 +18,11 @@ from rowtime.operators.contract.requirement import COUNTED
 from rowtime.operators.events.emit_changes import EmitChanges
 from rowtime.operators.events.versions import Versions
 from rowtime.operators.rows.lifetimes import is_lifetimes
-from rowtime.operators.rows.select import Item, Select
+from rowtime.operators.rows.select import Item, Select, unchanged
 from rowtime.operators.streams.union_all import UnionAll
 from rowtime.plan.bind.periods import tells_times
+from rowtime.plan.bind.scope import null_of
 from rowtime.plan.bind.sources import Sources
-from rowtime.sql.dialect import Rowtime
 
 
 def with_changes(sources: Sources, node: Operator, name: str) -> Operator:
@@ -108,17 +108,12 @@ class _Speculation:
 
     def _tagged(self, number: int, changes: Operator) -> Operator:
         """The changes of one stream with the columns of all, and its number."""
-        times = [Item(c, col(c.name)) for c in changes.emits().columns[1 : len(CHANGED)]]
+        times = unchanged(changes.emits().columns[1 : len(CHANGED)])
         payload = [
-            Item(Column(name, column.type), col(column.name) if mine else _null(column))
+            Item(Column(name, column.type), col(column.name) if mine else null_of(column.type))
             for other, leaf in enumerate(self.leaves)
             for mine in [other == number]
             for name, column in zip(self._names(other), leaf.emits().columns, strict=True)
         ]
         tag = Item(Column(OF_INPUT, "INT"), exp.Literal.number(number))
         return Select(self._fresh("tagged"), changes, (*times, tag, *payload))
-
-
-def _null(column: Column) -> exp.Expr:
-    """NULL of the column's type: one without a type could not be kept in a file beside values."""
-    return exp.cast(exp.null(), column.type, dialect=Rowtime) if column.type else exp.null()

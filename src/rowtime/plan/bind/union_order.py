@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from sqlglot import exp
 
 from rowtime.core.columns import PROMOTED, ROWTIME
-from rowtime.expr.conditions import col
-from rowtime.plan.bind.scope import columns_of
+from rowtime.expr.conditions import col, columns_in
 from rowtime.plan.bind.sources import BoundQuery
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.places import refuse_at
@@ -48,24 +47,19 @@ def sorted_union(query: exp.Union, text: str, names_of: Callable[[exp.Expr], Seq
 def _promoted(query: exp.Expr, first: exp.Expr, text: str) -> exp.Expr:
     """What is sorted by: ROWTIME as each input promotes it."""
     led: exp.Expr = first.this
+    by_rowtime = isinstance(led, exp.Column) and led.name.lower() == "rowtime"
     for part in flat(query):
         entry = next((e for e in part.expressions if isinstance(e, exp.Alias) and e.alias.lower() == "rowtime"), None)
-        if entry is None or (led != entry.this and not _is_rowtime(led)):
+        if entry is None or (led != entry.this and not by_rowtime):
             what = "a T-sort of a UNION ALL must give its sort expression the name ROWTIME in each input"
             hint = f"Select {to_rowtime(led)} AS ROWTIME in each; then ORDER BY ROWTIME WITHIN … sorts by it."
             raise refuse_at(text, part, "R121", what, hint)
     return led
 
 
-def _is_rowtime(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Column) and node.name.lower() == "rowtime"
-
-
 def _select(entries: Sequence[exp.Expr], inner: exp.Expr, order: exp.Expr) -> exp.Select:
-    select = exp.Select(expressions=list(entries), order=order)
-    select.set("from_", exp.From(this=exp.Subquery(this=inner)))
-    select.set("stream", value=True)
-    return select
+    source = exp.From(this=exp.Subquery(this=inner))
+    return exp.Select(expressions=list(entries), from_=source, order=order, stream=True)
 
 
 def _column(name: str, at: exp.Expr | None = None) -> exp.Column:
@@ -81,6 +75,6 @@ def common(parts: Sequence[BoundQuery]) -> Mapping[str, exp.Expr]:
     found = {}
     for place, name in enumerate(names[0]):
         ways = [part.lineage.get(own[place]) for part, own in zip(parts, names, strict=True)]
-        if ways[0] is not None and columns_of([ways[0]]) == {ROWTIME} and all(way == ways[0] for way in ways):
+        if ways[0] is not None and columns_in([ways[0]]) == {ROWTIME} and all(way == ways[0] for way in ways):
             found[name] = ways[0]
     return found

@@ -32,7 +32,6 @@ class Wants:
     value: Callable[..., exp.Expr] = lambda column: column
 
 
-Made = Callable[[exp.Expr, Frame], Wants]
 ONE = exp.Literal.number(1)
 _SPREADS: dict[type[exp.Expr] | str, tuple[bool, bool]] = {
     exp.Stddev: (True, True), exp.StddevSamp: (True, True), exp.StddevPop: (False, True), "STD": (True, True),
@@ -45,7 +44,7 @@ _EDGES: dict[type[exp.Expr], bool] = {
 
 def wants_of(call: exp.Expr, frame: Frame, by: exp.Expr | None) -> Wants:
     """What the call before OVER needs; ``by``: the function of the rowtime that its window orders by."""
-    condition, call = _filtered(call)
+    condition, call = (call.expression.this, call.this) if isinstance(call, exp.Filter) else (None, call)
     ignore = isinstance(call, exp.IgnoreNulls)
     call = call.this if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) else call
     if isinstance(call.this, exp.Distinct):
@@ -63,12 +62,6 @@ def wants_of(call: exp.Expr, frame: Frame, by: exp.Expr | None) -> Wants:
     if made is None:
         raise _unknown(call)
     return made
-
-
-def _filtered(call: exp.Expr) -> tuple[exp.Expr | None, exp.Expr]:
-    if isinstance(call, exp.Filter):
-        return call.expression.this, call.this
-    return None, call
 
 
 def _unknown(call: exp.Expr) -> NoWindow:

@@ -16,7 +16,7 @@ from rowtime.operators.windows.session_rows import SessionRows
 from rowtime.plan.bind.functions import input_of
 from rowtime.plan.bind.scope import From, Scope, follows, marks_of
 from rowtime.plan.bind.sources import Binder, BoundQuery
-from rowtime.plan.bind.windows import SHAPES, ascends, gap_of, is_value, spans_of, windows_of
+from rowtime.plan.bind.windows import SHAPES, gap_of, is_value, spans_of, windows_of
 from rowtime.sql.nodes import TableArgument
 from rowtime.sql.places import place_of, refuse_at
 
@@ -51,7 +51,8 @@ class WindowTable:
         if scope.problems or time is None or spans is None:
             raise Refused(*scope.problems)
         at = scope.inlined(time)
-        known = follows(at) and (ascends(scope, at) if is_value(at) else _marked(scope, at))
+        # The time follows the rowtime upwards, or a mark that never goes back.
+        known = follows(at) and order_of(at, scope.facts if is_value(at) else marks_of(scope.input)).direction > 0
         lineage = {**scope.source.lineage, **(spans.lineage(NAMES, at) if known else {})}
         value = scope.computed(time)
         gate = not (known and is_value(at)) and not _ordered(scope, time)
@@ -123,11 +124,6 @@ class WindowTable:
             scope.refuse("R113", f"{self.function} takes {SHAPES[self.function]}", self.call, hint)
             return None
         return scope.bind(node.expressions[0])
-
-
-def _marked(scope: Scope, at: exp.Expr) -> bool:
-    """True if a mark that the time follows never goes back."""
-    return order_of(at, marks_of(scope.input)).direction > 0
 
 
 def _ordered(scope: Scope, time: exp.Expr) -> bool:

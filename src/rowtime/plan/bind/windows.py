@@ -7,9 +7,9 @@ rowtime that no later row's end lies below (``Earliest``), so their groups close
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -17,7 +17,7 @@ from rowtime.core.columns import HOP_END, ROWTIME, SESSION_END, SESSION_START, S
 from rowtime.expr.conditions import col
 from rowtime.expr.facts import ROWTIME_FACT, UNKNOWN, Fact
 from rowtime.expr.group_end import unshifted
-from rowtime.expr.monotonicity import order_of, prove
+from rowtime.expr.monotonicity import prove
 from rowtime.expr.readable import readable
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.over.value_clocks import MARK
@@ -28,28 +28,14 @@ from rowtime.sql.generate import to_spark
 from rowtime.sql.intervals import duration_of, months_of
 from rowtime.sql.nodes import Earliest, Step
 
+if TYPE_CHECKING:
+    from rowtime.plan.bind.scope import Scope
+
 EDGES = ("", "_START", "_END", "_ROWTIME")
 GROUP_FUNCTIONS = frozenset(f"{name}{edge}" for name in ("TUMBLE", "HOP", "SESSION") for edge in EDGES)
 LATER = frozenset({"WINDOW", "WINDOW_TIME", "SESSION_WINDOW", *(f"STAGGER{edge}" for edge in EDGES)})
 _ONLY_GROUPED = GROUP_FUNCTIONS - {"TUMBLE_START", "TUMBLE_END", "TUMBLE_ROWTIME"}
 TICK = exp.Interval(this=exp.Literal.string("1"), unit=exp.var("MICROSECOND"))
-
-
-class Names(Protocol):
-    """What a scope tells of the names in a call, and takes as a problem."""
-
-    @property
-    def facts(self) -> Mapping[str, Fact]:
-        """What is known about the values of each column."""
-        ...
-
-    def inlined(self, node: exp.Expr) -> exp.Expr:
-        """The expression over the rowtime and marks, where its columns follow them."""
-        ...
-
-    def refuse(self, code: str, message: str, node: exp.Expr, hint: str = "", note: str = "") -> None:
-        """Note a problem at a node."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -93,7 +79,7 @@ class Spans:
         start, end = self.edges(time)
         if self.one:
             return start, end
-        if not _plain(time):
+        if not isinstance(unshifted(time)[0], exp.Column):
             return ()
         return (end,) if self.grows else (start, end)
 
@@ -103,10 +89,6 @@ class Spans:
         if not self.one:
             found = tuple(Earliest(this=clock) if is_value(clock) else clock for clock in found)
         return dict(zip(names[-len(found) :], found, strict=True)) if found else {}
-
-
-def _plain(time: exp.Expr) -> bool:
-    return isinstance(unshifted(time)[0], exp.Column)
 
 
 def of_micros(length: int) -> exp.Interval:
@@ -141,7 +123,7 @@ def earliest(at: exp.Expr) -> exp.Expr | None:
     return moved(node.this.copy(), by)
 
 
-def has_clock(scope: Names, node: exp.Expr) -> bool:
+def has_clock(scope: Scope, node: exp.Expr) -> bool:
     """True for a column that has no order but a clock over the rowtime, perhaps shifted."""
     return earliest(scope.inlined(node)) is not None
 
@@ -165,7 +147,7 @@ class Windows:
     stagger: tuple[tuple[exp.Expr, ...], int] | None = None
     """The keys of WINDOWED BY STAGGER, and its length in µs."""
 
-    def bind(self, scope: Names, call: exp.Anonymous) -> exp.Expr:
+    def bind(self, scope: Scope, call: exp.Anonymous) -> exp.Expr:
         """A call whose arguments are bound, over columns."""
         name, _, edge = call.name.upper().partition("_")
         if name == "SESSION":
@@ -186,7 +168,7 @@ class Windows:
         self.lineage[STAGGERED] = Earliest(this=moved(time, 1))  # a window that may still get rows ends later
         return col(STAGGERED)
 
-    def _session(self, scope: Names, call: exp.Anonymous, edge: str) -> exp.Expr:
+    def _session(self, scope: Scope, call: exp.Anonymous, edge: str) -> exp.Expr:
         """An edge of the session, as a column that the grouping has."""
         gap = gap_of(scope, call, call.expressions)
         if gap is not None and self.gap not in (None, gap):
@@ -195,7 +177,7 @@ class Windows:
         column = col(SESSION_START if edge == "START" else SESSION_END)
         return exp.Sub(this=column, expression=TICK.copy()) if edge == "ROWTIME" else column
 
-    def _hop(self, scope: Names, spans: Spans, time: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
+    def _hop(self, scope: Scope, spans: Spans, time: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
         column, _ = self.hops.setdefault((to_spark(time), spans), (f"{HOP_END}{len(self.hops)}", time.copy()))
         self.lineage |= spans.lineage((f"{column}_", column), scope.inlined(time))
         end: exp.Expr = col(column)
@@ -239,11 +221,6 @@ def windows_of(  # noqa: PLR0913 - the window of a row, and where it stands
     )  # fmt: skip
 
 
-def ascends(scope: Names, at: exp.Expr) -> bool:
-    """True if an inlined time follows the rowtime upwards."""
-    return order_of(at, scope.facts).direction > 0
-
-
 # -- arguments ----------------------------------------------------------------------------
 
 SHAPES = {
@@ -254,7 +231,7 @@ SHAPES = {
 }
 
 
-def spans_of(scope: Names, call: exp.Expr, arguments: Sequence[exp.Expr], name: str) -> Spans | None:
+def spans_of(scope: Scope, call: exp.Expr, arguments: Sequence[exp.Expr], name: str) -> Spans | None:
     """The windows that the arguments behind the time describe; ``None`` with a problem (R113)."""
     intervals = 1 if name == "TUMBLE" else 2
     problem = SHAPES[name]
@@ -273,7 +250,7 @@ def spans_of(scope: Names, call: exp.Expr, arguments: Sequence[exp.Expr], name: 
     return None
 
 
-def gap_of(scope: Names, call: exp.Anonymous, arguments: Sequence[exp.Expr]) -> int | None:
+def gap_of(scope: Scope, call: exp.Anonymous, arguments: Sequence[exp.Expr]) -> int | None:
     """The gap of a SESSION whose bound arguments are a time and the gap, in µs; ``None`` with a problem."""
     gap = duration_of(arguments[1]) if len(arguments) == 2 else None  # noqa: PLR2004
     if not gap or gap < 0:
@@ -298,7 +275,7 @@ def _offset(node: exp.Expr) -> int | None:
     return duration_of(node)
 
 
-def refuse_outside(scope: Names, node: exp.Expr) -> None:
+def refuse_outside(scope: Scope, node: exp.Expr) -> None:
     """Refuse the windows of GROUP BY where nothing is grouped (R139)."""
     for part in node.walk():
         if isinstance(part, exp.Anonymous) and part.name.upper() in _ONLY_GROUPED:

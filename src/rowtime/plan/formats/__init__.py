@@ -8,7 +8,7 @@ from typing import Final
 
 from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.plan.formats import jdbc
-from rowtime.plan.formats.contract import Format, Option, anything, as_table, options_of, unused, whole
+from rowtime.plan.formats.contract import Format, Option, anything, as_table, options_of, taking, unused, whole
 from rowtime.plan.formats.files import CSV, DIRECTORIES, JSON, ORDERED, PARQUET, PARTITIONS, ROWTIME_COLUMN
 from rowtime.plan.formats.kafka import KAFKA
 from rowtime.plan.formats.lake import DELTA, ICEBERG, LAKES, STATIC, place_problems
@@ -40,10 +40,8 @@ TABLES: Final[Mapping[str, Format]] = {
     **{name: as_table(FORMATS[name]) for name in ("parquet", "csv", "json")},
     "jdbc": as_table(jdbc.JDBC),
     **STATIC,
-    "orc": Format("orc", options_of(*(Option(name, anything) for name in ("path", "mergeSchema", *_ANY_FILES)))),
-    "text": Format(
-        "text", options_of(*(Option(name, anything) for name in ("path", "wholetext", "lineSep", *_ANY_FILES)))
-    ),
+    "orc": Format("orc", options_of(*taking(anything, "path", "mergeSchema", *_ANY_FILES))),
+    "text": Format("text", options_of(*taking(anything, "path", "wholetext", "lineSep", *_ANY_FILES))),
 }
 """Formats of static tables whose options are known: all those of Spark's readers have an effect there."""
 _NEAR: Final = 0.7

@@ -51,9 +51,10 @@ class Format:
     def nearest(self, name: str) -> str:
         """A hint: the name that was probably meant, or those that there are."""
         known = [option.name for option in self.options.values() if not option.because]
-        near = _near(name, known)
+        spelled = {one.lower(): one for one in known}
+        near = difflib.get_close_matches(name.lower(), list(spelled), n=1, cutoff=0.7)
         if near:
-            return f"Did you mean {near}?"
+            return f"Did you mean {spelled[near[0]]}?"
         shown = f"{', '.join(known[:MOST_SHOWN])}{', …' if len(known) > MOST_SHOWN else ''}"
         return f"There are: {shown}." if known else "Leave it out."
 
@@ -71,6 +72,11 @@ def options_of(*options: Option) -> dict[str, Option]:
     return {option.name.lower(): option for option in options}
 
 
+def taking(takes: Check, *names: str, written: Check | None = None) -> list[Option]:
+    """Options that all take the same."""
+    return [Option(name, takes, written) for name in names]
+
+
 def unused(because: str, *names: str, alike: tuple[str, ...] = ()) -> list[Option]:
     """Options of Spark that have no effect here, all for one reason."""
     return [Option(name, anything, because=because, alike=alike) for name in names]
@@ -79,12 +85,6 @@ def unused(because: str, *names: str, alike: tuple[str, ...] = ()) -> list[Optio
 def words(text: str) -> list[str]:
     """Names that stand in a text with blanks between them."""
     return text.split()
-
-
-def _near(name: str, known: Sequence[str]) -> str:
-    by_lower = {one.lower(): one for one in known}
-    found = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.7)
-    return by_lower[found[0]] if found else ""
 
 
 # -- values -----------------------------------------------------------------------------

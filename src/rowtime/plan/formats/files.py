@@ -8,23 +8,8 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from rowtime.plan.finite import ENDS
-from rowtime.plan.formats.contract import (
-    Format,
-    Option,
-    anything,
-    boolean,
-    character,
-    characters,
-    encoding,
-    few_characters,
-    one_of,
-    options_of,
-    pattern,
-    some,
-    unused,
-    whole,
-    zone,
-)
+from rowtime.plan.formats import contract as takes
+from rowtime.plan.formats.contract import Format, Option, options_of, taking, unused
 
 PARQUET_CODECS: Final = {
     "none": "none",
@@ -40,25 +25,26 @@ PARQUET_CODECS: Final = {
 TEXT_CODECS: Final = {"none": "", "uncompressed": "", "gzip": ".gz", "bzip2": ".bz2"}
 """Ways to compress text files, and the endings by which readers know them."""
 
-ORDERED: Final = Option("ordered", boolean)
-ROWTIME_COLUMN: Final = Option("rowtime.column", anything)
+ORDERED: Final = Option("ordered", takes.boolean)
+ROWTIME_COLUMN: Final = Option("rowtime.column", takes.anything)
 ROWS_PER_FILE: Final = "maxRecordsPerFile"
 PARTITIONS: Final = "partitionBy"
 """What ``PARTITIONED BY (a, b)`` is among the options of a stream."""
 DIRECTORIES: Final = frozenset({"parquet", "csv", "json"})
-_UTF8: Final = one_of("UTF-8", "UTF8")
-_LINES: Final = one_of("\n", "\\n")
+_UTF8: Final = takes.one_of("UTF-8", "UTF8")
+_LINES: Final = takes.one_of("\n", "\\n")
 _DECLARED: Final = "CREATE STREAM declares the columns and their types"
-_REBASE: Final = one_of("EXCEPTION", "CORRECTED", "LEGACY")
+_UNESCAPED: Final = ("STOP_AT_CLOSING_QUOTE", "BACK_TO_DELIMITER", "STOP_AT_DELIMITER", "SKIP_VALUE", "RAISE_ERROR")
+_REBASE: Final = takes.one_of("EXCEPTION", "CORRECTED", "LEGACY")
 
 _COMMON: Final = (
-    Option("path", some),
+    Option("path", takes.some),
     ROWTIME_COLUMN,
     ORDERED,
-    Option(ROWS_PER_FILE, whole(1000)),
-    Option(PARTITIONS, some),
-    Option(ENDS, anything),  # `check_ends` looks at it
-    Option("pathGlobFilter", some),
+    Option(ROWS_PER_FILE, takes.whole(1000)),
+    Option(PARTITIONS, takes.some),
+    Option(ENDS, takes.anything),  # `check_ends` looks at it
+    Option("pathGlobFilter", takes.some),
     *unused("subfolders are read always", "recursiveFileLookup", alike=("true",)),
     *unused("a file that cannot be read must not be passed over", "ignoreCorruptFiles", alike=("false",)),
     *unused("a file that is gone must not be passed over", "ignoreMissingFiles", alike=("false",)),
@@ -76,29 +62,22 @@ _TEXT: Final = (
     *unused(_DECLARED, "samplingRatio", "singleVariantColumn"),
     *unused("what does not decode is MALFORMED in the ledger", "mode", alike=("permissive",)),
     *unused("the text of a malformed record is in name.rejected", "columnNameOfCorruptRecord"),
-    Option("dateFormat", pattern),
-    Option("timestampFormat", pattern),
-    Option("timestampNTZFormat", pattern),
-    Option("timeFormat", pattern),
-    Option("timeZone", zone),
-    Option("locale", some),
-    Option("encoding", encoding, written=_UTF8),
-    Option("charset", encoding, written=_UTF8),
-    Option("lineSep", characters, written=_LINES),
-    Option("multiLine", boolean),
-    Option("compression", one_of(*TEXT_CODECS)),
-    Option("codec", one_of(*TEXT_CODECS)),
-    Option("enableDateTimeParsingFallback", boolean),
+    *taking(takes.pattern, "dateFormat", "timestampFormat", "timestampNTZFormat", "timeFormat"),
+    Option("timeZone", takes.zone),
+    Option("locale", takes.some),
+    *taking(takes.encoding, "encoding", "charset", written=_UTF8),
+    Option("lineSep", takes.characters, written=_LINES),
+    Option("multiLine", takes.boolean),
+    *taking(takes.one_of(*TEXT_CODECS), "compression", "codec"),
+    Option("enableDateTimeParsingFallback", takes.boolean),
 )
 
 PARQUET: Final = Format(
     "parquet",
     options_of(
         *_COMMON,
-        Option("compression", one_of(*PARQUET_CODECS)),
-        Option("parquet.compression", one_of(*PARQUET_CODECS)),
-        Option("datetimeRebaseMode", _REBASE),
-        Option("int96RebaseMode", _REBASE),
+        *taking(takes.one_of(*PARQUET_CODECS), "compression", "parquet.compression"),
+        *taking(_REBASE, "datetimeRebaseMode", "int96RebaseMode"),
         *unused(_DECLARED, "mergeSchema", alike=("false",)),
     ),
 )
@@ -107,29 +86,15 @@ CSV: Final = Format(
     options_of(
         *_COMMON,
         *_TEXT,
-        Option("header", boolean),
-        Option("sep", characters, written=character),
-        Option("delimiter", characters, written=character),
-        Option("quote", few_characters),
-        Option("escape", few_characters),
-        Option("charToEscapeQuoteEscaping", few_characters),
-        Option("comment", few_characters),
-        Option("enforceSchema", boolean),
-        Option("ignoreLeadingWhiteSpace", boolean),
-        Option("ignoreTrailingWhiteSpace", boolean),
-        Option("nullValue", anything),
-        Option("emptyValue", anything),
-        Option("nanValue", anything),
-        Option("positiveInf", anything),
-        Option("negativeInf", anything),
-        Option("maxColumns", whole(1)),
-        Option("maxCharsPerColumn", whole(-1)),
-        Option(
-            "unescapedQuoteHandling",
-            one_of("STOP_AT_CLOSING_QUOTE", "BACK_TO_DELIMITER", "STOP_AT_DELIMITER", "SKIP_VALUE", "RAISE_ERROR"),
-        ),
-        Option("escapeQuotes", boolean),
-        Option("quoteAll", boolean),
+        Option("header", takes.boolean),
+        *taking(takes.characters, "sep", "delimiter", written=takes.character),
+        *taking(takes.few_characters, "quote", "escape", "charToEscapeQuoteEscaping", "comment"),
+        *taking(takes.boolean, "enforceSchema", "ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace"),
+        *taking(takes.anything, "nullValue", "emptyValue", "nanValue", "positiveInf", "negativeInf"),
+        Option("maxColumns", takes.whole(1)),
+        Option("maxCharsPerColumn", takes.whole(-1)),
+        Option("unescapedQuoteHandling", takes.one_of(*_UNESCAPED)),
+        *taking(takes.boolean, "escapeQuotes", "quoteAll"),
         *unused(_DECLARED, "preferDate", alike=("true", "false")),
         *unused("it is for tests of Spark", "columnPruning", "inputBufferSize", "extension"),
     ),
@@ -139,16 +104,10 @@ JSON: Final = Format(
     options_of(
         *_COMMON,
         *_TEXT,
-        Option("allowComments", boolean),
-        Option("allowUnquotedFieldNames", boolean),
-        Option("allowSingleQuotes", boolean),
-        Option("allowNumericLeadingZeros", boolean),
-        Option("allowNonNumericNumbers", boolean),
-        Option("allowBackslashEscapingAnyCharacter", boolean),
-        Option("allowUnquotedControlChars", boolean),
-        Option("ignoreNullFields", boolean),
-        Option("sortKeys", boolean),
-        Option("writeNonAsciiCharacterAsCodePoint", boolean),
+        *taking(takes.boolean, "allowComments", "allowUnquotedFieldNames", "allowSingleQuotes"),
+        *taking(takes.boolean, "allowNumericLeadingZeros", "allowNonNumericNumbers"),
+        *taking(takes.boolean, "allowBackslashEscapingAnyCharacter", "allowUnquotedControlChars", "ignoreNullFields"),
+        *taking(takes.boolean, "sortKeys", "writeNonAsciiCharacterAsCodePoint"),
         *unused(_DECLARED, "primitivesAsString", "prefersDecimal", "inferTimestamp", "dropFieldIfAllNull"),
         *unused("each row is one line", "pretty", alike=("false",)),
         *unused("it is for tests of Spark", "useUnsafeRow", "explodeEmbeddedArray"),

@@ -79,10 +79,6 @@ def _nothing(*values: str) -> Callable[[str], Translated]:
     return check
 
 
-def _finite(value: str) -> Translated:
-    return (ENDS, "true") if value.lower() == "true" else _nothing("false")(value)
-
-
 def _glob(regex: str) -> Translated:
     """The glob that takes the same names as a simple regular expression."""
     parts, at = [], 0
@@ -105,6 +101,6 @@ _OPTIONS: Final[Mapping[str, Callable[[str], Translated]]] = {
     "filename_pattern": _glob,
     "skip_header": _nothing("false"),  # rowtime takes columns by the names in a header, SQLstream by their places
     "write_header": lambda value: ("header", value.lower()),
-    "static_files": _finite,
+    "static_files": lambda value: (ENDS, "true") if value.lower() == "true" else _nothing("false")(value),
     "row_separator": _nothing("\n", "\\n"),
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from rowtime.core.partition_folders import ESCAPED, LONGEST, NULL, escaped
+from rowtime.operators.contract import quoted
 from rowtime.plan.formats.files import DIRECTORIES, PARTITIONS
 from rowtime.plan.formats.lake import LAKES
 from rowtime.sql.script import parse_expression
@@ -49,20 +50,17 @@ def _in_partitions(columns: Sequence[tuple[str, str]], names: str, *, named: boo
     partitions = {name.strip() for name in names.split(",")}
     for name, kind in columns:
         if name in partitions and kind.upper().startswith(("STRING", "CHAR", "VARCHAR")):
-            yield (
-                f"{name} without empty texts, which a partition cannot have",
-                parse_expression(f"{_quoted(name)} <> ''"),
-            )
+            filled = parse_expression(f"{quoted(name)} <> ''")
+            yield f"{name} without empty texts, which a partition cannot have", filled
             if named:
                 yield f"{name} as a text that can name a folder", _may_name(name)
 
 
 def _may_name(name: str) -> exp.Expr:
     """Its text is not the one for NULL, has no NUL, and is short enough with three bytes for each odd character."""
-    text = _quoted(name)
-    plain = exp.Anonymous(
-        this="TRANSLATE", expressions=[parse_expression(text), *map(exp.Literal.string, (ESCAPED, ""))]
-    )
+    text = quoted(name)
+    given = [parse_expression(text), exp.Literal.string(ESCAPED), exp.Literal.string("")]
+    plain = exp.Anonymous(this="TRANSLATE", expressions=given)
     most = LONGEST - len(f"{escaped(name)}=".encode())
     fits = parse_expression(
         f"{text} <> '{NULL}' AND INSTR({text}, CHR(0)) = 0 AND "
@@ -74,7 +72,7 @@ def _may_name(name: str) -> exp.Expr:
 def _without_nul(columns: Sequence[tuple[str, str]]) -> Iterator[Hold]:
     """No database keeps a text with the character NUL."""
     for name, kind in columns:
-        text, upper = _quoted(name), kind.upper()
+        text, upper = quoted(name), kind.upper()
         if upper.startswith(("STRING", "CHAR", "VARCHAR")):
             yield f"{name} without the character NUL", parse_expression(f"INSTR({text}, CHR(0)) = 0")
         elif upper.startswith("ARRAY") and any(word in upper for word in ("STRING", "CHAR")):
@@ -91,7 +89,7 @@ def _in_both_calendars(columns: Sequence[tuple[str, str]]) -> Iterator[Hold]:
         if (upper := kind.strip().upper()) in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"):
             zoned = upper in ("TIMESTAMP", "TIMESTAMP_LTZ")
             first, after = ("1582-10-04", "1582-10-16") if zoned else ("1582-10-05", "1582-10-15")
-            condition = f"{_quoted(name)} < {_at(upper, first)} OR {_quoted(name)} >= {_at(upper, after)}"
+            condition = f"{quoted(name)} < {_at(upper, first)} OR {quoted(name)} >= {_at(upper, after)}"
             yield f"{name} outside of 1582-10-05 to 1582-10-14", parse_expression(condition)
 
 
@@ -116,7 +114,7 @@ def _small_enough(stream: StreamDef, options: Mapping[str, str]) -> Iterator[Hol
     whole = f"{_size(names)} + {_size(keys)} + {around} <= {limit}" if keys else f"{_size(names)} + {around} <= {limit}"
     if all(kind.upper().startswith(("STRING", "CHAR", "VARCHAR")) for _, kind in varying):
         # Most rows are seen to be small without their JSON.
-        lengths = " + ".join(f"COALESCE(OCTET_LENGTH({_quoted(name)}), 0)" for name, _ in varying)
+        lengths = " + ".join(f"COALESCE(OCTET_LENGTH({quoted(name)}), 0)" for name, _ in varying)
         fixed = 40 * (len(stream.columns) - len(varying))
         whole = f"({lengths}) * {_ESCAPED * (2 if keys else 1)} + {fixed + around} <= {limit} OR {whole}"
     yield f"a record of at most {limit} bytes", parse_expression(whole)
@@ -124,9 +122,5 @@ def _small_enough(stream: StreamDef, options: Mapping[str, str]) -> Iterator[Hol
 
 def _size(names: Sequence[str]) -> str:
     """The bytes of a JSON object of some columns."""
-    members = ", ".join(f"'{name.replace(chr(39), chr(39) * 2)}', {_quoted(name)}" for name in names)
+    members = ", ".join(f"'{name.replace(chr(39), chr(39) * 2)}', {quoted(name)}" for name in names)
     return f"OCTET_LENGTH(TO_JSON(NAMED_STRUCT({members})))"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

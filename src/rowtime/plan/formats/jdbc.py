@@ -6,18 +6,8 @@ import difflib
 from collections.abc import Sequence
 from typing import Final
 
-from rowtime.plan.formats.contract import (
-    Format,
-    Option,
-    anything,
-    boolean,
-    one_of,
-    options_of,
-    some,
-    unused,
-    whole,
-    words,
-)
+from rowtime.plan.formats import contract as takes
+from rowtime.plan.formats.contract import Format, Option, anything, options_of, some, taking, unused, words
 from rowtime.plan.formats.files import ORDERED, ROWTIME_COLUMN
 
 _READS: Final = "rowtime writes to a database, and reads none as a stream"
@@ -39,28 +29,22 @@ POSTGRESQL: Final = words("""
 """)
 """What the driver of PostgreSQL takes (42.7)."""
 
+_ISOLATIONS: Final = ("READ_COMMITTED", "READ_UNCOMMITTED", "REPEATABLE_READ", "SERIALIZABLE")
 _OURS: Final = (
-    Option("url", some),
-    Option("dbtable", some),
-    Option("mode", anything),  # `TableOptions` looks at it, beside the key
-    Option("key", anything),
+    *taking(some, "url", "dbtable"),
+    *taking(anything, "mode", "key"),  # `TableOptions` looks at them
     Option("driver", some),
     ROWTIME_COLUMN,
     ORDERED,
 )
 _SPARKS: Final = (
-    Option("user", anything),
-    Option("password", anything),
-    Option("batchsize", whole(1)),
-    Option("isolationLevel", one_of("NONE", "READ_COMMITTED", "READ_UNCOMMITTED", "REPEATABLE_READ", "SERIALIZABLE")),
-    Option("numPartitions", whole(1)),
-    Option("queryTimeout", whole(0)),
-    Option("createTableColumnTypes", some),
-    Option("createTableOptions", some),
-    Option("connectionProvider", some),
-    Option("keytab", some),
-    Option("principal", some),
-    Option("refreshKrb5Config", boolean),
+    *taking(anything, "user", "password"),
+    Option("batchsize", takes.whole(1)),
+    Option("isolationLevel", takes.one_of("NONE", *_ISOLATIONS)),
+    Option("numPartitions", takes.whole(1)),
+    Option("queryTimeout", takes.whole(0)),
+    *taking(some, "createTableColumnTypes", "createTableOptions", "connectionProvider", "keytab", "principal"),
+    Option("refreshKrb5Config", takes.boolean),
     *unused(_STAGE, "truncate", "cascadeTruncate"),
     *unused(
         _READS,
@@ -73,7 +57,7 @@ _SPARKS: Final = (
 
 def _other(driver: str, known: Sequence[str]) -> Format:
     """The options of a table whose driver has ``known`` ones; of a driver that nobody knows all pass but slips."""
-    options = options_of(*_OURS, *_SPARKS, *(Option(name, anything) for name in known))
+    options = options_of(*_OURS, *_SPARKS, *taking(anything, *known))
 
     def refused(name: str, given: Sequence[str]) -> str | None:
         del given

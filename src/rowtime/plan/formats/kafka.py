@@ -6,7 +6,18 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from rowtime.plan.formats.contract import Format, Option, anything, boolean, one_of, options_of, some, unused, whole
+from rowtime.plan.formats.contract import (
+    Format,
+    Option,
+    anything,
+    boolean,
+    one_of,
+    options_of,
+    some,
+    taking,
+    unused,
+    whole,
+)
 from rowtime.plan.formats.files import ORDERED, ROWTIME_COLUMN
 from rowtime.plan.formats.kafka_clients import PLUGINS, SET_BY_SPARK, SETTINGS
 
@@ -30,30 +41,21 @@ def _other(name: str, given: Sequence[str]) -> str | None:
     return f"kafka has no option {name}"
 
 
-_JSON_OR_RAW: Final = one_of("json", "raw")
-
 KAFKA: Final = Format(
     "kafka",
     options_of(
-        Option("kafka.bootstrap.servers", some),
-        Option("subscribe", some),
-        Option("subscribePattern", some),
+        *taking(some, "kafka.bootstrap.servers", "subscribe", "subscribePattern"),
         Option("assign", _partitions),
-        Option("format", _JSON_OR_RAW),
-        Option("value.format", _JSON_OR_RAW),
+        *taking(one_of("json", "raw"), "format", "value.format"),
         ROWTIME_COLUMN,
         ORDERED,
         Option("startingOffsets", one_of("earliest", "latest")),
         Option("failOnDataLoss", boolean),
-        Option("minPartitions", whole(1)),
-        Option("maxRecordsPerPartition", whole(1)),
+        *taking(whole(1), "minPartitions", "maxRecordsPerPartition"),
         Option("groupIdPrefix", some),
         Option("kafkaConsumer.pollTimeoutMs", whole(1)),
-        Option("fetchOffset.numRetries", whole(0)),
-        Option("fetchOffset.retryIntervalMs", whole(0)),
-        Option("topic", some),
-        Option("key.column", some),
-        Option("key.columns", some),
+        *taking(whole(0), "fetchOffset.numRetries", "fetchOffset.retryIntervalMs"),
+        *taking(some, "topic", "key.column", "key.columns"),
         Option("mode", anything),  # `TopicOptions` looks at it, beside the keys
         *unused("headers are read always", "includeHeaders", alike=("true", "false")),
         *unused(

@@ -7,7 +7,18 @@ from typing import Final
 
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.plan.finite import ENDS
-from rowtime.plan.formats.contract import Format, Option, anything, boolean, one_of, options_of, some, unused, whole
+from rowtime.plan.formats.contract import (
+    Format,
+    Option,
+    anything,
+    boolean,
+    one_of,
+    options_of,
+    some,
+    taking,
+    unused,
+    whole,
+)
 from rowtime.plan.formats.files import ORDERED, PARQUET_CODECS, PARTITIONS, ROWTIME_COLUMN
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.script import parse_expression
@@ -52,8 +63,7 @@ def micros_of(value: str) -> int:
 
 
 _COMMON: Final = (
-    Option("mode", anything),  # `LakeOptions` looks at it, beside the key
-    Option("key", anything),
+    *taking(anything, "mode", "key"),  # `LakeOptions` looks at them
     Option(PARTITIONS, some),
     Option(INTERVAL, duration),
     Option(FILES, whole(2)),

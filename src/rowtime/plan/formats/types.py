@@ -95,17 +95,14 @@ def _part(kind: str, part: exp.DataType) -> str | None:
         return str(of.value)
     if isinstance(of, exp.Interval) or of in (exp.DataType.Type.INTERVAL, exp.DataType.Type.VARIANT):
         within = part.sql(dialect="spark").upper()
-        return None if of != exp.DataType.Type.VARIANT and _held_interval(kind, within) else within
+        held = kind not in _TYPED and "MONTH" not in within and "YEAR" not in within
+        return None if held and of != exp.DataType.Type.VARIANT else within
     if kind == "csv" and of in (*_NESTED, exp.DataType.Type.BINARY):
         return str(of.value)
     if kind == "json" and of == exp.DataType.Type.MAP:
         keys = part.expressions[0].sql(dialect="spark").upper() if part.expressions else "STRING"
         return None if keys == "STRING" else f"a MAP with keys of type {keys}"
     return None
-
-
-def _held_interval(kind: str, text: str) -> bool:
-    return kind not in _TYPED and "MONTH" not in text and "YEAR" not in text
 
 
 def no_partitions(

@@ -76,7 +76,8 @@ class Judging:
             self._part(writer, self.open.pop(writer), self.mark(writer), ended=True)
         last = {writer: list(many) for writer, many in self.tally.recent.items()}
         held = {writer: items[POSITION].to_pylist() for writer, items in self.open.items()}
-        refused, counts = _together(self._refused), self.tally.counts
+        parts = [part for part in self._refused if part is not None and part.num_rows]
+        refused, counts = pa.concat_tables(parts) if parts else None, self.tally.counts
         started, mean = self.tally.started, self._mean if self._weighed else None
         return Verdict(refused, counts, self.marks, *self._span, last, self.raised, started, held, mean)
 
@@ -125,8 +126,3 @@ def _raised(found: Raise | None, part: pa.Table, gate: Gate, marks: tuple[int, i
         return None
     blamed = late & (times + gate.within >= found.before)
     return found._replace(rows=found.rows + part["b"].null_count, late=found.late + int(blamed.sum()))
-
-
-def _together(parts: list[pa.Table | None]) -> pa.Table | None:
-    found = [part for part in parts if part is not None and part.num_rows]
-    return pa.concat_tables(found) if found else None
