@@ -6,21 +6,28 @@ then; of a large one a job counts, and what does not fit is written in another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
 
 from rowtime.core.columns import DUE, ORIGIN, POSITION, ROUTE, ROWTIME, WRITER
-from rowtime.operators.contract import quoted
+from rowtime.core.columns import MALFORMED as BROKEN
+from rowtime.core.time import BEGINNING
+from rowtime.operators.contract import Delta, quoted
 from rowtime.operators.gates.rejected import shown_as
 from rowtime.runtime.refusal import Rejection
 from rowtime.runtime.segment_writer import SMALL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from rowtime.operators.sinks.sink import Sink
+    from rowtime.runtime.tick import RunningTick
+
 MALFORMED: Final = "MALFORMED"
+BEHIND: Final = "OUT_OF_ORDER"
 
 
 @dataclass(frozen=True)
@@ -65,3 +72,23 @@ def _rejection(rows: DataFrame, broken: str, reason: str, clock: str) -> Rejecti
         f"0 AS {ROUTE}",
     )  # fmt: skip
     return Rejection(told, told.schema)
+
+
+def above(tick: RunningTick, node: Sink, delta: Delta, floor: int) -> Delta:
+    """The rows of a pump that has taken a log over at ``floor`` (µs UTC) or above; the others are refused (SPEC 2.3).
+
+    The writer's clock in the log is that of the pump before. A row below it is ``OUT_OF_ORDER``, in the ledger as
+    ``<pump>.takeover``. The gate is there until the pump's own bound has reached that clock.
+    """
+    bound = tick.control(node).bound
+    if delta.rows is None or max(delta.lowest, BEGINNING if bound is None else bound) >= floor:
+        return delta
+    gate = f"{node.name.removesuffix('.sink')}.takeover"
+    broken = f"CASE WHEN unix_micros({ROWTIME}) < {floor}L THEN 'below what the target has' END AS {BROKEN}"
+    found = apart(delta.rows.selectExpr("*", broken), BROKEN, delta.count, BEHIND, f"timestamp_micros({floor}L)")
+    if found.refused is None:
+        return delta
+    refused = found.counts[BEHIND]
+    # Only what it refuses: how many rows pass while it stands there depends on the cut into ticks.
+    tick.turn_away(gate, found.refused, {"in": refused, "accepted": 0, BEHIND: refused})
+    return replace(delta, rows=found.accepted, peek=None, files=None)

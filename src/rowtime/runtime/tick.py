@@ -29,7 +29,7 @@ from rowtime.operators.rows.collected import loose
 from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.operators.streams.table import Table
-from rowtime.runtime.apart import apart
+from rowtime.runtime.apart import above, apart
 from rowtime.runtime.clock_pass import clock_pass
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.meter import Meter
@@ -40,7 +40,6 @@ from rowtime.runtime.sinks.failures import naming
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.runtime.spark_paths import for_spark
 from rowtime.runtime.static_tables import rows_of
-from rowtime.runtime.taken_over import above
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.costs import CLOCK, SINKS
 from rowtime.state.memory import Memory

@@ -23,12 +23,13 @@ from rowtime.expr.monotonicity import is_plain
 from rowtime.operators.rows.table_function import Make
 from rowtime.plan.bind.declared import order_problems, order_text, type_problems
 from rowtime.plan.bind.event_time import EventTimeSettings, settings_of
-from rowtime.plan.bind.resync import rows_of
 from rowtime.plan.kept_options import lasting, unknown_secrets
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.script import parse_expression
 from rowtime.sql.statements import ColumnDef, CreatePump, CreateStream, CreateTable, CreateView, Name
+
+MOST_NEAR = 1000  # rows of RESYNC; fewer than twice as many are kept a writer
 
 
 class Definitions(Protocol):
@@ -233,6 +234,15 @@ def duration(interval: exp.Expr | None, word: str, place: Place) -> int | None:
     if micros is None or micros < 0:
         raise refuse("R208", f"{word} takes a duration, not months and not below zero", place=place)
     return micros
+
+
+def rows_of(given: str, place: Place) -> int:
+    """How many rows near a jump let it count, of RESYNC AFTER n ROWS; 0 for no text. Raises ``Refused`` (R122)."""
+    count = int(given) if given.isdigit() else 0
+    if given and not 0 < count <= MOST_NEAR:
+        what = f"RESYNC AFTER counts 1 to {MOST_NEAR} rows"
+        raise refuse("R122", what, "For example RESYNC AFTER 3 ROWS.", place)
+    return count
 
 
 def _shape(statement: CreateStream, columns: Sequence[tuple[str, str]], early: int | None) -> EventShape | None:

@@ -36,9 +36,7 @@ from rowtime.plan.bind.event_time import MANUAL, event_timed, forwarded, setting
 from rowtime.plan.bind.ledger import system_stream
 from rowtime.plan.bind.pump_edge import PumpEdge, edge_of, pump_name, with_rowtime
 from rowtime.plan.bind.rejected import refused_by_pump, refused_rows
-from rowtime.plan.bind.resync import check_resync
 from rowtime.plan.bind.scope import mark_of, null_of
-from rowtime.plan.bind.start_positions import Starts
 from rowtime.plan.enforce import Enforcer
 from rowtime.plan.formats import read_problems
 from rowtime.plan.formats.lake import LAKES
@@ -67,6 +65,39 @@ class Binder(Protocol):
 
     def binds(self, query: exp.Expr, name: str) -> bool:
         """True if a rewrite of a query binds."""
+
+
+FROM_NOW = frozenset({"log", "parquet", "csv", "json", "kafka", "delta", "iceberg"})
+"""Formats of which what is there can be told from what comes."""
+
+
+@dataclass
+class Starts:
+    """The streams that are read, by how: a script reads each in one way."""
+
+    now: set[str] = field(default_factory=set)
+    beginning: set[str] = field(default_factory=set)
+
+    def note(self, catalog: Catalog, name: str, place: Place | None, *, now: bool) -> None:
+        """Take down how ``name`` is read; raises ``Refused`` (R157) where it cannot be, or is read otherwise too."""
+        if now:
+            self._check(catalog, name, place)
+        mine, other = (self.now, self.beginning) if now else (self.beginning, self.now)
+        if name in other:
+            ways = ("FROM NOW", "from its start")
+            what = f"{name} is read {ways[now]} elsewhere in this script, and here {ways[not now]}"
+            raise refuse("R157", what, "Write FROM NOW in both places, or in none.", place)
+        mine.add(name)
+
+    @staticmethod
+    def _check(catalog: Catalog, name: str, place: Place | None) -> None:
+        stream = None if name in catalog.views or name in catalog.tables else catalog.stream(name)
+        if stream is None and name in catalog.names():
+            hint = "A view reads from now if it says so of its streams."
+            raise refuse("R157", f"{name} is no stream, and begins nowhere", hint, place)
+        if stream is not None and stream.format not in FROM_NOW:
+            hint = "Leave it out; it has no rows from before the start."
+            raise refuse("R157", f"a stream of {stream.format} is not read FROM NOW", hint, place)
 
 
 _OURS = "\0"  # begins a key that is no name of a script: no text holds it
@@ -177,7 +208,7 @@ class Sources:
             from_now=stream.name in self.starts.now,
         )
         if source.resync:
-            check_resync(source)
+            _check_resync(source)
         if stream.shape is not None:
             if pumps:
                 what = f"{stream.name} has an event shape, and a pump of this script fills it: it is not read here yet"
@@ -291,6 +322,17 @@ class Sources:
             pumps = [f"{name}.{pump}" for pump in self.catalog.pumps]
             self.bound[key] = BoundQuery(refused_rows(self.fresh, node, name, pumps, place_of(binder.text, item)))
         return self.bound[key].node
+
+
+def _check_resync(stream: Stream) -> None:
+    """What RESYNC of a stream does not go with yet. Raises ``Refused`` (R190)."""
+    why, hint = "", "Keep the time in a column, and write RESYNC in a T-sort: ORDER BY t WITHIN … EARLY BEYOND …."
+    if stream.batched:
+        why, hint = "whose rows come in sets without an order", "Name a position column."
+    elif stream.event_bounds or stream.column_bounds:
+        why = "with bounds of an event time" if stream.event_bounds else "with columns of declared order"
+    if why:
+        raise refuse("R190", f"RESYNC of a stream {why} is not supported yet", hint)
 
 
 def _check_filled(stream: Stream, pump: CreatePump) -> None:
