@@ -99,6 +99,7 @@ def filled(spark: SparkSession, folder: Path, sql: str = ONE, ticks: int = 4) ->
         run(spark, folder, sql)
 
 
+@pytest.mark.slow
 def test_each_partition_has_files_of_its_own_and_rows_stay_in_order(spark: SparkSession, tmp_path: Path) -> None:
     filled(spark, tmp_path, SQL)
     assert ours(tmp_path).compact() == 24
@@ -191,6 +192,7 @@ def test_who_changes_the_same_files_first_wins(
     assert numbers(tmp_path) == [n for n in range(24) if n != 7 or what != "delete"]
 
 
+@pytest.mark.slow
 def test_a_compaction_that_would_lose_rows_changes_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
