@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from rowtime.core.time import MINUTE, SECOND, to_micros
 from rowtime.plan.program import compile_script
+from rowtime.runtime.sinks.directory import moved_name
 from rowtime.state.checkpoint import Checkpoint, folder_of
 from rowtime.state.sealed import sealed
 
@@ -52,7 +53,7 @@ class Made:
 
     @property
     def out(self) -> Path:
-        return self.folder.parent / f"{self.folder.name}-out"
+        return self.folder.parents[1] / "out" / self.folder.name
 
     def make(self) -> Path:
         """Write the whole of it; the driver has given it back."""
@@ -65,6 +66,8 @@ class Made:
         for tick in range(self.ticks):
             self.put(tick)
         self.write_rows()
+        self.write_output(place.identity)
+        place.published = self.ticks - 1
         place.release()
         return self.folder
 
@@ -139,6 +142,28 @@ class Made:
         place.mkdir(parents=True)
         for tick in range(5, min(self.ticks, 400), 5):
             pq.write_table(self.refused(tick), place / f"{tick:012d}-abcdef-00000-rejected-0000.parquet")
+
+    def write_output(self, identity: str) -> None:
+        """The files of the output: three rows a minute that is complete."""
+        self.out.mkdir(parents=True)
+        for tick in range(min(self.ticks, 400)):
+            table = self.written(tick)
+            if table.num_rows:
+                name = moved_name(Path(f"{tick:010d}-00000-part-abcdef01.parquet"), identity, "per_minute")
+                pq.write_table(table, self.out / name)
+
+    def written(self, tick: int) -> pa.Table:
+        before, after = (
+            (self.entry(n)["control"]["per_minute.sink"]["bound"] if n >= 0 else self.began) for n in (tick - 1, tick)
+        )
+        minutes = [at for at in range(max(before, self.began), after, MINUTE) for _ in range(3)]
+        time = pa.timestamp("us", "UTC")
+        return pa.table({
+            "rowtime": pa.array([at + MINUTE for at in minutes], time),
+            "m": pa.array(minutes, time),
+            "device": [self.name("sensor", n % 3) for n in range(len(minutes))],
+            "n": pa.array([100 + n for n in range(len(minutes))], pa.int64()),
+        })  # fmt: skip
 
     def refused(self, tick: int) -> pa.Table:
         at = self.began + (tick + 1) * TICK

@@ -10,7 +10,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sized
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +23,7 @@ from rowtime.cli.figures import Figures
 from rowtime.cli.logs import LogJson, LogLevel, LogTo
 from rowtime.cli.options import AsJson, HomeFolder, Script, Settings, script_text, variables
 from rowtime.cli.outcome import write_json
+from rowtime.cli.ui import beside
 from rowtime.core.errors import Refused, RowtimeError
 from rowtime.core.stores import place_of
 from rowtime.state.checkpoint import Checkpoint
@@ -67,6 +68,9 @@ MetricsHost = Annotated[
         "--metrics-host", metavar="ADDRESS", help="At which address; default: 127.0.0.1, for this machine only."
     ),
 ]
+ShowConsole = Annotated[
+    bool, typer.Option("--ui", help="Show the run in a browser as well; the address is on standard error.")
+]
 
 POLL = 0.2  # seconds between two looks whether the run has ended or should
 
@@ -83,6 +87,7 @@ def run(
     metrics_host: MetricsHost = "",
     log_level: LogLevel = None,
     log_json: LogJson = False,
+    console: ShowConsole = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a script; Ctrl-C ends it after the tick under way, and a second one at once."""
@@ -90,7 +95,8 @@ def run(
     if metrics_port is not None:
         how["metrics"] = f"{metrics_host}:{metrics_port}"
     with _quiet(), LogTo(log_level, as_json=log_json) as log:
-        _run(script_text(file), checkpoint, Path(file).stem, home, variables(settings), how, log, as_json=as_json)
+        script, name, values = script_text(file), Path(file).stem, variables(settings)
+        _run(script, checkpoint, name, home, values, how, log, console=console, as_json=as_json)
 
 
 def _run(
@@ -102,6 +108,7 @@ def _run(
     how: Mapping[str, Any],
     log: LogTo,
     *,
+    console: bool,
     as_json: bool,
 ) -> None:
     from rowtime.api.pipeline import Pipeline  # noqa: PLC0415 - the other commands need no Spark
@@ -119,7 +126,8 @@ def _run(
             _define(program, pipeline, folder, as_json)
             return
         follow = _run_as_json if as_json else _run_with_display
-        follow(pipeline, program, folder, how)
+        with beside(folder, pipeline.home, settings) if console else nullcontext():
+            follow(pipeline, program, folder, how)
 
 
 @contextmanager

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rowtime.cli.options import HomeFolder, Settings, variables
 from rowtime.client.home import Home
-from rowtime.core.errors import refuse
+from rowtime.core.errors import Refused, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rowtime.web.server import Server
 
@@ -45,6 +46,20 @@ def ui(
     made = server(checkpoints or (), Home(home), host, port, token, allow_actions, variables(settings))
     typer.echo(f"rowtime console: {made.url}\nCtrl-C ends it.")
     made.run()
+
+
+@contextmanager
+def beside(checkpoint: str, home: Home, values: dict[str, str]) -> Iterator[None]:
+    """Show a run while it goes on, on the usual port or, if that is in use, on any that is free."""
+    try:
+        made = server([checkpoint], home, "127.0.0.1", PORT, None, False, values)
+    except Refused as refused:
+        if refused.problems[0].code != "R702":
+            raise
+        made = server([checkpoint], home, "127.0.0.1", 0, None, False, values)
+    with made.beside() as url:
+        typer.echo(f"rowtime console: {url}", err=True)
+        yield
 
 
 def server(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from starlette.applications import Starlette
@@ -20,12 +20,14 @@ from rowtime.web import pipelines
 from rowtime.web.guard import Access, Guard
 from rowtime.web.pages import STATIC, fragment, mark_of, now, page
 from rowtime.web.records import BUDGET, problems_of
+from rowtime.web.rows import Rows
 from rowtime.web.views.explained import Explained
 from rowtime.web.views.home import cards
 from rowtime.web.waiting import Waiting
 from rowtime.web.watched import Pipeline, Watched
 
 View = Callable[[Request, Pipeline], Response]
+Act = Callable[[Request, Pipeline], Awaitable[Response]]
 
 NOT_FOUND: Final = 404
 UNREADABLE: Final = 422
@@ -39,6 +41,7 @@ class Console:
     def __init__(self, watched: Watched, access: Access, *, acts: bool = False) -> None:
         self.watched, self.access, self.acts = watched, access, acts
         self.waiting = Waiting(watched, acts=acts)
+        self.rows = Rows(watched, self.explained)
         self._explained: dict[str, tuple[StoredPlan, Explained]] = {}
         self.app = Starlette(
             routes=[
@@ -62,24 +65,32 @@ class Console:
             "timeline.json": pipelines.timeline_data,
             "waiting": self.waiting.page,
             "waiting/part": self.waiting.part,
+            "rows": self.rows.page,
+            "trace": self.rows.trace,
+            "trace/part": self.rows.trace_part,
             "ticks": pipelines.ticks_page,
             "ticks/part": pipelines.ticks_part,
             "durations.json": pipelines.durations_data,
             "rows.json": pipelines.rows_data,
         }
-        act = Route("/p/{key}/act", self.act, methods=["POST"])
-        return [act, *(Route(f"/p/{{key}}/{name}", self.of_pipeline(view)) for name, view in shown.items())]
+        done = {"act": self.waiting.act, "trace/begin": self.rows.begin}
+        acts = [Route(f"/p/{{key}}/{name}", self.by_form(act), methods=["POST"]) for name, act in done.items()]
+        return [*acts, *(Route(f"/p/{{key}}/{name}", self.of_pipeline(view)) for name, view in shown.items())]
 
-    async def act(self, request: Request) -> Response:
-        """Carry out what the page Waiting offers."""
-        pipeline = self.watched.get(request.path_params["key"])
-        if pipeline is None:
-            return _nothing("there is no such pipeline")
-        try:
-            await run_in_threadpool(pipeline.records.refresh)
-            return await self.waiting.act(request, pipeline)
-        except EXPECTED as error:
-            return page("problems.html", {"problems": problems_of(error), "pipeline": pipeline}, UNREADABLE)
+    def by_form(self, act: Act) -> Callable[[Request], Awaitable[Response]]:
+        """What a form asks for, of the pipeline that the address names."""
+
+        async def answered(request: Request) -> Response:
+            pipeline = self.watched.get(request.path_params["key"])
+            if pipeline is None:
+                return _nothing("there is no such pipeline")
+            try:
+                await run_in_threadpool(pipeline.records.refresh)
+                return await act(request, pipeline)
+            except EXPECTED as error:
+                return page("problems.html", {"problems": problems_of(error), "pipeline": pipeline}, UNREADABLE)
+
+        return answered
 
     def explained(self, pipeline: Pipeline) -> Explained | None:
         """What EXPLAIN says of a pipeline's plan; bound once for each plan."""

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 HERE: Final = Path(__file__).parent
 STATIC: Final = HERE / "static"
 SEEN: Final = "seen"
-PAGES: Final = (("graph", "Graph"), ("timeline", "Timeline"), ("waiting", "Waiting"), ("ticks", "Ticks"))
+PAGES: Final = (
+    ("graph", "Graph"),
+    ("timeline", "Timeline"),
+    ("waiting", "Waiting"),
+    ("rows", "Rows"),
+    ("ticks", "Ticks"),
+)
 """The pages of a pipeline: their names in addresses, and what people call them."""
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 
-def page_of(name: str, title: str, *, pipeline: Pipeline, **values: Any) -> Response:
+def page_of(name: str, title: str, /, *, pipeline: Pipeline, **values: Any) -> Response:
     """A page of a pipeline, with its facts above."""
     told = {"pipeline": pipeline, "at": name, "title": title, "facts": facts_of(pipeline), **values}
     return page(f"{name}.html", told)

@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import uvicorn
@@ -84,8 +84,3 @@ def _listening(settings: Settings) -> socket.socket:
         )
         raise refuse("R702", what, "Take another one with --port; 0 takes any that is free.") from None
     return made
-
-
-def with_any_port(settings: Settings) -> Settings:
-    """The same on a free port."""
-    return replace(settings, port=0)

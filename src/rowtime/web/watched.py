@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rowtime.client.home import Home
-from rowtime.core.stores import Place, place_of
+from rowtime.core.stores import ObjectPlace, Place, place_of
 from rowtime.web.records import Records
 
 
@@ -51,7 +51,8 @@ class Watched:
         yield from (place_of(text) for text in self._given)
         below = self.home.path / "checkpoints"
         if not self._given and below.is_dir():
-            yield from sorted(path for path in below.iterdir() if path.is_dir() and not path.name.startswith("."))
+            found = [path for path in below.iterdir() if not path.name.startswith(".")]
+            yield from sorted(path for path in found if isinstance(path, ObjectPlace) or path.is_dir())
 
     def _pipeline(self, place: Place) -> Pipeline:
         where = str(place.absolute() if isinstance(place, Path) else place)

@@ -12,7 +12,7 @@ function options(found, width, height) {
   return {
     width, height, legend: { show: found.series.length > 1 }, cursor: { y: false },
     scales: { x: { time: false }, y: { range: (_u, _low, high) => [0, Math.max(1, (high || 1) * 1.1)] } },
-    axes: [{ ...axis, label: "tick", labelSize: 14, labelFont: "11px system-ui", size: 30 },
+    axes: [{ ...axis, incrs: [1, 2, 5].flatMap((n) => [1, 10, 100, 1e3, 1e4, 1e5].map((m) => n * m)).sort((a, b) => a - b), label: "tick", labelSize: 14, labelFont: "11px system-ui", size: 30 },
       { ...axis, size: 56, values: (_u, splits) => splits.map((value) => value.toLocaleString("en")) }],
     series: [{ label: "tick" }, ...found.series.map((one, n) => ({
       label: one.label, stroke: color(COLORS[n % COLORS.length]), width: 1.5, points: { show: found.x.length < 3 },

@@ -63,10 +63,13 @@ function drawAxes(svg, found, area, height) {
     svg.append(make("line", { class: "axis-line", x1: x(mark.place), x2: x(mark.place), y1: TOP, y2: height - BOTTOM + 4 }));
     svg.append(make("text", { class: "label", x: x(mark.place), y: height - 9, "text-anchor": "middle" }, mark.text));
   }
+  let written = -100;
   for (const wall of found.walls) {
     const now = wall.tick === found.tick ? " now" : "";
     svg.append(titled(make("line", { class: `tick-mark${now}`, x1: x(wall.place), x2: x(wall.place), y1: wall.text ? TOP - 8 : TOP - 5, y2: TOP }), `tick ${wall.tick}`));
-    if (wall.text && wall.place < 0.97) svg.append(make("text", { class: "label", x: x(wall.place), y: 16 }, wall.text), make("text", { class: "label", x: x(wall.place), y: 29 }, `#${wall.tick}`));
+    if (!wall.text || x(wall.place) - written < 64 || x(wall.place) + 50 > area.left + area.width) continue;
+    written = x(wall.place);
+    svg.append(make("text", { class: "label", x: x(wall.place), y: 16 }, wall.text), make("text", { class: "label", x: x(wall.place), y: 29 }, `#${wall.tick}`));
   }
 }
 

@@ -14,7 +14,7 @@ from rowtime.core.time import to_text
 from rowtime.expr.proof import lines_of
 from rowtime.plan.bind.pump_edge import pump_name
 from rowtime.plan.explain import explain
-from rowtime.plan.program import compile_script
+from rowtime.plan.program import Program, compile_script
 from rowtime.plan.stored import StoredOperator, StoredPlan
 from rowtime.sql.script import parse_script
 from rowtime.sql.statements import CreatePump, CreateStream, CreateTable, CreateView, Query
@@ -46,15 +46,17 @@ class Writer:
 
 
 class Explained:
-    """What EXPLAIN says of the operators of a plan, bound once. ``problem``: why there is less of it."""
+    """What EXPLAIN says of the operators of a plan, bound once as ``program``. ``problem``: why there is less of it."""
 
     def __init__(self, plan: StoredPlan, home: Home, variables: Mapping[str, str]) -> None:
         self._plan = plan
         self.problem = ""
+        self.program: Program | None = None
         self.entries: dict[str, Mapping[str, Any]] = {}
         hidden = dict.fromkeys(_VARIABLE.findall(plan.sql), "0")
         try:
             program = compile_script(plan.sql, home, {**hidden, **variables})
+            self.program = program
             self.entries = {entry["name"]: entry for entry in explain(program)}
             self.problem = str(program.problems[0]).split("\n", 1)[0] if program.problems else ""
         except RowtimeError as error:

@@ -1,0 +1,117 @@
+"""The pages Rows and Trace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse
+
+from rowtime.core.errors import refuse
+from rowtime.web.kept_rows import Kept, refused_rows, written_rows
+from rowtime.web.pages import fragment, mark_of
+from rowtime.web.pipelines import page_of
+from rowtime.web.traces import Traces, Wanted
+from rowtime.web.views.rows import condition_of, page_of_rows, row_at
+from rowtime.web.views.traced import levels
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from rowtime.web.views.explained import Explained
+    from rowtime.web.watched import Pipeline, Watched
+
+OUTPUT, REFUSED = "output", "rejected"
+FIRST = ("reason", "refused_time", "refused_by", "writer", "position")
+
+
+class Rows:
+    """Rows of outputs and gates, and where they came from; ``explained`` gives the bound script of a pipeline."""
+
+    def __init__(self, watched: Watched, explained: Callable[[Pipeline], Explained | None]) -> None:
+        self._watched, self._explained = watched, explained
+        self.traces = Traces(watched)
+
+    def page(self, request: Request, pipeline: Pipeline) -> Response:
+        """The rows of an output or a gate; the first output if none is chosen."""
+        entry, asked = pipeline.records.last, request.query_params
+        choices = self.choices(pipeline)
+        what, name = asked.get("what") or (choices[0][0] if choices else OUTPUT), asked.get("of", "")
+        name = name or next((known for kind, known in choices if kind == what), "")
+        condition, before = asked.get("filter", ""), asked.get("before", "")
+        shown = None
+        if entry is not None and (what, name) in choices:
+            kept = self._kept(pipeline, what, name)
+            shown = page_of_rows(kept, int(before) if before.isdigit() else None, condition)
+        values = {"choices": choices, "what": what, "name": name, "filter": condition, "before": before}
+        return page_of("rows", "Rows", pipeline=pipeline, shown=shown, link=_link(pipeline, values), **values)
+
+    def choices(self, pipeline: Pipeline) -> list[tuple[str, str]]:
+        """What can be looked at: each output, and each gate that has refused rows."""
+        plan, entry = pipeline.records.plan, pipeline.records.last
+        if plan is None or entry is None:
+            return []
+        gates = [gate for gate, counts in entry["totals"].items() if counts.get("in", 0) > counts.get("accepted", 0)]
+        return [*((OUTPUT, name) for name in plan.of_kind("sink")), *((REFUSED, name) for name in gates)]
+
+    def _kept(self, pipeline: Pipeline, what: str, name: str) -> Kept:
+        records = pipeline.records
+        entry = records.last
+        assert entry is not None
+        if what == REFUSED:
+            return refused_rows(records.checkpoint, name, entry, FIRST)
+        explained = self._explained(pipeline)
+        program = explained.program if explained is not None else None
+        node = program.sink(name) if program is not None else None
+        if node is None:
+            why = explained.problem if explained is not None else "there is no plan"
+            raise refuse(
+                "R706", f"where {name} writes is not known: {why}", "Give variables with --set, a home with --home."
+            )
+        return written_rows(node, self._watched.home, records.checkpoint, entry)
+
+    def trace(self, request: Request, pipeline: Pipeline) -> Response:
+        """A row and what made it: the button that begins the trace, its progress, or the graph."""
+        return page_of("trace", "Trace", at="rows", **self._traced(request, pipeline))
+
+    def trace_part(self, request: Request, pipeline: Pipeline) -> Response:
+        """The same, for a page that waits."""
+        found = self._traced(request, pipeline)
+        return fragment(request, "trace_part.html", found["mark"], found)
+
+    async def begin(self, request: Request, pipeline: Pipeline) -> Response:
+        """Begin a trace."""
+        form = dict(parse_qsl((await request.body()).decode(errors="replace")))
+        wanted = await run_in_threadpool(self._wanted, pipeline, form)
+        self.traces.ask(pipeline, wanted)
+        query = urlencode({"sink": wanted.sink, "number": wanted.number})
+        return RedirectResponse(f"/p/{pipeline.key}/trace?{query}", status_code=303)
+
+    def _traced(self, request: Request, pipeline: Pipeline) -> dict[str, Any]:
+        wanted = self._wanted(pipeline, request.query_params)
+        asked, result = self.traces.found(wanted)
+        plan = pipeline.records.plan
+        assert plan is not None
+        found = levels(plan, result.items) if result is not None else []
+        mark = mark_of(asked, result is not None, result.problem if result else "")
+        return {"pipeline": pipeline, "wanted": wanted, "asked": asked, "result": result, "levels": found, "mark": mark}
+
+    def _wanted(self, pipeline: Pipeline, given: Any) -> Wanted:
+        """The row that a request names; raises ``Refused`` (R704)."""
+        plan, sink, number = pipeline.records.plan, given.get("sink", ""), given.get("number", "")
+        if plan is None or sink not in plan.of_kind("sink") or not number.isdigit():
+            raise refuse("R704", "there is no such row", "The page Rows has those that there are.")
+        kept = self._kept(pipeline, OUTPUT, sink)
+        where = "" if kept.numbered else condition_of(row_at(kept, int(number)))
+        return Wanted(pipeline.key, sink, int(number), where)
+
+
+def _link(pipeline: Pipeline, values: dict[str, Any]) -> str:
+    """The address of the same rows, for another page of them."""
+    return f"/p/{pipeline.key}/rows?" + urlencode(
+        {"what": values["what"], "of": values["name"], "filter": values["filter"]}
+    )

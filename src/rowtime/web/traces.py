@@ -1,0 +1,98 @@
+"""Traces: what made a row of an output. A trace runs the recorded input again, so it takes Spark, and a process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rowtime.web.watched import Pipeline, Watched
+
+KEPT: Final = 32  # results
+PATIENCE: Final = 900  # seconds
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a trace has found (``items``, as ``rowtime trace --json`` tells them), or why it has found nothing."""
+
+    items: Sequence[Mapping[str, Any]] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which row: of a pipeline, of a sink, by its number, or where rows have no order by a condition."""
+
+    key: str
+    sink: str
+    number: int
+    where: str = ""
+
+    @property
+    def options(self) -> list[str]:
+        """What ``rowtime trace`` is given."""
+        which = ["--where", self.where] if self.where else ["--number", str(self.number)]
+        return [*which, "--sink", self.sink, "--json"]
+
+
+class Traces:
+    """The traces that were asked for; one runs at a time, since each takes a Spark."""
+
+    def __init__(self, watched: Watched) -> None:
+        self._watched = watched
+        self._pool = ThreadPoolExecutor(1, "rowtime-trace")
+        self._turn = threading.Lock()
+        self._asked: OrderedDict[Wanted, Future[Result]] = OrderedDict()
+
+    def ask(self, pipeline: Pipeline, wanted: Wanted) -> None:
+        """Begin a trace, unless it is under way or known; one that found nothing is tried again."""
+        with self._turn:
+            known = self._asked.get(wanted)
+            if known is not None and not (known.done() and known.result().problem):
+                return
+            self._asked[wanted] = self._pool.submit(self._run, pipeline, wanted)
+            while len(self._asked) > KEPT:
+                self._asked.popitem(last=False)[1].cancel()
+
+    def found(self, wanted: Wanted) -> tuple[bool, Result | None]:
+        """Whether it was asked for, and what it found; ``None`` while it runs."""
+        with self._turn:
+            asked = self._asked.get(wanted)
+        return asked is not None, asked.result() if asked is not None and asked.done() else None
+
+    def _run(self, pipeline: Pipeline, wanted: Wanted) -> Result:
+        settings = [part for name, value in self._watched.variables.items() for part in ("--set", f"{name}={value}")]
+        command = ["trace", str(pipeline.place), *wanted.options]
+        try:
+            ran = subprocess.run(  # noqa: S603 - arguments of our own, and no shell
+                [sys.executable, "-m", "rowtime", *command, "--home", str(self._watched.home.path), *settings],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=PATIENCE,
+                stdin=subprocess.DEVNULL,
+            )
+        except subprocess.TimeoutExpired:
+            return Result(problem=f"It did not end within {PATIENCE} seconds.")
+        return _result(ran.stdout) if ran.returncode == 0 else Result(problem=_why(ran.stdout, ran.stderr))
+
+
+def _result(text: str) -> Result:
+    return Result([json.loads(line) for line in text.splitlines() if line.startswith("{")])
+
+
+def _why(out: str, err: str) -> str:
+    """The problem that the command has told as JSON, or the last lines that it wrote."""
+    try:
+        told = json.loads(out)
+        problems = told.get("problems") or [{"code": "", "message": told.get("failure", ""), "hint": ""}]
+        return " ".join(part for part in (problems[0][name] for name in ("code", "message", "hint")) if part)
+    except (ValueError, KeyError, AttributeError):
+        return (err or out).strip()[-500:] or "It said nothing."

@@ -1,0 +1,64 @@
+"""A trace as a graph: the operators that a row came through, from the output down to the streams, with their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rowtime.plan.stored import StoredPlan
+
+SHOWN: Final = 8  # rows of an operator
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operator of a trace; ``reads``: those below it that had a part in it. Times are texts (UTC)."""
+
+    name: str
+    kind: str
+    reads: Sequence[str]
+    columns: Sequence[str]
+    rows: Sequence[Mapping[str, Any]]
+    more: int
+    bounds: Sequence[Mapping[str, Any]]
+
+
+def levels(plan: StoredPlan, items: Sequence[Mapping[str, Any]]) -> list[list[Step]]:
+    """The operators by their distance from the output, which comes first; those of one level stand side by side."""
+    names = [*dict.fromkeys(item["operator"] for item in items)]
+    depth: dict[str, int] = {}
+    for name in sorted(names, key=lambda one: -_place(plan, one)):
+        above = [depth[other] for other in depth if name in _read_by(plan, other, names)]
+        depth[name] = max(above, default=-1) + 1
+    steps = {name: _step(plan, name, names, items) for name in names}
+    return [
+        [steps[name] for name in names if depth[name] == level] for level in range(max(depth.values(), default=-1) + 1)
+    ]
+
+
+def _place(plan: StoredPlan, name: str) -> int:
+    order = [*plan.operators]
+    return order.index(name) if name in plan.operators else len(order)
+
+
+def _read_by(plan: StoredPlan, name: str, names: Sequence[str]) -> list[str]:
+    """The operators of a trace that one reads, past those that are not in it."""
+    found: list[str] = []
+    left = [*plan.operators[name].inputs] if name in plan.operators else []
+    while left:
+        below = left.pop(0)
+        if below in names:
+            found.append(below)
+        else:
+            left += plan.operators[below].inputs
+    return [*dict.fromkeys(found)]
+
+
+def _step(plan: StoredPlan, name: str, names: Sequence[str], items: Sequence[Mapping[str, Any]]) -> Step:
+    mine = [item for item in items if item["operator"] == name]
+    rows = [item for item in mine if item["kind"] != "bound"]
+    columns = [*dict.fromkeys(column for item in rows for column in item.get("columns", {}))]
+    kind = plan.operators[name].kind if name in plan.operators else ""
+    bounds = [item for item in mine if item["kind"] == "bound"]
+    return Step(name, kind, _read_by(plan, name, names), columns, rows[:SHOWN], max(0, len(rows) - SHOWN), bounds)

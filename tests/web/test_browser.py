@@ -1,0 +1,315 @@
+"""The pages in a browser: each over a running, a stopped and a crashed pipeline, and nothing from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rowtime.client.home import Home
+from rowtime.core.time import to_micros
+from rowtime.state.checkpoint import Checkpoint
+from rowtime.state.liveness import note_failure
+from rowtime.web.server import Server, Settings
+from rowtime.web.watched import Watched
+from tests.web.browser import FLAGS, chromium
+from tests.web.generated import Made
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.xdist_group("browser")
+PAGES = ("graph", "timeline", "waiting", "rows", "ticks")
+STATES = ("running", "stopped", "crashed")
+HOSTILE = "<script>alert(1)"
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+KEEP = bool(os.environ.get("KEEP_SCREENSHOTS"))
+"""``KEEP_SCREENSHOTS=1 make test ARGS=tests/web/test_browser.py`` writes the pictures of docs/console.md anew."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if not chromium():
+        pytest.skip("there is no Chromium here, and Debian's package chromium cannot be installed")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium(), args=[*FLAGS])
+        yield started
+        started.close()
+
+
+class Pipelines:
+    """A home with a running, a stopped, a crashed and a hostile pipeline; the running one makes ticks on demand."""
+
+    def __init__(self, home: Path) -> None:
+        below = home / "checkpoints"
+        below.mkdir(parents=True)
+        for name in (*STATES, HOSTILE):
+            made = Made(below / name, hostile=HOSTILE if name == HOSTILE else "")
+            made.make()
+        self.running = Made(below / "running")
+        self.driver = Checkpoint(below / "running")
+        self.driver.acquire()
+        code = "import os, sys; from pathlib import Path; from rowtime.state.checkpoint import Checkpoint\n"
+        code += "Checkpoint(Path(sys.argv[1])).acquire(); os._exit(9)"
+        subprocess.run([sys.executable, "-c", code, str(below / "crashed")], check=False)
+        note_failure(below / "crashed", OSError(f"no space left in {HOSTILE}"), 1, ended=True)
+        self.ticks = 60
+
+    def tick(self) -> None:
+        """One more tick of the running pipeline."""
+        self.running.put(self.ticks)
+        self.ticks += 1
+
+
+@pytest.fixture(scope="module")
+def pipelines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipelines]:
+    made = Pipelines(tmp_path_factory.mktemp("console") / "home")
+    yield made
+    made.driver.release()
+
+
+@pytest.fixture(scope="module")
+def url(pipelines: Pipelines) -> Iterator[str]:
+    home = pipelines.driver.folder.parents[1]
+    with Server(Watched(Home(home), ()), Settings(port=0)).beside() as found:
+        yield found.rstrip("/")
+
+
+class Seen:
+    """What a page did: requests to others, errors, and dialogs that a script of data would open."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.others: list[str] = []
+        self.errors: list[str] = []
+        self.dialogs: list[str] = []
+        page.on("request", lambda one: None if one.url.startswith(url) else self.others.append(one.url))
+        page.on("pageerror", lambda one: self.errors.append(str(one)))
+        page.on("console", lambda one: self.errors.append(one.text) if one.type == "error" else None)
+        page.on("dialog", lambda one: (self.dialogs.append(one.message), one.dismiss()))
+
+
+@pytest.fixture
+def page(browser: Browser, url: str) -> Iterator[Page]:
+    """A page in which everything is watched: no request to another host, no error, no dialog."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme="light")
+    made = context.new_page()
+    seen = Seen(made, url)
+    yield made
+    context.close()
+    assert seen.others == []
+    assert seen.errors == []
+    assert seen.dialogs == []
+
+
+@pytest.fixture
+def at(page: Page, url: str) -> Callable[[str, str], Page]:
+    def opened(name: str, what: str) -> Page:
+        page.goto(url)
+        link = page.locator("td a", has_text=re.compile(f"^{re.escape(name)}$"))
+        address = link.get_attribute("href")
+        assert address is not None
+        page.goto(url + address.replace("/graph", f"/{what}"))
+        return page
+
+    return opened
+
+
+def shoot(page: Page, name: str) -> None:
+    if KEEP:
+        IMAGES.mkdir(exist_ok=True)
+        page.screenshot(path=IMAGES / f"console-{name}.png")
+
+
+def settled(page: Page, what: str) -> Page:
+    """Wait until a page shows what it is for."""
+    mark = {
+        "graph": ".node",
+        "timeline": "#lanes svg",
+        "waiting": ".wait",
+        "rows": "table.rows",
+        "ticks": ".chart canvas",
+    }
+    page.wait_for_selector(mark[what], timeout=30_000)
+    return page
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_each_page_is_shown_over_a_running_a_stopped_and_a_crashed_pipeline(
+    at: Callable[[str, str], Page], state: str
+) -> None:
+    for what in PAGES:
+        page = settled(at(state, what), what)
+        assert page.locator(".facts .state").first.inner_text() == state
+        assert page.locator("nav a[aria-current=page]").inner_text().lower() == what
+        if state == "stopped":
+            shoot(page, what)
+
+
+def test_home_shows_all_states_and_the_last_error(page: Page, url: str) -> None:
+    page.goto(url)
+    assert sorted(page.locator("td .state").all_inner_texts()) == ["crashed", "running", "stopped", "stopped"]
+    assert f"OSError: no space left in {HOSTILE}" in page.locator(".under").inner_text()
+
+
+def test_a_page_follows_a_pipeline_that_runs(at: Callable[[str, str], Page], pipelines: Pipelines) -> None:
+    page = settled(at("running", "timeline"), "timeline")
+    pipelines.tick()
+    page.wait_for_selector(f"#lanes[data-tick='{pipelines.ticks - 1}']", timeout=15_000)
+    page.locator("#facts dd", has_text=re.compile(f"^{pipelines.ticks - 1}$")).wait_for()
+
+
+def test_the_graph_marks_who_holds_everything_and_opens_a_box_by_keyboard(at: Callable[[str, str], Page]) -> None:
+    page = settled(at("stopped", "graph"), "graph")
+    assert "Writer door-00002 of doors holds the output per_minute" in page.locator("#blame").inner_text()
+    assert page.locator(".edge.holds").count() == 6
+    page.locator("[data-name='per_minute.group']").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#detail .uplot")
+    text = page.locator("#detail").inner_text()
+    assert "FLOOR(ROWTIME TO MINUTE): ascending" in text
+    assert "CREATE PUMP per_minute" in page.locator(".script .on").first.inner_text()
+    shoot(page, "box")
+    page.keyboard.press("Escape")
+    assert page.locator("#detail").is_hidden()
+
+
+def test_the_scrubber_goes_back_and_on_and_plays(at: Callable[[str, str], Page]) -> None:
+    page = settled(at("stopped", "timeline"), "timeline")
+
+    def tick(number: int) -> None:
+        page.wait_for_selector(f"#lanes[data-tick='{number}']", timeout=15_000)
+
+    tick(59)
+    for number in (58, 57, 56):
+        page.keyboard.press("ArrowLeft")
+        tick(number)
+    page.keyboard.press("ArrowRight")
+    tick(57)
+    page.keyboard.press("Home")
+    tick(0)
+    page.locator("#scrubber").fill("30")
+    tick(30)
+    page.keyboard.press("Tab")
+    page.locator("#play").click()
+    page.wait_for_selector(", ".join(f"#lanes[data-tick='{number}']" for number in range(32, 60)), timeout=15_000)
+    page.locator("#play").click()
+    page.keyboard.press("Shift+Tab")
+    page.locator("#live").click()
+    tick(59)
+
+
+def test_it_shows_why_an_instant_is_not_out_yet(at: Callable[[str, str], Page]) -> None:
+    page = settled(at("stopped", "timeline"), "timeline")
+    page.locator("#time").fill("09:15")
+    page.locator("#time").press("Enter")
+    page.wait_for_selector(".why.behind")
+    assert "writer door-00002 of doors stands at 2026-03-02 09:13:40" in page.locator("#why").inner_text()
+    behind = page.locator(".lane-name.behind").evaluate_all("found => found.map((one) => one.firstChild.textContent)")
+    assert behind == ["doors", "per_minute.group", "per_minute", "per_minute.sink"]
+    shoot(page, "why")
+    page.locator("#time").fill("<b>soon")
+    page.locator("#time").press("Enter")
+    assert "<b>soon is no time" in page.locator("#why").inner_text()
+
+
+def test_a_statement_is_copied(at: Callable[[str, str], Page]) -> None:
+    page = settled(at("stopped", "waiting"), "waiting")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    button = page.locator(".wait", has_text="per_minute.group").locator("[data-copy]").last
+    button.click()
+    page.wait_for_selector("text=Copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == "rowtime bound doors '<time>' --writer 'door-00002'"
+
+
+def test_rows_are_filtered_by_keyboard(at: Callable[[str, str], Page]) -> None:
+    page = settled(at("stopped", "rows"), "rows")
+    page.keyboard.press("/")
+    page.keyboard.type("n = 101")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**filter=n*")
+    assert page.locator("tr.pick").count() == 13
+    page.locator("tr.pick a").first.click()
+    assert page.locator("button.primary").inner_text() == "Trace this row"
+
+
+def test_pages_are_reached_by_keys(at: Callable[[str, str], Page]) -> None:
+    page = settled(at("stopped", "graph"), "graph")
+    for key, what in zip("2345", PAGES[1:], strict=True):
+        page.keyboard.press(key)
+        page.wait_for_url(f"**/{what}")
+        settled(page, what)
+    page.keyboard.press("h")
+    page.wait_for_selector("#pipelines")
+
+
+def test_names_of_data_are_shown_and_never_run(at: Callable[[str, str], Page]) -> None:
+    for what in PAGES:
+        page = settled(at(HOSTILE, what), what)
+        if what == "graph":
+            assert f"Writer {HOSTILE}door-00002" in page.locator("#blame").inner_text()
+            page.locator("[data-name=doors]").click()
+            page.wait_for_selector("#detail td")
+            assert f"{HOSTILE}door-00002" in page.locator("#detail").inner_text()
+        if what == "rows":
+            assert f"{HOSTILE}sensor-00002" in page.locator("table.rows").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_fit_a_phone_in_dark_and_in_light(browser: Browser, url: str, scheme: Any) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(url)
+    address = page.locator("td a", has_text="stopped").get_attribute("href")
+    assert address is not None
+    for what in ("", *PAGES):
+        if what:
+            page.goto(url + address.replace("/graph", f"/{what}"))
+            settled(page, what)
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 390, f"{what or 'home'} is wider than the phone"
+        dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (dark == "rgb(18, 23, 22)") is (scheme == "dark")
+        if (what, scheme) == ("timeline", "dark"):
+            shoot(page, "phone")
+    context.close()
+
+
+def test_ten_thousand_writers_are_shown_within_a_second(browser: Browser, tmp_path: Path) -> None:
+    """Of the console's own time: what the browser and a busy machine take besides is not its."""
+    import time
+
+    from starlette.testclient import TestClient
+
+    from rowtime.web.app import Console
+    from rowtime.web.guard import Access
+    from tests.web.conftest import address
+
+    below = tmp_path / "home" / "checkpoints"
+    below.mkdir(parents=True)
+    Made(below / "many", ticks=20, writers=10_000).make()
+    watched = Watched(Home(tmp_path / "home"), ())
+    client = TestClient(Console(watched, Access(port=8642)).app, base_url="http://127.0.0.1:8642")
+    place = address(client, "many")
+    at = to_micros("2026-03-02 09:02:00")
+    for what in ("graph", "graph.json", "box?box=readings", f"timeline.json?at={at}", "waiting", "ticks", "rows.json"):
+        began = time.process_time()
+        assert client.get(f"{place}/{what}").status_code == 200
+        assert time.process_time() - began < 1, what
+    server = Server(watched, Settings(port=0))
+    with server.beside() as url:
+        page = browser.new_page()
+        page.goto(url.rstrip("/") + place + "/graph?box=readings")
+        page.wait_for_selector("#detail td", timeout=30_000)
+        assert "12 of 10,000" in page.locator("#detail").inner_text()
+        page.close()
+    assert threading.active_count() < 60
