@@ -184,6 +184,7 @@ def test_items_that_are_gone_or_damaged_are_told(log: Place) -> None:
         path.write_bytes(data) if isinstance(path, Path) else path.upload(
             data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
         )
+        forget()
         with pytest.raises(Failure, match="its checksum differs") as failed:
             stream_log.check(log, [entry.path for entry in entries])
         assert code(failed) == "R524"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final, cast
@@ -13,10 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from reliability.stores.proxy import LATE, LOSE, THROTTLE, Faults
 from rowtime.client import stream_log
 from rowtime.client.home import Home
 from rowtime.client.log_items import Rows
-from rowtime.core.errors import Refused
+from rowtime.core.errors import Failure, Refused
 from rowtime.core.stores import ObjectPlace, content_of
 from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.runtime.sinks.contract import Batch
@@ -193,3 +195,30 @@ def test_of_two_pumps_that_come_first_at_once_one_has_the_name(home: Home) -> No
     with pytest.raises(Refused, match="R440"):
         Driver(home, "two").start()
     assert numbers(home) == [0, 1, 2]
+
+
+def test_answers_of_a_store_that_are_lost_late_or_refusals_repeat_nothing(
+    stored: str, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(f"{stored}/home")
+    home.define("o", COLUMNS)
+    faults.put("/pump", LOSE, THROTTLE, LOSE, LOSE, THROTTLE, LOSE)
+    driver = Driver(home)
+    driver.start()
+    for tick in (0, 1):
+        driver.hand_over(tick)
+    assert not faults.next
+    monkeypatch.setattr("rowtime.core.stores.RETRIED", timedelta(milliseconds=1))
+    monkeypatch.setattr("rowtime.core.stores.TRIES", 1)
+    late = Driver(Home(f"{stored}/home"))
+    late.start((3, 3))
+    faults.put("/pump", *[LATE] * 20)
+    with pytest.raises(Failure, match="R583"):
+        late.hand_over(2)
+    faults.next.clear()
+    driver = Driver(Home(f"{stored}/home"))
+    driver.start((3, 5))
+    faults.deliver()
+    for tick in (2, 3):
+        driver.hand_over(tick)
+    assert numbers(home) == [*range(9)]

@@ -91,11 +91,20 @@ def verified(place: Checkpoint, pipeline: Pipeline, received: Received) -> Verif
 def _parts(place: Checkpoint, engine: Replay) -> list[Part]:
     """One part, but for what cuts it; every tick where the times of rows hang on when they were read."""
     stamped = [name for name, source in engine.sources.items() if not (source.steady or source.gives_rowtime)]
-    parts = recorded(place, by_tick=bool(stamped))
+    parts = recorded(place, by_tick=bool(stamped) or _raised(place, engine))
     if stamped and parts[0].until["tick"] > 0:
         what = f"{stamped[0]} takes the time of reading for rows that arrive behind it"
         raise refuse("R407", f"{what}, and the journal no longer has every tick", "Name a rowtime.column.")
     return parts
+
+
+def _raised(place: Checkpoint, engine: Replay) -> bool:
+    """True if arrival times of rows in a log may have been raised to the time at which it was read before."""
+    control = (place.journal.last() or {}).get("control", {})
+    return any(
+        not source.steady and {"arrival", "mixed"} & {*control.get(name, {}).get("modes", {}).values()}
+        for name, source in engine.sources.items()
+    )
 
 
 def _compared(

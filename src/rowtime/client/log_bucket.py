@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -50,6 +50,7 @@ class LogBucket:
         self._entries: dict[tuple[str, int], Entry] = {}
         self._before: dict[tuple[str, int], int] = {}  # by the position behind an item, that of the item
         self._read: set[tuple[str, int]] = set()  # indexes
+        self._whole: set[str] = set()  # small objects whose checksums were right when their labels were read
 
     def writers(self) -> list[str]:
         """Those that have a place, sorted."""
@@ -59,10 +60,14 @@ class LogBucket:
     def entries(self, writer: str, after: int, most: int | None = None) -> tuple[list[Entry], bool]:
         """The entries at positions >= ``after``: one list, and a request for each that is new."""
         if len(self._entries) > _MOST:
-            for known in (self._entries, self._before, self._read):
+            for known in (self._entries, self._before, self._read, self._whole):
                 known.clear()
-        there = self.firsts(writer, self._start(writer, after))
         limit = None if most is None else most * SHARD_FILES
+        there: list[int] = []
+        for first in _numbers(self._log / escape(writer), self._start(writer, after)):
+            there.append(first)
+            if limit is not None and len(there) - bisect_left(there, after) > limit:
+                break  # a backlog is not listed as a whole for each step
         at = bisect_left(there, after)
         new = there[at:][:limit]
         found = self.described(writer, new)
@@ -98,9 +103,9 @@ class LogBucket:
         """Nothing: an object that is seen is durable."""
 
     def check(self, paths: Sequence[str]) -> None:
-        """Compare objects with the checksums in their labels."""
+        """Compare objects with the checksums in their labels; those that were read as a whole have been."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            list(pool.map(self._check_one, paths))
+            list(pool.map(self._check_one, [path for path in paths if path not in self._whole]))
 
     def _check_one(self, path: str) -> None:
         try:
@@ -146,11 +151,11 @@ class LogBucket:
 
     def firsts(self, writer: str, start: int = 0) -> list[int]:
         """The positions of items from one on, in order."""
-        return _numbers(self._log / escape(writer), start)
+        return [*_numbers(self._log / escape(writer), start)]
 
     def indexes(self, writer: str) -> list[int]:
         """The positions up to which there are indexes."""
-        return _numbers(self._log / INDEX / escape(writer), 0)
+        return [*_numbers(self._log / INDEX / escape(writer), 0)]
 
     def described(self, writer: str, firsts: Sequence[int], near: int | None = None) -> list[Entry]:
         """The entries at some positions; ``near``: an index that may have them."""
@@ -195,6 +200,8 @@ class LogBucket:
             if tail == _GONE:
                 raise _dropped(self._log)
             label = log_objects.label_of(tail, whole=len(tail) == size)
+            if len(tail) == size and log_objects.whole(tail):
+                self._whole.add(path)
             if label is None and len(tail) < size:
                 label = log_objects.label_of(place.read_bytes(), whole=True)
         except FileNotFoundError:
@@ -287,7 +294,7 @@ def _dropped(log: ObjectPlace) -> Failure:
     return lost(log, "its stream was dropped")
 
 
-def _numbers(folder: ObjectPlace, start: int) -> list[int]:
+def _numbers(folder: ObjectPlace, start: int) -> Iterator[int]:
     """The names below a folder that are positions, from one on."""
     names = folder.names(after=f"{start - 1:020}" if start else "")
-    return [int(name) for name in names if _NAME.fullmatch(name)]
+    return (int(name) for name in names if _NAME.fullmatch(name))

@@ -62,7 +62,6 @@ class StreamLogSource:
     in_band = False
     decodes = False
     gives_rowtime = True
-    steady = True
 
     def __init__(
         self,
@@ -74,6 +73,7 @@ class StreamLogSource:
         from_now: bool = False,
     ) -> None:
         self.log, self.exclude, self.from_now = log, frozenset(exclude), from_now
+        self.steady = not stream_log.opened(log).doubt
         self._clock = clock
         declared = [f"{_quoted(name)} {_LENGTHS.sub('STRING', kind)}" for name, kind in columns]
         self._stored = ", ".join([*declared, f"{POSITION} BIGINT", f"{ARRIVAL} TIMESTAMP", f"{ROWTIME} TIMESTAMP"])
@@ -86,8 +86,8 @@ class StreamLogSource:
         # The time first: what is inserted after the survey began arrives after it.
         now = self._clock() - stream_log.opened(self.log).doubt
         most = None if limits == Limits() else SHARDS_A_TICK
-        seen = stream_log.survey(self.log, start, {*self.exclude, EVERYONE}, most)
-        orders = stream_log.scan(self.log, start).get(EVERYONE, [])
+        seen = stream_log.survey(self.log, start, self.exclude, most)
+        orders = _orders(seen)
         with reading(self.log):
             taken = _take(self.log, {writer: found.entries for writer, found in seen.items()}, limits)
         last = [part[-1] for writer, part in taken.items() if part and part[-1] is seen[writer].entries[-1]]
@@ -104,16 +104,15 @@ class StreamLogSource:
                 f"{self.log.name} is read FROM NOW, and what held at that moment was not recorded",
                 "Only streams that are read from their beginning can be read again.",
             )
-        seen = {
-            w: found for w, found in stream_log.survey(self.log, start, {*self.exclude, EVERYONE}).items() if w in end
-        }
+        there = stream_log.survey(self.log, start, self.exclude)
+        orders = [entry for entry in _orders(there) if entry.end <= end.get(EVERYONE, 0)]
+        seen = {w: found for w, found in there.items() if w in end}
         taken = {w: [entry for entry in found.entries if entry.end <= end[w]] for w, found in seen.items()}
         reached = {w: entries[-1].end if entries else start.get(w, 0) for w, entries in taken.items()}
         gone = [w for w, at in end.items() if w != EVERYONE and reached.get(w, 0) != at]
         if gone:
             what = f"the stream log {self.log} does not hold the items of {', '.join(gone)} as they were read"
             raise Failure(Problem("R501", what, hint="Restore the log."))
-        orders = [e for e in stream_log.scan(self.log, start).get(EVERYONE, []) if e.end <= end.get(EVERYONE, 0)]
         part = _ordered(_slice(start, {}, taken, BEGINNING), orders)
         said = self._column_bounds(taken)
         detail = {**part.detail, "columns": said} if said else part.detail
@@ -122,7 +121,7 @@ class StreamLogSource:
     def _end(self) -> Slice:
         """No row; of each writer its last bound, whether it has left, or that it gives no rowtimes."""
         entries = stream_log.last(self.log, {*self.exclude, EVERYONE})
-        orders = stream_log.scan(self.log, {}).get(EVERYONE, [])
+        orders = stream_log.entries_of(self.log, EVERYONE)
         stream_log.settle(self.log, [*entries.values(), *orders[-1:]])
         here = {writer: entry.end for writer, entry in entries.items()}
         with reading(self.log):
@@ -251,6 +250,12 @@ def _slice(start: Offsets, seen: Mapping[str, Seen], taken: Taken, now: int) -> 
         rows=sum(file.count for part in rows.values() for file in part),
         detail=_detail(rows),
     )
+
+
+def _orders(seen: dict[str, Seen]) -> Sequence[Entry]:
+    """Take the bounds that are given to every present writer out of what was seen."""
+    found = seen.pop(EVERYONE, None)
+    return [] if found is None else found.entries
 
 
 def _ordered(part: Slice, orders: Sequence[Entry]) -> Slice:
