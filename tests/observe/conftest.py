@@ -76,15 +76,19 @@ class Ran:
     records: Records = field(default_factory=Records)
     progress: list[dict[str, Any]] = field(default_factory=list)
 
-    def run(self, seconds: Sequence[int], sql: str = SQL, **how: Any) -> rt.Query:
-        self.pipeline = rt.Pipeline(self.spark, home=self.folder / "home").sql(sql).addListener(self.listener)
+    def first(self, seconds: Sequence[int], **how: Any) -> None:
+        self.query = self.run(seconds, listeners=[self.listener], **how)
+        check = self.folder / "check"
+        self.sizes = {str(path.relative_to(check)): path.stat().st_size for path in check.rglob("*.parquet")}
+
+    def run(self, seconds: Sequence[int], **how: Any) -> rt.Query:
+        self.pipeline = rt.Pipeline(self.spark, home=self.folder / "home").sql(SQL)
         self.pipeline.sink("result", lambda _: time.sleep(0.01))
         self.pipeline.home.define("trades", self.pipeline.compile().defines[0].as_json(), replace=True)
         for at in seconds:  # a file each, so that ticks take them one by one
             with rt.writer("trades", home=self.folder / "home", writer="w") as log:
                 log.insert([{"ev": f"2024-01-01 10:{at // 60:02}:{at % 60:02}", "k": "a", "n": at}])
-        self.query = self.pipeline.run_available(self.folder / "check", **how)
-        return self.query
+        return self.pipeline.run_available(self.folder / "check", **how)
 
 
 @pytest.fixture(scope="session")
@@ -96,7 +100,7 @@ def ran(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     logger.setLevel(logging.DEBUG)
     logger.addHandler(found.records)
     try:
-        found.run(ROWS, limits=Limits(rows=2), listener=found.progress.append, observers=[Broken()])
+        found.first(ROWS, limits=Limits(rows=2), listener=found.progress.append, observers=[Broken()])
     finally:
         logger.setLevel(level)
         logger.removeHandler(found.records)

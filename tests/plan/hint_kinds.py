@@ -147,6 +147,8 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Start the session with spark.jars set to rowtime.runtime.jars.jdbc_jars(url), or to the driver's.",
         "Install it: pip install 'rowtime[delta]'.",
         "Install it: pip install 'rowtime[iceberg]'.",
+        "Install it: pip install 'rowtime[metrics]'.",
+        "Install it: pip install 'rowtime[openlineage]'.",
         "Install it: pip install 'rowtime[…]'.",
         "Run the pipeline where Spark's driver runs, with a session of its own.",
         "Run it with the version of rowtime that wrote it, or begin anew with another --checkpoint.",
@@ -154,6 +156,8 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "it says what to do without words to type": (
         "Nothing is defined yet; begin with CREATE STREAM.",
         "Define the stream anew.",
+        "Give a number, or host:port.",
+        "Give --metrics-port another number, or 0 for one that is free.",
         "Let one pump write both, from a UNION ALL; or give this one a table of its own.",
         "Write the statement into the script that reads it.",
         "Start with a new checkpoint.",

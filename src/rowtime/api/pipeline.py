@@ -186,9 +186,10 @@ class Pipeline:
         ``take_over``: pumps that take their targets over from the pumps of the same names of other checkpoints,
         as ``ALTER PUMP p TAKE OVER`` does; otherwise they are refused (R440).
         ``metrics``: a port at which Prometheus finds the metrics of the run, ``"host:port"``, or `Metrics`.
-        ``listener``, ``listeners``: who is told of each tick (`Query`).
+        ``lineage``: True, or an ``OpenLineageClient``, for events of OpenLineage. ``listener``, ``listeners``: who is
+        told of each tick (`Query`).
         """
-        with observing(options) as how:
+        with observing(options, self.home) as how:
             engine = self._engine(checkpoint, limits, ends=end, available_now=available_now, take_over=take_over)
             return Query(engine, interval, available_now=available_now, pipeline=self, **how).start()
 
@@ -205,7 +206,7 @@ class Pipeline:
 
         ``end``: no file will follow those that are there, so streams over files end, and everything comes out.
         """
-        with observing(options) as how:
+        with observing(options, self.home) as how:
             engine = self._engine(checkpoint, limits, ends=end, available_now=True, take_over=take_over)
             query = Query(engine, 0.0, available_now=True, pipeline=self, **how)
             query.run()

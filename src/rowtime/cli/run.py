@@ -72,6 +72,10 @@ ShowConsole = Annotated[
     bool, typer.Option("--ui", help="Show the run in a browser as well; the address is on standard error.")
 ]
 
+OpenLineage = Annotated[
+    bool, typer.Option("--openlineage", help="Send events to where OpenLineage's own configuration says.")
+]
+
 POLL = 0.2  # seconds between two looks whether the run has ended or should
 
 
@@ -85,6 +89,7 @@ def run(
     take_over: TakeOver = None,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = "",
+    openlineage: OpenLineage = False,
     log_level: LogLevel = None,
     log_json: LogJson = False,
     console: ShowConsole = False,
@@ -92,6 +97,7 @@ def run(
 ) -> None:
     """Run a script; Ctrl-C ends it after the tick under way, and a second one at once."""
     how: dict[str, Any] = {"available_now": available_now or end, "end": end, "take_over": take_over or ()}
+    how |= {"lineage": True} if openlineage else {}
     if metrics_port is not None:
         how["metrics"] = f"{metrics_host}:{metrics_port}"
     with _quiet(), LogTo(log_level, as_json=log_json) as log:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rowtime.observe.lineage import lineage_of
 from rowtime.observe.metrics import metrics_at
 from rowtime.observe.observer import Observer
 
+if TYPE_CHECKING:
+    from rowtime.client.home import Home
+
 
 @contextmanager
-def observing(options: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The options with observers in place of ``metrics``; if the start fails, what serves them ends."""
-    known: list[Observer] = [*options.pop("observers", ())]
+def observing(options: dict[str, Any], home: Home) -> Iterator[dict[str, Any]]:
+    """The options with observers in place of ``metrics`` and ``lineage``; if the start fails, what serves them ends."""
+    metrics, lineage = options.pop("metrics", None), options.pop("lineage", None)
     found: list[Observer] = []
-    if (metrics := options.pop("metrics", None)) is not None:
-        found.append(metrics_at(metrics))
     try:
-        yield {**options, "observers": [*known, *found]}
+        if metrics is not None:
+            found.append(metrics_at(metrics))
+        if (sender := lineage_of(lineage, home)) is not None:
+            found.append(sender)
+        yield {**options, "observers": [*options.pop("observers", ()), *found]}
     except BaseException:
         for one in found:
             one.given_up()

@@ -167,14 +167,19 @@ def columns_asked_for(operators: Sequence[Operator]) -> dict[str, frozenset[str]
     for node in reversed(operators):
         above = asked[node.name]
         for number, child in enumerate(node.inputs):
-            found = node.required_columns(number, above)
-            wanted = _named(node, child, above) if found is None else found
+            wanted = asked_of(node, number, above)
             asked.setdefault(child.name, set()).update(child.readable().intersection(wanted))
     return {name: frozenset(found) for name, found in asked.items()}
 
 
-def _named(node: Operator, child: Operator, above: set[str]) -> Iterable[str]:
-    """What an operator asks of an input whose columns it passes on, as far as its fields say; else all."""
+def asked_of(node: Operator, number: int, above: Collection[str]) -> Iterable[str]:
+    """The columns of an input that an operator reads if those ``above`` are asked of it.
+
+    If it does not say so itself: of an input whose columns it passes on, what its fields name; else all.
+    """
+    found, child = node.required_columns(number, above), node.inputs[number]
+    if found is not None:
+        return found
     if not {*child.emits().names} <= {*node.emits().names}:
         return child.readable()
     return {*above, *_mentioned(node, child.readable())}

@@ -118,7 +118,7 @@ class Engine:
         self._ending: set[str] = set()
         self._began = BEGINNING
         self._memory = Memory(self.checkpoint.folder)
-        self._types = ColumnTypes(self.spark)
+        self.types = ColumnTypes(self.spark)
         self._narrowed: Narrowed = {}
         self._job_times = JobTimes(self.spark)
         self._tail: dict[int, Mapping[str, Any]] = {}  # how the tick of that number has ended, for the next entry
@@ -127,7 +127,7 @@ class Engine:
     def _take_over(self, program: Program) -> None:
         self.program = program
         takers = [name for name, stage in self.stages.items() if stage.adopts]
-        self._adopted = adopted_files(program, self._types.of, takers)
+        self._adopted = adopted_files(program, self.types.of, takers)
         self._arrivals = Arrivals(program.operators)
         self._streams = program.streams
 
@@ -279,7 +279,7 @@ class Engine:
         number = self.entry["tick"] + 1
         folder = self.checkpoint.folder
         running = RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, self._adopted, self._memory)
-        running.tables, running.column_types, running.narrowed = self.tables, self._types, self._limits()
+        running.tables, running.column_types, running.narrowed = self.tables, self.types, self._limits()
         running.meter = meter
         return running
 

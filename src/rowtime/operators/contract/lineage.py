@@ -7,11 +7,14 @@ tells less, it names more: of a group all rows of its keys, of an operator witho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from sqlglot import exp
+
 from rowtime.core.columns import ASKED_FROM, ASKED_UPTO
+from rowtime.expr.conditions import columns_in
 from rowtime.operators.contract.texts import quoted
 
 SPAN = (ASKED_FROM, ASKED_UPTO)
@@ -47,6 +50,25 @@ class Link:
     version: str = "0L"
     narrows: Literal["no", "meet", "own"] = "no"
     fired: Fired | None = None
+
+
+IDENTITY: Final = "IDENTITY"
+TRANSFORMATION: Final = "TRANSFORMATION"
+AGGREGATION: Final = "AGGREGATION"
+
+
+@dataclass(frozen=True)
+class Made:
+    """From which columns of an input a column is made, and how: passed on, computed of a row, or of several rows."""
+
+    columns: Collection[str]
+    how: str = IDENTITY
+
+    @classmethod
+    def by(cls, value: exp.Expr) -> Made:
+        """By an expression over a row."""
+        inner = value.unnest()
+        return cls(columns_in([inner]), IDENTITY if isinstance(inner, exp.Column) else TRANSFORMATION)
 
 
 NOTHING: Final = Link(meets="false")

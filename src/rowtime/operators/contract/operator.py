@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.expr.facts import Fact
 from rowtime.operators.contract.edge import Column, Delta, EventTime, Origin, Shape
-from rowtime.operators.contract.lineage import Link, Pairs, named
+from rowtime.operators.contract.lineage import Link, Made, Pairs, named
 from rowtime.operators.contract.requirement import UNORDERED, Requirement
 from rowtime.operators.contract.state import Control, StateNote
 from rowtime.operators.contract.tick import Tick
@@ -31,6 +31,8 @@ class Operator(ABC):
     """A plan node. What most operators have in common stands here; each says in its own file where it differs."""
 
     kind: ClassVar[str]
+    decides: ClassVar[str] = "FILTER"
+    """What the columns do that decide about rows (`decided_by`), in OpenLineage's words."""
     promise: ClassVar[str] = ""
     """Which bound goes downstream, in words; empty where it is the identity or the least."""
     reason: ClassVar[str] = ""
@@ -129,6 +131,17 @@ class Operator(ABC):
         below = self.inputs[n].emits()
         names = [name for name in self.emits().names if name in below.names]
         return named([(name, name) for name in (*names, *ours)])
+
+    def made_from(self, n: int, column: str) -> Made | None:
+        """From which columns of its n-th input one of its columns is made; ``None`` if any of them may have a part."""
+        mine, *others = self.inputs[n], *(one for number, one in enumerate(self.inputs) if number != n)
+        if column in mine.readable() or column in mine.emits().internals:
+            return Made((column,))
+        return Made(()) if any(column in one.readable() for one in others) else None
+
+    def decided_by(self, n: int) -> Iterable[str] | None:
+        """The columns of its n-th input that decide which rows go on, or together; here: all that it reads anyway."""
+        return self.required_columns(n, ())
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:  # noqa: ARG002 - the operator's
         """What works as it does on the versions of events that ``below`` give, for EMIT CHANGES."""

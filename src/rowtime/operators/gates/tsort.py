@@ -17,7 +17,7 @@ from rowtime.core.columns import JUDGED, PASSED_ROWTIME, POSITION, PROMOTED_TIME
 from rowtime.core.errors import refuse
 from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END, shift
-from rowtime.operators.contract import Column, Delta, Operator, Origin, Shape, Tick, Unary, micros, quoted
+from rowtime.operators.contract import Column, Delta, Made, Operator, Origin, Shape, Tick, Unary, micros, quoted
 from rowtime.operators.contract.gates import Gate, Raise, beyond_arrival
 from rowtime.operators.contract.requirement import WRITERS
 from rowtime.operators.contract.state import StateNote
@@ -88,6 +88,7 @@ class TSort(Unary):
 
     control: ClassVar = SortMarks
     kind: ClassVar[str] = "t-sort"
+    decides: ClassVar[str] = "SORT"
     finishes_groups: ClassVar = False
     same_below: ClassVar = (WRITER, POSITION)
     needs: ClassVar = (WRITERS,)  # the arrival order inside each writer, which decides who is late
@@ -149,6 +150,11 @@ class TSort(Unary):
     def checks_pump(self, pump: str) -> bool:
         """True for the T-sort that the query of the pump ends with."""
         return self.name == pump
+
+    def made_from(self, n: int, column: str) -> Made | None:
+        """Its rowtime is what it promotes."""
+        promoted = column == ROWTIME and PROMOTED_TIME in self.input.readable()
+        return super().made_from(n, PROMOTED_TIME if promoted else column)
 
     def origin(self, column: str) -> Origin | None:
         """The column that it makes the rowtime has it."""

@@ -11,7 +11,7 @@ from sqlglot import exp
 from rowtime.core.errors import RowtimeError
 from rowtime.expr.aggregates import orders_rows
 from rowtime.expr.conditions import columns_in
-from rowtime.operators.contract import Control, Operator, Pairs, Tick, quoted
+from rowtime.operators.contract import AGGREGATION, TRANSFORMATION, Control, Made, Operator, Pairs, Tick, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.rows.partials import Accumulators
@@ -57,6 +57,25 @@ class Groups(Operator):
     """Columns of the rows (TIMESTAMP) that tell groups apart besides the keys, and that items may be over."""
     numbers: ClassVar[tuple[str, ...]] = ()
     """Columns of the groups (BIGINT) that items may be over besides keys and aggregates."""
+
+    decides: ClassVar[str] = "GROUP_BY"
+
+    def made_from(self, n: int, column: str) -> Made | None:
+        """By its item, over keys and aggregates."""
+        if n:
+            return Made(())
+        item = next((item for item in self.items if item.column.name == column), None)
+        names = {column} if item is None else columns_in([item.expression])
+        keys, calls = ([i.expression for i in of if i.column.name in names] for of in (self.keys, self.aggregates))
+        if calls or not keys:
+            return Made(columns_in([*keys, *calls]), AGGREGATION) if calls else super().made_from(n, column)
+        if len(keys) == 1 and (item is None or isinstance(item.expression.unnest(), exp.Column)):
+            return Made.by(keys[0])
+        return Made(columns_in(keys), TRANSFORMATION)
+
+    def decided_by(self, n: int) -> Iterable[str]:
+        """The keys."""
+        return () if n else columns_in(key.expression for key in self.keys)
 
     def requires(self) -> tuple[Requirement, ...]:
         """Places, if an aggregate depends on the order of rows; unless it needs another order anyway."""

@@ -23,7 +23,7 @@ from rowtime.core.columns import ARRIVED, BROKEN, DUE, PLACES, POSITION, ROWTIME
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, shift
 from rowtime.expr.conditions import columns_in
-from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, passed, quoted
+from rowtime.operators.contract import Column, Delta, Link, Made, Operator, Shape, Tick, passed, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import PLACED
 from rowtime.operators.contract.state import LARGE, Kept, StateNote, rows_in
@@ -65,6 +65,14 @@ class OfRows(Operator):
         """Those of its condition, and those behind what is asked for."""
         own = {*columns_in([self.on]), *asked}
         return (old for old, new in self.sides[n].columns if new in own)
+
+    decides: ClassVar[str] = "JOIN"
+
+    def made_from(self, n: int, column: str) -> Made | None:
+        """From the column of that name of its side."""
+        olds = [old for old, new in self.sides[n].columns if new == column]
+        others = (new for number, side in enumerate(self.sides) if number != n for _, new in side.columns)
+        return Made(olds) if olds or column in others else super().made_from(n, column)
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """What goes on of each input, under its new names, side by side."""

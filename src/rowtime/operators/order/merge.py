@@ -57,6 +57,7 @@ class Merge(Unary):
 
     control: ClassVar = Merged
     kind: ClassVar[str] = "merge"
+    decides: ClassVar[str] = "SORT"
     finishes_groups: ClassVar = False
     merges_writers: ClassVar[bool] = True
     promise: ClassVar[str] = "the least clock of its input"

@@ -21,11 +21,12 @@ from rowtime.core.clock import least
 from rowtime.core.columns import ASKED_AT, AT, DUE, KEY_HASH, POSITION, RANGE_VALUE, ROWTIME, SEEN
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
+from rowtime.expr.conditions import columns_in
 from rowtime.expr.facts import Fact
 from rowtime.kernels.hashes import hashes
 from rowtime.kernels.window_functions import Nth
 from rowtime.kernels.windowed import Answer, Wanted, Windows, lasting, newest, renewed, whole
-from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import AGGREGATION, Delta, Link, Made, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import NUMBERED
 from rowtime.operators.contract.state import Kept, Segment, StateNote
 from rowtime.operators.over.over_calls import Call, OverControl, RunningMark
@@ -69,6 +70,7 @@ class Over(Unary):
 
     control: ClassVar = OverControl
     kind: ClassVar[str] = "over"
+    decides: ClassVar[str] = "WINDOW"
     needs: ClassVar = (NUMBERED,)  # what frames speak of
 
     def keeps(self) -> tuple[StateNote, ...]:
@@ -106,12 +108,18 @@ class Over(Unary):
         known = [k for k in self.keys if {c.name for c in k.expression.find_all(exp.Column)} <= {*self.passed, ROWTIME}]
         same = tuple((to_spark(key.expression), to_spark(key.expression)) for key in known)
         spans = [call.frame.lower if call.frame.by_range else None for call in self.calls]
-        lowest = (
-            f" AND {BEGINS} >= {ASKED_AT} - {max(filter(None, spans), default=0)}L"
-            if self.order is None and all(spans)
-            else ""
-        )
+        far = self.order is None and all(spans)
+        lowest = f" AND {BEGINS} >= {ASKED_AT} - {max(filter(None, spans), default=0)}L" if far else ""
         return Link(same, meets=f"{BEGINS} <= {ASKED_AT}{lowest}")
+
+    def made_from(self, n: int, column: str) -> Made | None:
+        """From the argument of a call, or as it came."""
+        call = next((call for call in self.calls if call.column.name == column), None)
+        return super().made_from(n, column) if call is None else Made(columns_in([call.argument]), AGGREGATION)
+
+    def decided_by(self, n: int) -> Iterable[str]:  # noqa: ARG002 - one input
+        """The keys, and what rows are ordered by."""
+        return columns_in([self.order, *(key.expression for key in self.keys)])
 
     def row_expressions(self) -> Iterable[exp.Expr]:
         """The keys, and the arguments of the calls."""

@@ -15,7 +15,7 @@ from rowtime.core.columns import ROWTIME
 from rowtime.expr.conditions import col, columns_in, conjuncts, never_fails
 from rowtime.expr.many_rows import generator
 from rowtime.expr.store_assignment import same_type
-from rowtime.operators.contract import Column, Delta, Link, Operator, Origin, Shape, Tick, Unary, named, quoted
+from rowtime.operators.contract import Column, Delta, Link, Made, Operator, Origin, Shape, Tick, Unary, named, quoted
 from rowtime.operators.rows.first_rows import unknown_at_first
 from rowtime.sql.generate import to_spark
 
@@ -90,6 +90,11 @@ class Select(Unary):
         """Those of WHERE, and of the items that are asked for; of all items where these make rows."""
         items = (i for i in (*self.items, *self.hidden) if self._makes_rows or i.column.name in asked)
         return columns_in([self.where, *(item.expression for item in items)])
+
+    def made_from(self, n: int, column: str) -> Made | None:
+        """By its item, or as it came."""
+        item = next((item for item in (*self.items, *self.hidden) if item.column.name == column), None)
+        return super().made_from(n, column) if item is None else Made.by(item.expression)
 
     def filters(self) -> Sequence[exp.Expr]:
         """The conditions of WHERE."""

@@ -60,6 +60,7 @@ class SortBy(Unary):
 
     control: ClassVar = Stamps
     kind: ClassVar[str] = "order by"
+    decides: ClassVar[str] = "SORT"
     same_below: ClassVar = ()
     promise: ClassVar[str] = "the end of the value that holds each writer's clock"
     reason: ClassVar[str] = "a later row is of that value or a later one, and takes its end as rowtime"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import ARRIVAL, ORIGIN, POSITION, ROWTIME, STOP, WRITER
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Shape, Tick, named, quoted
+from rowtime.operators.contract import Column, Control, Delta, Link, Made, Operator, Shape, Tick, named, quoted
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.rows.lifetimes import EVENT
 from rowtime.sql.generate import literal
@@ -90,6 +90,11 @@ class UnionAll(Operator):
         """The columns of that input in the places of those asked for."""
         places = zip(self.inputs[n].emits().names, self.emits().names, strict=True)
         return (mine for mine, shown in places if shown in asked)
+
+    def made_from(self, n: int, column: str) -> Made | None:
+        """From the column in its place."""
+        names, below = self.emits().names, self.inputs[n].emits().names
+        return Made((below[names.index(column)],)) if column in names else super().made_from(n, column)
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """The union, whose columns are as wide as the widest."""

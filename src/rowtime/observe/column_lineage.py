@@ -1,0 +1,79 @@
+"""Which columns of streams and tables the columns of a sink are made of, and which decide about its rows.
+
+Operators say that of themselves (`Operator.made_from`, `decided_by`). What one does not say is taken to be made of all
+columns that it reads, so lineage names too much rather than too little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from rowtime.core.columns import ROWTIME
+from rowtime.operators.contract import Operator
+from rowtime.operators.contract.lineage import AGGREGATION, IDENTITY, TRANSFORMATION, Made
+from rowtime.runtime.close_look import asked_of
+
+_RANKS: Final = (IDENTITY, TRANSFORMATION, AGGREGATION)
+_TIME: Final = "rowtime.column"  # the option of a stream that names the column which gives the rowtime
+
+Place = tuple[str, str]  # the name of a stream or table in the plan, and a column of it
+
+
+@dataclass
+class ColumnLineage:
+    """The lineage of one plan; what is found once is remembered."""
+
+    _made: dict[Place, dict[Place, str]] = field(default_factory=dict)
+
+    def made(self, node: Operator, column: str) -> Mapping[Place, str]:
+        """The columns of streams and tables from which a column of an operator is made, and how."""
+        key = (node.name, column)
+        if key not in self._made:
+            self._made[key] = {}
+            found: dict[Place, str] = {}
+            for place, how in self._below(node, column):
+                found[place] = max(found.get(place, IDENTITY), how, key=_RANKS.index)
+            self._made[key] = found
+        return self._made[key]
+
+    def _below(self, node: Operator, column: str) -> Iterator[tuple[Place, str]]:
+        if not node.inputs:
+            yield from ((place, IDENTITY) for place in _at_source(node, column))
+        for number, child in enumerate(node.inputs):
+            made = node.made_from(number, column)
+            if made is None:
+                made = Made([name for name in child.readable() if not name.startswith("__")], TRANSFORMATION)
+            for name in made.columns:
+                for place, how in self.made(child, name).items():
+                    yield place, max(how, made.how, key=_RANKS.index)
+
+    def decides(self, node: Operator) -> Mapping[Place, frozenset[str]]:
+        """The columns of streams and tables that decide about the rows of an operator, and what they do for that."""
+        found: dict[Place, set[str]] = {}
+        for above in _through(node, set()):
+            for number, child in enumerate(above.inputs):
+                asked = above.decided_by(number)
+                names = asked_of(above, number, ()) if asked is None else asked
+                for name in {*names} & {*child.readable(), ROWTIME}:
+                    for place in self.made(child, name):
+                        found.setdefault(place, set()).add(above.decides)
+        return {place: frozenset(what) for place, what in found.items()}
+
+
+def _through(node: Operator, seen: set[str]) -> Iterator[Operator]:
+    if node.name not in seen:
+        seen.add(node.name)
+        yield node
+        for child in node.inputs:
+            yield from _through(child, seen)
+
+
+def _at_source(node: Operator, column: str) -> Iterator[Place]:
+    """The column itself; of the rowtime the one that gives it, if the stream has one."""
+    names = node.emits().names
+    if column == ROWTIME:
+        options = {name.lower(): value for name, value in getattr(node, "source", ("", ()))[1]}
+        column = options.get(_TIME, "")
+    yield from ((node.name, name) for name in names if name == column or name.lower() == column.lower())

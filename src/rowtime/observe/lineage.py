@@ -1,0 +1,209 @@
+"""OpenLineage: events that say which datasets a run reads and writes, and of which columns each column is made.
+
+Where events go is up to OpenLineage's own configuration; nothing is sent unless a run is asked to.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+
+from rowtime.core.columns import ROWTIME
+from rowtime.core.errors import headline, refuse
+from rowtime.core.log import LOG
+from rowtime.observe.column_lineage import ColumnLineage, Place
+from rowtime.observe.datasets import Dataset, dataset_of
+from rowtime.observe.observer import Observer, Run
+
+if TYPE_CHECKING:
+    from openlineage.client.event_v2 import InputDataset, OutputDataset
+
+    from rowtime.client.home import Home
+    from rowtime.operators.contract import Operator
+    from rowtime.operators.sinks.sink import Sink
+    from rowtime.runtime.report import TickReport
+
+EVERY: Final = 60.0  # seconds between two events of a run that goes on
+PATIENCE: Final = 10.0  # seconds that the end of a run waits for events that are on their way
+PRODUCER: Final = "https://pypi.org/project/rowtime"
+NAMESPACE: Final = "OPENLINEAGE_NAMESPACE"
+
+
+class Client(Protocol):
+    """What sends events: an ``OpenLineageClient``."""
+
+    def emit(self, event: Any) -> None:
+        """Send one."""
+        ...
+
+
+class Lineage(Observer):
+    """Sends events of a run: START, RUNNING once a minute at most, COMPLETE or FAIL.
+
+    ``client``: who sends them; without one OpenLineage's own, by its configuration. They are sent in a thread of their
+    own, so a server that is slow or away delays no tick. Raises ``Refused`` (R610) if OpenLineage is not installed.
+    """
+
+    def __init__(self, home: Home, client: Client | None = None) -> None:
+        self._client = _new_client() if client is None else client
+        self._home = home
+        self._sender = ThreadPoolExecutor(1, "rowtime-lineage")
+        self._last: Future[None] | None = None
+        self._told = 0.0
+        self._rows_in: Counter[str] = Counter()
+        self._rows_out: Counter[str] = Counter()
+
+    def given_up(self) -> None:
+        """Nothing is to be sent."""
+        self._sender.shutdown(wait=False)
+
+    def started(self, run: Run) -> None:
+        """START."""
+        self._told = time.monotonic()
+        self._send(run, "START")
+
+    def ticked(self, run: Run, report: TickReport, progress: Mapping[str, Any]) -> None:  # noqa: ARG002
+        """RUNNING, with the rows so far."""
+        self._rows_in.update(report.taken)
+        self._rows_out.update(report.written)
+        if time.monotonic() - self._told >= EVERY:
+            self._told = time.monotonic()
+            self._send(run, "RUNNING")
+
+    def ended(self, run: Run, error: BaseException | None) -> None:
+        """COMPLETE, or FAIL with the message; what cannot be sent soon is not waited for."""
+        self._send(run, "COMPLETE" if error is None else "FAIL", error)
+        if self._last is not None:
+            with suppress(TimeoutError):
+                self._last.result(PATIENCE)
+        self._sender.shutdown(wait=False, cancel_futures=True)
+
+    def _send(self, run: Run, kind: str, error: BaseException | None = None) -> None:
+        event = self._event(run, kind, error)
+        self._last = self._sender.submit(self._emit, event)
+
+    def _emit(self, event: Any) -> None:
+        try:
+            self._client.emit(event)
+        except Exception as error:  # noqa: BLE001 - whatever a transport raises, the run goes on
+            LOG.warning("an event was not sent to OpenLineage: %s", headline(error), extra={"event": "lineage"})
+
+    def _event(self, run: Run, kind: str, error: BaseException | None) -> Any:
+        from openlineage.client.event_v2 import Job, RunEvent, RunState  # noqa: PLC0415 - an extra
+        from openlineage.client.event_v2 import Run as RunOfEvent  # noqa: PLC0415
+
+        job = job_of(run)
+        return RunEvent(
+            eventTime=datetime.now(UTC).isoformat(),
+            eventType=RunState[kind],
+            run=RunOfEvent(run.run_id, _run_facets(error)),
+            job=Job(job.namespace, job.name, _job_facets(run)),
+            inputs=self._inputs(run, job),
+            outputs=self._outputs(run, job),
+            producer=PRODUCER,
+        )
+
+    def _dataset(self, name: str, source: tuple[str, Sequence[tuple[str, str]]], run: Run, job: Dataset) -> Dataset:
+        secrets = run.engine.program.secrets
+        found = dataset_of(name, source[0], dict(source[1]), self._home, job)
+        return Dataset(secrets.hide(found.namespace), secrets.hide(found.name))
+
+    def _inputs(self, run: Run, job: Dataset) -> list[InputDataset]:
+        from openlineage.client.event_v2 import InputDataset  # noqa: PLC0415
+        from openlineage.client.facet_v2 import input_statistics_input_dataset as statistics  # noqa: PLC0415
+
+        found = []
+        for node in _sources(run):
+            place = self._dataset(node.name, node.source, run, job)  # type: ignore[attr-defined]  # it reads something
+            rows = statistics.InputStatisticsInputDatasetFacet(rowCount=self._rows_in[node.name])
+            facets = _schema([(column.name, column.type) for column in node.emits().of_users])
+            found.append(InputDataset(*place, facets=facets, inputFacets={"inputStatistics": rows}))
+        return found
+
+    def _outputs(self, run: Run, job: Dataset) -> list[OutputDataset]:
+        from openlineage.client.event_v2 import OutputDataset  # noqa: PLC0415
+        from openlineage.client.facet_v2 import output_statistics_output_dataset as statistics  # noqa: PLC0415
+
+        places = {node.name: self._dataset(node.name, node.source, run, job) for node in _sources(run)}  # type: ignore[attr-defined]
+        lineage, found = ColumnLineage(), []
+        for node in run.engine.program.sinks:
+            place = self._dataset(node.name, (node.format, node.options), run, job)
+            rows = statistics.OutputStatisticsOutputDatasetFacet(rowCount=self._rows_out[node.name])
+            rowtime = [(node.rowtime, "TIMESTAMP")] if node.rowtime else []
+            written = zip(node.emits().names, run.engine.types.of(node), strict=True)
+            facets = _schema([*rowtime, *written]) | {"columnLineage": _columns(node, lineage, places)}
+            found.append(OutputDataset(*place, facets=facets, outputFacets={"outputStatistics": rows}))
+        return found
+
+
+def lineage_of(asked: Literal[True] | Client | None, home: Home) -> Lineage | None:
+    """What a run is asked for: events by OpenLineage's configuration, by a client, or none."""
+    if not asked:
+        return None
+    return Lineage(home, None if asked is True else asked)
+
+
+def job_of(run: Run) -> Dataset:
+    """The job: the last part of the path of the checkpoint, in the namespace of OpenLineage's, or ``rowtime``."""
+    place = str(run.engine.checkpoint.folder).rstrip("/")
+    return Dataset(os.environ.get(NAMESPACE) or "rowtime", place.rpartition("/")[2] or place)
+
+
+def _sources(run: Run) -> list[Operator]:
+    """The streams and tables that are read."""
+    return [node for node in run.engine.program.operators if not node.inputs and hasattr(node, "source")]
+
+
+def _run_facets(error: BaseException | None) -> dict[str, Any]:
+    from openlineage.client.facet_v2 import error_message_run, processing_engine_run  # noqa: PLC0415
+
+    engine = processing_engine_run.ProcessingEngineRunFacet(version=version("rowtime"), name="rowtime")
+    failed = {} if error is None else {"errorMessage": error_message_run.ErrorMessageRunFacet(str(error), "Python")}
+    return {"processing_engine": engine, **failed}
+
+
+def _job_facets(run: Run) -> dict[str, Any]:
+    from openlineage.client.facet_v2 import job_type_job, sql_job  # noqa: PLC0415
+
+    kind = job_type_job.JobTypeJobFacet(processingType="STREAMING", integration="ROWTIME", jobType="QUERY")
+    return {"jobType": kind, "sql": sql_job.SQLJobFacet(query=run.engine.program.written, dialect="rowtime")}
+
+
+def _schema(columns: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    from openlineage.client.facet_v2 import schema_dataset  # noqa: PLC0415
+
+    fields = [schema_dataset.SchemaDatasetFacetFields(name, kind.upper() or None) for name, kind in columns]
+    return {"schema": schema_dataset.SchemaDatasetFacet(fields)}
+
+
+def _columns(node: Sink, lineage: ColumnLineage, places: Mapping[str, Dataset]) -> Any:
+    from openlineage.client.facet_v2 import column_lineage_dataset as facets  # noqa: PLC0415
+
+    def field(place: Place, kind: str, subtypes: Sequence[str]) -> facets.InputField:
+        how = [facets.Transformation(kind, subtype) for subtype in subtypes]
+        return facets.InputField(*places[place[0]], place[1], how)
+
+    made = {name: lineage.made(node, ROWTIME if name == node.rowtime else name) for name in node.columns}
+    fields = {
+        name: facets.Fields([field(place, "DIRECT", [how]) for place, how in sorted(of.items())])
+        for name, of in made.items()
+    }
+    decides = sorted(lineage.decides(node).items())
+    return facets.ColumnLineageDatasetFacet(fields, [field(place, "INDIRECT", sorted(what)) for place, what in decides])
+
+
+def _new_client() -> Client:
+    try:
+        from openlineage.client import OpenLineageClient  # noqa: PLC0415 - an extra
+    except ImportError:
+        what = "OpenLineage is asked for, and openlineage-python is not installed"
+        raise refuse("R610", what, "Install it: pip install 'rowtime[openlineage]'.") from None
+    client: Client = OpenLineageClient()
+    return client
