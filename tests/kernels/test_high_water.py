@@ -287,9 +287,10 @@ def agree(found: Verdict, writers: Mapping[str, Case], within: int, reason: str,
     accepted = [time for loop in loops.values() for time in loop.accepted]
     counts.update({"in": len(accepted), "accepted": len(accepted)})
     assert {k: n for k, n in found.counts.items() if n} == {k: n for k, n in counts.items() if n}
+    assert (found.mean is None) == (not accepted)
     if accepted:
-        assert found.lowest <= min(accepted)
-        assert max(accepted) <= found.highest
+        assert (found.lowest, found.highest) == (min(accepted), max(accepted))
+        assert found.mean == pytest.approx(sum(accepted) / len(accepted), abs=1)
     for w, case in writers.items():
         # Bounds behind the last row are the caller's, who knows them without looking at rows.
         rest = [i.time for _, i in case.placed if i.kind == "bound" and i.time is not None]
