@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -161,9 +162,10 @@ def test_a_run_logs_to_standard_error_as_asked(
         "CREATE STREAM s (n INT);\nINSERT INTO s (ROWTIME, n) VALUES (TIMESTAMP '2024-01-01 10:00:00', 1);\n"
         "SELECT STREAM n FROM s"
     )
-    asked = ["--available-now", "--home", "home", "--log-json", "--log-level", "debug"]
+    asked = ["--available-now", "--home", "home", "--log-json", "--log-level", "debug", "--metrics-port", "0"]
     done = CliRunner().invoke(app, ["run", "one.sql", *asked])
     assert done.exit_code == 0
     lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]  # the display is there too
-    assert [line["event"] for line in lines] == ["start", "tick", "stop"]
-    assert lines[1]["rows_in"] == 1
+    assert [line["event"] for line in lines] == ["metrics", "start", "tick", "stop"]
+    assert re.fullmatch(r"http://127.0.0.1:\d+/metrics", lines[0]["address"])
+    assert lines[2]["rows_in"] == 1

@@ -78,6 +78,7 @@ def test_values_are_those_of_the_journal() -> None:
     assert values["rowtime_holding_seconds", "query.group", "trades", "w00000"] == 400
     assert (values["rowtime_state_rows", "query.group"], values["rowtime_state_bytes", "query.group"]) == (15, 4000)
     assert (values["rowtime_gate_rows", "sorted"], values["rowtime_refused_rows", "sorted", "LATE"]) == (100, 3)
+    assert [key[2] for key in values if key[0] == "rowtime_refused_rows"] == ["LATE"], "nothing else is a reason"
     assert values["rowtime_output_rows", "query.result"] == 12
     assert values["rowtime_last_tick_timestamp_seconds",] == NOW / SECOND - 5
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from rowtime.core.errors import Refused, refuse
+from rowtime.core.log import LOG
 from rowtime.observe import families
 from rowtime.observe.families import COUNTER, Value
 from rowtime.observe.observer import Observer, Run
@@ -69,6 +70,8 @@ class Metrics(Observer):
         if port is not None:
             self._server = _served(host, port, self.registry)
             self.port = self._server.server_port
+            where = f"http://{host}:{self.port}/metrics"
+            LOG.info("metrics are served at %s", where, extra={"event": "metrics", "address": where})
         self.registry.register(self)
 
     def given_up(self) -> None:
