@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from rowtime.core.columns import DUE, ORIGIN, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.core.columns import MALFORMED as BROKEN
 from rowtime.core.time import BEGINNING
+from rowtime.frames.local import is_local
 from rowtime.operators.contract import Delta, quoted
 from rowtime.operators.gates.rejected import shown_as
 from rowtime.runtime.refusal import Rejection
@@ -45,7 +46,13 @@ def apart(rows: DataFrame, broken: str, count: int | None, reason: str = MALFORM
     ``clock``: SQL of the time that refuses a row, by default its own; what ``broken`` says of a row stands in
     ``raw_record``.
     """
-    if count is not None and count <= SMALL:
+    fits: DataFrame
+    refused: DataFrame | None
+    if is_local(rows):
+        wrong = pc.is_valid(rows.toArrow()[broken])
+        total, many = rows.count(), pc.sum(wrong).as_py() or 0
+        fits, refused = rows.chosen(pc.invert(wrong)).drop(broken), rows.chosen(wrong) if many else None
+    elif count is not None and count <= SMALL:
         spark, found = rows.sparkSession, rows.toArrow()
         wrong = pc.is_valid(found[broken])
         many = pc.sum(wrong).as_py() or 0

@@ -18,6 +18,8 @@ from pyspark.errors import AnalysisException
 
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING
+from rowtime.frames.local import is_local
+from rowtime.frames.queries import Uncomputed
 from rowtime.operators.contract import Delta, Operator
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.stream import Stream
@@ -112,7 +114,7 @@ class Engine:
     def __post_init__(self) -> None:
         self.presence = Presence()
         self.plan = self.program.described()
-        self._fresh, self._failed = True, False
+        self._fresh, self._failed, self._here = True, False, True
         self.skipped_in: Checkpoint | None = None  # where the rows of skips are, if not in the checkpoint
         self._close_look: CloseLook | None = None
         self._ending: set[str] = set()
@@ -195,12 +197,14 @@ class Engine:
             self._failed, attempts = True, attempts - 1
             try:
                 report = self._ticked()
+            except Uncomputed:
+                self._here = False  # Spark says what is wrong, or computes it
             except Exception as error:
                 self._close_look = closer(error, self.program, self.tap, self._close_look)
                 if self._close_look is None and (not attempts or not sets_aside(self.sources.values(), error)):
                     raise
             else:
-                self._failed, self._close_look = False, None
+                self._failed, self._close_look, self._here = False, None, True
                 return report
 
     def _ticked(self) -> TickReport | None:
@@ -273,12 +277,13 @@ class Engine:
 
     def _running(self, taken: Mapping[str, Taken], meter: Meter) -> RunningTick:
         def intakes(node: Operator, control: StreamClocks) -> Intake:
-            return intake_of(self.spark, taken[node.name], control)
+            return intake_of(self.spark, taken[node.name], control, here=running.local)
 
         self._fresh = False
         number = self.entry["tick"] + 1
         folder = self.checkpoint.folder
         running = RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, self._adopted, self._memory)
+        running.local = self._here and self._close_look is None
         running.tables, running.column_types, running.narrowed = self.tables, self.types, self._limits()
         running.meter = meter
         return running
@@ -292,6 +297,9 @@ class Engine:
                 for node in self.program.operators:
                     given = [deltas[child.name] for child in node.inputs]
                     deltas[node.name] = look.step(running, node, given) if look else node.step(running, given)
+                    rows = deltas[node.name].rows
+                    if is_local(rows):
+                        rows.share()
                     self.tap(node, deltas[node.name])
         except AnalysisException as wrong:
             raise refuse("R107", f"Spark refuses an expression: {words_of(wrong)}") from wrong

@@ -16,10 +16,11 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.peek import Peek
 from rowtime.operators.streams.stream_clocks import StreamClocks
+from rowtime.runtime.local_rows import of_source
 from rowtime.runtime.sources.contract import Slice, Source
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,13 @@ class Taken:
     left: Sequence[str] = ()
 
 
-def intake_of(spark: SparkSession, taken: Taken, control: StreamClocks) -> Intake:
-    """The intake of one stream for one tick."""
+def intake_of(spark: SparkSession, taken: Taken, control: StreamClocks, *, here: bool = False) -> Intake:
+    """The intake of one stream for one tick; ``here``: the driver may take the rows itself."""
     source, part = taken.source, taken.part
     bounds = [(item.writer, item.position, item.at) for item in part.bounds]
     sent = {(item.writer, item.position): item.arrival for item in part.bounds if item.arrival is not None}
     moved = any(part.end[w] > part.start.get(w, 0) for w in part.end)
-    rows = source.read(spark, part) if moved and part.rows != 0 else None
+    rows = _rows(spark, source, part, here=here) if moved and part.rows != 0 else None
     made = Intake(
         rows,
         part.rows,
@@ -73,6 +74,11 @@ def intake_of(spark: SparkSession, taken: Taken, control: StreamClocks) -> Intak
         lowest=lowest,
         highest=highest,
     )
+
+
+def _rows(spark: SparkSession, source: Source, part: Slice, *, here: bool) -> DataFrame:
+    local = of_source(spark, source, part) if here else None
+    return source.read(spark, part) if local is None else local
 
 
 def _ends_inside(part: Slice, control: StreamClocks) -> bool:

@@ -22,6 +22,7 @@ from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 from rowtime.core.columns import DUE, MALFORMED, ORIGIN, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import MAX_MICROS, MIN_MICROS
+from rowtime.frames.local import LocalFrame, is_local, joined
 from rowtime.operators.contract import passed, quoted
 from rowtime.operators.gates.rejected import shown_as
 from rowtime.operators.rows.calendar import in_calendar, those_in_calendar
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 GAP = 1 << 20  # positions without a refused row, behind which another mask begins
 MASKS, BYTES = 32, 1 << 24  # at most, of one tick
+_SAME_PLACE = f"{WRITER} = __rw AND {POSITION} = __rp"
 _KEYS = [(WRITER, "ascending"), (POSITION, "ascending")]
 _KINDS = {
     "writer": StringType(), "position": LongType(),
@@ -59,6 +61,8 @@ class Refusal:
 
     def others(self, rows: DataFrame) -> DataFrame:
         """The rows that were not refused."""
+        if is_local(rows):
+            return joined(rows, self._listed, _SAME_PLACE, "left_anti")
         if self._among is None:
             return rows.join(F.broadcast(self._key.select(WRITER, POSITION)), [WRITER, POSITION], "left_anti")
         return rows.where(~self._among)
@@ -76,12 +80,11 @@ class Refusal:
         given |= {"raw_record": MALFORMED} if MALFORMED in rows.columns else {}
         told = ("reason", "refused_time", "refused_by", "writer", "position", "raw_record")
         names = [*own.values(), *told, ROWTIME, WRITER, POSITION, DUE]
-        found = rows if self._among is None else rows.where(self._among)
         shown = [f"{quoted(name)} AS {quoted(called)}" for name, called in own.items()]
         refused_time = f"timestamp_micros({in_calendar(f'unix_micros({time})')})"
         made_so = given | {"refused_time": refused_time}
-        found = found.selectExpr(*shown, *(f"{sql} AS {name}" for name, sql in made_so.items()))
-        if self._among is not None and fits_the_driver(found, self._refused.num_rows):
+        found = self._chosen_of(rows).selectExpr(*shown, *(f"{sql} AS {name}" for name, sql in made_so.items()))
+        if (is_local(rows) or self._among is not None) and fits_the_driver(found, self._refused.num_rows):
             wanted = {called: name for name, called in own.items()} | given
             peeked = None if peek is None else peek.rows(wanted)
             table = self._attached(collected(found) if peeked is None else pa.concat_tables(map(self._chosen, peeked)))
@@ -95,8 +98,14 @@ class Refusal:
         made = {"refused_by": mark, ROWTIME: mark, DUE: "mark", "raw_record": "CAST(NULL AS STRING)"}
         there = set(found.columns)
         listed = [quoted(name) if name in there else f"{made.get(name, name)} AS {name}" for name in names]
-        joined = found.join(F.broadcast(self._key), [WRITER, POSITION], "inner").selectExpr(*listed, f"0 AS {ROUTE}")
-        return Rejection(joined, joined.schema)
+        met = found.join(F.broadcast(self._key), [WRITER, POSITION], "inner").selectExpr(*listed, f"0 AS {ROUTE}")
+        return Rejection(met, met.schema)
+
+    def _chosen_of(self, rows: DataFrame) -> DataFrame:
+        """The refused rows among all; all, if they have to be joined."""
+        if is_local(rows):
+            return joined(rows, self._listed, _SAME_PLACE, "left_semi")
+        return rows if self._among is None else rows.where(self._among)
 
     def _chosen(self, piece: pa.Table) -> pa.Table:
         """The refused rows of a piece of all."""
@@ -121,6 +130,15 @@ class Refusal:
         if "raw_record" not in found.column_names:
             found = found.append_column("raw_record", pa.nulls(found.num_rows, pa.string()))
         return found.append_column(ROWTIME, found["refused_by"])
+
+    @cached_property
+    def _listed(self) -> LocalFrame:
+        """The places of refused rows, beside rows on the driver."""
+        places = self._refused.select([WRITER, POSITION]).rename_columns(["__rw", "__rp"])
+        places = places.set_column(0, "__rw", places["__rw"].cast(pa.string()))
+        found = LocalFrame.of(self._spark, places, [("__rw", "string"), ("__rp", "bigint")])
+        assert found is not None
+        return found
 
     @cached_property
     def _key(self) -> DataFrame:

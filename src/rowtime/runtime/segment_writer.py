@@ -33,6 +33,7 @@ from rowtime.core.errors import Failure, Problem
 from rowtime.core.partition_folders import folder_of
 from rowtime.core.shared_paths import sync
 from rowtime.core.stores import ObjectPlace, Place
+from rowtime.frames.local import is_local
 from rowtime.operators.contract.state import Route, Segment
 from rowtime.operators.rows.collected import collected, loosened
 from rowtime.runtime.file_form import FileForm
@@ -70,6 +71,8 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
     """
     target = _Target(folder, stem, form)
     tables: dict[str, pa.Table] = {}
+    if is_local(rows):
+        rows = rows.toArrow()
     if isinstance(rows, pa.Table):
         written, tables = _write_here(rows, target, routes)
     elif fits_the_driver(rows, count):
@@ -84,7 +87,7 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
 
 def fits_the_driver(rows: DataFrame, count: int | None) -> bool:
     """True if so many rows at most are to be collected."""
-    return count is not None and (count <= SMALL or count * _width(rows) <= LARGEST)
+    return is_local(rows) or (count is not None and (count <= SMALL or count * _width(rows) <= LARGEST))
 
 
 def write_table(table: pa.Table, folder: Place, stem: str, name: str, time: str | None) -> Segment:

@@ -29,6 +29,7 @@ from rowtime.operators.rows.collected import loose
 from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.operators.streams.table import Table
+from rowtime.runtime import local_rows
 from rowtime.runtime.apart import above, apart
 from rowtime.runtime.clock_pass import clock_pass
 from rowtime.runtime.column_types import ColumnTypes
@@ -113,6 +114,7 @@ class RunningTick:
         self.jobs: list[str] = []
         self.meter = Meter()
         self._intakes, self._deliver, self._adopted = intakes, deliver, adopted
+        self.local = True
         self._refused: dict[str, list[tuple[str, Sequence[Segment]]]] = {}
         self._tables: dict[str, pa.Table] = {}
         self._written: list[str] = []
@@ -217,6 +219,8 @@ class RunningTick:
     def frame(self, node: Operator, rows: pa.Table) -> DataFrame:
         """Rows that the driver has, for Spark: few from memory, many from a file that does not outlive the tick."""
         schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+        if self.local and (local := local_rows.of_table(self.spark, schema, rows)) is not None:
+            return local
         if rows.num_rows <= SMALL:
             return self.spark.createDataFrame(rows, schema=schema)
         stem = f"state/{folder_of(node.name)}/{self.number:012d}"
@@ -316,6 +320,10 @@ class RunningTick:
 
     def read(self, key: str, segments: Sequence[Segment]) -> DataFrame:
         """Rows of segments: written in this tick by the driver, or from their files."""
+        if self.local:
+            found = local_rows.of_segments(self.spark, self._schema(key), segments, self._table)
+            if found is not None:
+                return found
         tables = [self._tables.get(segment.path) for segment in segments]
         if segments and all(table is not None for table in tables):
             table = pa.concat_tables(tables, promote_options="default")
@@ -324,6 +332,10 @@ class RunningTick:
         self.memory.check(segment for segment in segments if segment.path not in written)
         paths = (for_spark(self.folder / segment.path) for segment in segments)
         return unskipped(self.spark.read.schema(self._schema(key)).parquet(*paths))
+
+    def _table(self, segment: Segment) -> pa.Table:
+        table = self._tables.get(segment.path)
+        return self.memory.get(segment) if table is None else table
 
     def entry(self) -> dict[str, Any]:
         """What the journal records of this tick."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rowtime.core.columns import BROKEN, TRIED
 from rowtime.core.fields import LATER, UNSTORED
 from rowtime.expr.store_assignment import always_fits, as_read, is_nested, length_of
+from rowtime.frames.local import is_local
 from rowtime.operators.contract import Delta, Link, Operator, Tick, Unary, quoted
 from rowtime.operators.gates.column_limits import Limit
 from rowtime.operators.rows.attempt import attempted
@@ -92,6 +93,10 @@ class PumpGate(Unary):
 
     def _told(self, rows: DataFrame, tests: Sequence[Demand]) -> DataFrame:
         """The rows with the name of the first test that each breaks."""
+        texts = [test.condition for test in tests]
+        if is_local(rows) and rows.can(*texts):  # one that cannot be computed is told by Spark
+            rows = rows.computed([test.condition for test in tests if test.casts])
+            tests = [replace(test, tried=False) for test in tests if not test.casts]
         tried = {f"{TRIED}{n}": attempted(rows.sparkSession, [t.condition]) for n, t in enumerate(tests) if t.tried}
         with_tried = rows.withColumns(tried) if tried else rows
         cases = []
@@ -102,7 +107,8 @@ class PumpGate(Unary):
             cases.append(f"WHEN {broken} THEN {literal(test.name)}")
         shape = self.emits()
         columns = (*map(quoted, shape.names), *shape.internals)
-        return with_tried.selectExpr(*columns, f"CASE {' '.join(cases)} END AS {BROKEN}")
+        told = f"CASE {' '.join(cases)} END" if cases else "CAST(NULL AS STRING)"
+        return with_tried.selectExpr(*columns, f"{told} AS {BROKEN}")
 
     def _types(self, tick: Tick, rows: DataFrame) -> Mapping[str, str]:
         """The types of the query's columns, also of those of which only the rows tell."""

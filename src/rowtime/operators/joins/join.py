@@ -23,6 +23,7 @@ from rowtime.core.columns import ARRIVED, BROKEN, DUE, PLACES, POSITION, ROWTIME
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, shift
 from rowtime.expr.conditions import columns_in
+from rowtime.frames.local import is_local, joined
 from rowtime.operators.contract import Column, Delta, Link, Made, Operator, Shape, Tick, passed, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import PLACED
@@ -301,7 +302,9 @@ class Join(OfRows):
         mine, theirs = (f"unix_micros({PLACES[side][0]})" for side in (n, 1 - n))
         width = farthest - nearest
         tests = [f"{theirs} - {mine} BETWEEN {nearest}L AND {farthest}L"]
-        if width == 0:
+        if is_local(rows) and is_local(others):
+            tests = [f"{theirs} >= {mine} + {nearest}L AND {theirs} <= {mine} + {farthest}L"]
+        elif width == 0:
             tests = [f"{mine} + {nearest}L = {theirs}"]
         elif since <= BEGINNING or bound >= END or bound - since > BUCKETS * width:
             rows = rows.selectExpr("*", f"{_bucket(mine, width)} AS __b")
@@ -311,7 +314,7 @@ class Join(OfRows):
         if self.on is not None and not tick.trying:
             tests.append(f"({to_spark(self.on)})")
         if not self._tries(tick):
-            return rows.join(others, F.expr(" AND ".join(tests)), how)
+            return joined(rows, others, " AND ".join(tests), how)
         equal, others_of = sorted_out(self.on, dict(zip(self.emits().names, tick.types(self), strict=True)))
         met = F.expr(" AND ".join([*tests, *equal]))
         if how == "inner":

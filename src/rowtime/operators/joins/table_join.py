@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import BROKEN, POSITION, ROW_NUMBER, ROWTIME, WRITER
+from rowtime.frames.local import is_local
+from rowtime.frames.local import joined as met_by
 from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Shape, Tick, named, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.joins.join import OfRows, Side
@@ -77,12 +79,14 @@ class TableJoin(OfRows):
             rows = rows.selectExpr("*", *missing, f"CAST(NULL AS BIGINT) AS {self._number}")
             return replace(delta, rows=rows.selectExpr(*names, *self.emits().internals), peek=None, files=None)
         known = table.rows.selectExpr(*_renamed(self.sides[1]), f"{ROW_NUMBER} AS {self._number}")
-        known = F.broadcast(known) if (table.count or 0) <= BROADCAST else known
+        if not is_local(known) or not is_local(rows):
+            known = F.broadcast(known) if (table.count or 0) <= BROADCAST else known
         if tick.trying and self.on is not None:
             joined = self._tried(tick, rows, known)
         else:
-            met, lazy = F.expr(to_spark(self.on) if self.on is not None else "true"), self.inputs[0].may_fail_later()
-            joined = rows.join(known, met, "left" if self.outer or lazy else "inner")
+            lazy = self.inputs[0].may_fail_later()
+            met = to_spark(self.on) if self.on is not None else "true"
+            joined = met_by(rows, known, met, "left" if self.outer or lazy else "inner")
             if lazy:  # so that all rows are computed, and not those alone that can have a match
                 below = self.inputs[0]
                 joined = all_computed(joined, [quoted(to) for of, to in self.sides[0].columns if not below.origin(of)])

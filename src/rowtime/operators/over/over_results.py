@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowtime.core.columns import AT
 from rowtime.core.errors import refuse
+from rowtime.frames.local import typed as typed_rows
 from rowtime.kernels.window_functions import Count, Distinct, Extreme, Nth
 from rowtime.kernels.windowed import Answer, takes
 from rowtime.operators.contract import Tick, quoted
@@ -34,6 +35,7 @@ def type_calls(tick: Tick, node: Over, rows: DataFrame) -> OverControl:
     control = tick.control(node)
     if control.types:
         return control
+    rows = typed_rows(rows)
     typed = rows.selectExpr(*(f"{to_spark(call.typed)} AS {call.column.name}" for call in node.calls)).schema
     given = rows.selectExpr(*(f"{to_spark(call.argument)} AS {call.column.name}" for call in node.calls)).schema
     kinds = [field.dataType.simpleString() for field in given]

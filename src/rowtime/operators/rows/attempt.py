@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.columns import BROKEN, TRIED
+from rowtime.frames.local import is_local
 from rowtime.operators.contract import quoted
 from rowtime.sql.generate import literal
 
@@ -39,6 +40,9 @@ def all_computed(rows: DataFrame, expressions: Iterable[str]) -> DataFrame:
 
     Spark leaves out what nobody compares, and of a row that a filter above drops; it moves none below what is random.
     """
+    expressions = list(expressions)
+    if is_local(rows) and rows.can(*expressions):
+        return rows.computed(expressions)
     hashes = ", ".join(f"CAST({text} AS STRING)" for text in expressions)
     return rows.where(f"xxhash64({hashes}) >= {-(2**63 - 1)}L - 1L OR rand() < 0") if hashes else rows
 

@@ -22,9 +22,9 @@ FEW = 64  # writers that a literal tells apart; it is searched from its beginnin
 def beside(rows: DataFrame, times: Mapping[str, int], name: str) -> DataFrame:
     """The rows with a column TIMESTAMP: what ``times`` (µs UTC) says of their writer, NULL where it says nothing."""
     if len(times) <= FEW:
-        cases = " ".join(f"WHEN {literal(writer)} THEN {micros(at)}" for writer, at in sorted(times.items()))
-        found = f"CASE {WRITER} {cases} END" if cases else "CAST(NULL AS TIMESTAMP)"
-        return rows.withColumn(name, F.expr(found))
+        tests = (f"WHEN {WRITER} = {literal(writer)} THEN {micros(at)}" for writer, at in sorted(times.items()))
+        found = f"CASE {' '.join(tests)} END" if times else "CAST(NULL AS TIMESTAMP)"
+        return rows.selectExpr("*", f"{found} AS {name}")
     return joined(rows, times, {name: pa.array(times.values(), pa.timestamp("us", "UTC"))})
 
 

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from rowtime.core.columns import POSITION, ROWTIME, WRITER
 from rowtime.expr.aggregates import Decomposed, Part, decompose, ordered_text, split
+from rowtime.frames.local import typed
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.collations import grouped
@@ -182,7 +183,7 @@ def _type_of(rows: DataFrame, text: str) -> str:
         total = text.removeprefix("avg+")
         mean = _type_of(rows, "avg" + total.removeprefix("sum"))
         return mean if mean == "double" else _type_of(rows, total)
-    return rows.groupBy().agg(F.expr(text)).schema[0].dataType.simpleString()
+    return typed(rows).groupBy().agg(F.expr(text)).schema[0].dataType.simpleString()
 
 
 def _cast(text: str, kind: str | None) -> str:

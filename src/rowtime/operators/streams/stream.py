@@ -31,6 +31,7 @@ from rowtime.core.columns import (
 )
 from rowtime.core.fields import OPTIONS, UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, UNREACHED
+from rowtime.frames.local import is_local
 from rowtime.operators.contract import Column, Delta, Operator, Shape, Tick, micros, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.gates import Gate, Verdict, beyond_arrival
@@ -307,9 +308,11 @@ class Stream(Operator):
         """What a row breaks stands where a record that does not decode has its text."""
         if not self.demands:
             return rows
+        # A condition that cannot be computed is broken, too: on the driver it ends the attempt, and Spark tries it.
+        here = is_local(rows) and rows.can(*(sql for _, sql in self.demands))
         cases = (
-            f"WHEN {TRIED}{n} IS NULL OR NOT {TRIED}{n}.c0 THEN {literal(words)}"
-            for n, (words, _) in enumerate(self.demands)
+            f"WHEN {f'NOT ({sql})' if here else f'{TRIED}{n} IS NULL OR NOT {TRIED}{n}.c0'} THEN {literal(words)}"
+            for n, (words, sql) in enumerate(self.demands)
         )
         found = f"CASE {' '.join(cases)} END"
         if intake.in_band:
@@ -320,7 +323,9 @@ class Stream(Operator):
         others = [
             _in_size(name, sized[name]) if name in sized else quoted(name) for name in rows.columns if name != MALFORMED
         ]
-        spark = rows.sparkSession  # a condition that cannot be computed is broken, too
+        if here:
+            return rows.selectExpr(*others, f"{found} AS {MALFORMED}")
+        spark = rows.sparkSession
         tried = rows.withColumns({f"{TRIED}{n}": attempted(spark, [sql]) for n, (_, sql) in enumerate(self.demands)})
         return tried.selectExpr(*others, f"{found} AS {MALFORMED}")
 
@@ -352,7 +357,8 @@ class Stream(Operator):
                 shown = f"CASE WHEN {BOUND} IS NULL THEN {shown} WHEN {BOUND} < {micros(END)} THEN {BOUND} END"
             frame = f"PARTITION BY {WRITER} ORDER BY {POSITION} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
             arrival = f"greatest({arrival}, max({shown}) OVER ({frame}))"
-        rows = rows.withColumn(CANDIDATE, F.expr(f"coalesce({ROWTIME}, {arrival})")).drop(SHOWN)
+        others = [quoted(name) for name in rows.columns if name not in (CANDIDATE, SHOWN)]
+        rows = rows.selectExpr(*others, f"coalesce({ROWTIME}, {arrival}) AS {CANDIDATE}")
         return rows.where(f"{BOUND} IS NULL").drop(BOUND) if bounds and not intake.in_band else rows
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rowtime.core.columns import DUE, FIRST, IS_DUE, LAST, SESSION
 from rowtime.core.time import END
+from rowtime.frames.local import is_local, joined
 from rowtime.operators.contract import Tick, passed, quoted
 from rowtime.operators.contract.state import LARGE, rows_in
 
@@ -62,9 +63,9 @@ class Chains:
         others = segments.read(later).where(f"{DUE} > {high}").select(*self.keys, FIRST, LAST, DUE)
         if self.keys:
             wanted = pieces.selectExpr(*(f"{key} AS __w{n}" for n, key in enumerate(self.keys))).distinct()
-            if rows_in(mine) <= LARGE:
+            if rows_in(mine) <= LARGE and not is_local(wanted):
                 wanted = wanted.hint("broadcast")
-            same = [others[key].eqNullSafe(wanted[f"__w{n}"]) for n, key in enumerate(self.keys)]
-            others = others.join(wanted, same, "left_semi")
+            same = " AND ".join(f"{key} <=> __w{n}" for n, key in enumerate(self.keys))
+            others = joined(others, wanted, same, "left_semi")
         others = others.selectExpr("*", f"false AS {IS_DUE}")
         return due.unionByName(others, allowMissingColumns=True)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from rowtime.core.clock import least
 from rowtime.core.columns import DUE, LINE, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.core.stores import Place, below
+from rowtime.frames.local import is_local
 from rowtime.operators.contract import Delta, quoted
 from rowtime.operators.contract.state import Route, Segment
 from rowtime.operators.rows.collected import collected
@@ -240,6 +241,8 @@ def _behind(before: Mapping[str, Any], staged: Mapping[str, Any]) -> dict[str, A
 
 def ordered(rows: DataFrame, node: SinkNode, count: int | None) -> DataFrame:
     """Rows in stream order: one sorted task for a small tick, a range sort for a large one."""
+    if is_local(rows) and (found := rows.in_order(node.input.emits().order)) is not None:
+        return found
     terms = [_term(text) for text in node.input.emits().order]
     if count is not None and count <= SMALL:
         return rows.coalesce(1).sortWithinPartitions(*terms)

@@ -23,6 +23,8 @@ from rowtime.core.columns import ARRIVAL, MALFORMED, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.shared_paths import local
 from rowtime.core.stores import Place, on_store
+from rowtime.expr.store_assignment import as_read
+from rowtime.frames.kinds import named
 from rowtime.operators.contract import quoted
 from rowtime.plan.formats.files import GLOB, OF_ROWTIME, names_of
 from rowtime.runtime.sources.contract import Limits, Offsets, Slice
@@ -179,6 +181,16 @@ class FilesSource:
             for number, path, arrived in part.detail["files"]
         )
         return columns(files, given, kinds, complete)
+
+    def given(self, part: Slice) -> tuple[list[tuple[str, str]], Iterator[pa.Table]] | None:
+        """The rows of `read` with the types of their columns, read by Arrow; ``None`` where `rows` gives none."""
+        names = [name for name, _ in self.columns]
+        ours = [*([ROWTIME] if self.gives_rowtime else []), WRITER, POSITION, ARRIVAL]
+        found = self.rows(part, {name: name for name in (*names, *ours)})
+        if found is None:
+            return None
+        hidden = [(ROWTIME, "timestamp"), (WRITER, "string"), (POSITION, "bigint"), (ARRIVAL, "timestamp")]
+        return [*((name, named(as_read(kind))) for name, kind in self.columns), *hidden], found
 
     def finished(self, at: Offsets) -> bool:
         """True once every file that is there now has been taken."""

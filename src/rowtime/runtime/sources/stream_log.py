@@ -13,6 +13,8 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from rowtime.client import stream_log
 from rowtime.client.bound_items import item_text
 from rowtime.client.file_names import unescape
@@ -24,14 +26,16 @@ from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.stores import ObjectPlace, Place
 from rowtime.core.time import BEGINNING, END
+from rowtime.frames.kinds import holds, named
+from rowtime.frames.local import has
 from rowtime.runtime.sources.contract import BoundItem, Limits, Offsets, Slice
 from rowtime.runtime.sources.file_places import as_pattern
 from rowtime.runtime.sources.peek import timestamps
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.sql.generate import literal
+from rowtime.state.memory import read_table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 # A literal costs nothing a row, but each read adds to the plan; beyond, the path is asked.
@@ -75,6 +79,7 @@ class StreamLogSource:
         self.log, self.exclude, self.from_now = log, frozenset(exclude), from_now
         self.steady = not stream_log.opened(log).doubt
         self._clock = clock
+        self._declared = tuple(columns)
         declared = [f"{_quoted(name)} {_LENGTHS.sub('STRING', kind)}" for name, kind in columns]
         self._stored = ", ".join([*declared, f"{POSITION} BIGINT", f"{ARRIVAL} TIMESTAMP", f"{ROWTIME} TIMESTAMP"])
         self._order = [*(_quoted(name) for name, _ in columns), ROWTIME, WRITER, POSITION, ARRIVAL]
@@ -149,6 +154,25 @@ class StreamLogSource:
         # Once for the URL, in which Spark gives the path, and once for our own escapes.
         named = f"url_decode(url_decode(regexp_extract(_metadata.file_path, '{_WRITER_OF_PATH}', 1)))"
         return self._read(spark, [path for paths in files.values() for path in paths], named)
+
+    def given(self, part: Slice) -> tuple[list[tuple[str, str]], Iterable[pa.Table]] | None:
+        """The rows of `read` with the types of their columns, read by Arrow; ``None`` where that is not certain."""
+        files = part.detail.get("files", ())
+        ours = [(ROWTIME, "timestamp"), (POSITION, "bigint"), (ARRIVAL, "timestamp")]
+        fields = [*((name, named(_LENGTHS.sub("STRING", kind))) for name, kind in self._declared), *ours]
+        if not files or not all(holds(kind) for _, kind in fields):
+            return None
+        stream_log.check(self.log, files)
+        tables = [read_table(self.log / path) for path in files]
+        if not all(has(table, fields) for table in tables):
+            return None
+        names = [name for name, _ in fields]
+        writers = (unescape(path.split("/", 1)[0]) for path in files)
+        placed = (
+            table.select(names).append_column(WRITER, pa.repeat(pa.scalar(writer, pa.string()), table.num_rows))
+            for writer, table in zip(writers, tables, strict=True)
+        )
+        return [*fields, (WRITER, "string")], placed
 
     def column(self, part: Slice, name: str) -> Iterator[pa.Table] | None:
         """One timestamp column of a slice with writers and positions; ``None`` if it is no such column."""

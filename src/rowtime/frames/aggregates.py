@@ -1,0 +1,133 @@
+"""Aggregates and windows of Spark SQL as DuckDB's, and keys of ORDER BY."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sqlglot import exp
+
+from rowtime.frames.kinds import DECIMAL, MOST_DIGITS, PLAIN, decimal, fields_of
+from rowtime.frames.values import Rule, Scope, Value, constant, plain
+from rowtime.frames.words import Untranslated
+
+
+def _windowed(node: exp.Expr, scope: Scope) -> Value:
+    call, ordered, spec = node.this, node.args.get("order"), node.args.get("spec")
+    parts = [plain(scope.value(part)).sql for part in node.args.get("partition_by") or ()]
+    inside = [f"PARTITION BY {', '.join(parts)}"] if parts else []
+    if ordered:
+        inside.append(f"ORDER BY {', '.join(sort_key(term, scope) for term in ordered.expressions)}")
+    if isinstance(call, exp.Lead | exp.Lag) and spec is None and not call.args.get("default"):
+        steps = constant(call.args["offset"]) if call.args.get("offset") else 1
+        of = scope.value(call.this)
+        name = "lead" if isinstance(call, exp.Lead) else "lag"
+        return Value(f"{name}({of.sql}, {steps}) OVER ({' '.join(inside)})", of.type)
+    if isinstance(call, exp.RowNumber) and spec is None:
+        return Value(f"CAST(row_number() OVER ({' '.join(inside)}) AS INTEGER)", "int")
+    if not isinstance(call, exp.Max | exp.Min | exp.Sum | exp.Count):
+        raise Untranslated(node.sql())
+    if ordered:
+        inside.append(_frame(spec))
+    made = scope.value(call)
+    over = f"OVER ({' '.join(inside)})"
+    inner, _, kind = made.sql.rpartition(" AS ") if made.sql.startswith("CAST(sum(") else (made.sql, "", "")
+    return Value(f"{inner} {over} AS {kind}" if kind else f"{inner} {over}", made.type)
+
+
+def _frame(spec: exp.Expr | None) -> str:
+    if spec is None or spec.args.get("kind") != "ROWS" or spec.args.get("exclude"):
+        raise Untranslated("a frame")
+    ends = []
+    for end in ("start", "end"):
+        at, side = spec.args.get(end), spec.args.get(f"{end}_side") or ""
+        number = "CURRENT ROW" if at is None else at if isinstance(at, str) else str(constant(at))
+        ends.append(f"{number} {side}".strip())
+    return f"ROWS BETWEEN {ends[0]} AND {ends[1]}"
+
+
+def sort_key(node: exp.Expr, scope: Scope) -> str:
+    """A key of ORDER BY, as Spark sorts."""
+    of, down, first = node, False, True
+    if isinstance(node, exp.Ordered):
+        of, down = node.this, bool(node.args.get("desc"))
+        first = node.args.get("nulls_first", not down)
+    return f"{plain(scope.value(of)).sql} {'DESC' if down else 'ASC'} NULLS {'FIRST' if first else 'LAST'}"
+
+
+def _counted(node: exp.Expr, scope: Scope) -> Value:
+    if isinstance(node.this, exp.Star):
+        return Value("count(*)", "bigint")
+    if isinstance(node.this, exp.Distinct) and len(node.this.expressions) == 1:
+        return Value(f"count(DISTINCT {plain(scope.value(node.this.expressions[0])).sql})", "bigint")
+    if node.expressions or isinstance(node.this, exp.Distinct):
+        raise Untranslated(node.sql())
+    return Value(f"count({scope.value(node.this).sql})", "bigint")
+
+
+def _counted_if(node: exp.Expr, scope: Scope) -> Value:
+    return Value(f"count(*) FILTER (WHERE {scope.boolean(node.this)})", "bigint")
+
+
+def _extreme(name: str) -> Rule:
+    def rule(node: exp.Expr, scope: Scope) -> Value:
+        if node.expressions or isinstance(node.this, exp.Distinct):
+            raise Untranslated(node.sql())
+        of = plain(scope.value(node.this))
+        return Value(f"{name}({of.sql})", of.type)
+
+    return rule
+
+
+def _ordered(of: Value) -> str:
+    """What DuckDB orders as Spark orders a value, none of which is NULL inside."""
+    kinds = fields_of(of.type).values() if of.type not in PLAIN else [of.type]
+    if not kinds or not all(kind in PLAIN for kind in kinds):
+        raise Untranslated(of.type)
+    return of.sql
+
+
+def _extreme_by(name: str) -> Rule:
+    def rule(node: exp.Expr, scope: Scope) -> Value:
+        if node.args.get("count"):
+            raise Untranslated(node.sql())
+        of, by = scope.value(node.this), scope.value(node.expression)
+        # DuckDB passes over rows whose value is NULL; a struct keeps them.
+        made = f"struct_extract({name}(struct_pack(v := {of.sql}), {_ordered(by)}), 'v')"
+        return Value(made, of.type)
+
+    return rule
+
+
+def _sum(node: exp.Expr, scope: Scope) -> Value:
+    if isinstance(node.this, exp.Distinct):
+        raise Untranslated(node.sql())
+    of = scope.value(node.this)
+    if of.whole:
+        return Value(f"CAST(sum({of.sql}) AS BIGINT)", "bigint")
+    if of.type == "double":
+        return Value(f"sum({of.sql})", "double")
+    if found := DECIMAL.fullmatch(of.type):
+        kind = decimal(min(MOST_DIGITS, int(found[1]) + 10), int(found[2]))
+        return Value(f"CAST(sum({of.sql}) AS {kind})", kind)
+    raise Untranslated(of.type)
+
+
+def _filtered(node: exp.Expr, scope: Scope) -> Value:
+    inner = scope.value(node.this)
+    if not isinstance(node.this, exp.Count | exp.Min | exp.Max):
+        raise Untranslated(node.sql())
+    return Value(f"{inner.sql} FILTER (WHERE {scope.boolean(node.expression.this)})", inner.type)
+
+
+AGGREGATES: Final[Mapping[type | str, Rule]] = {
+    exp.Window: _windowed,
+    exp.ArgMax: _extreme_by("arg_max"),
+    exp.ArgMin: _extreme_by("arg_min"),
+    exp.Count: _counted,
+    exp.CountIf: _counted_if,
+    exp.Min: _extreme("min"),
+    exp.Max: _extreme("max"),
+    exp.Sum: _sum,
+    exp.Filter: _filtered,
+}

@@ -1,0 +1,128 @@
+"""Types: their names in frames, and what Spark, Arrow and DuckDB call them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from rowtime.frames.words import Untranslated, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType
+
+WHOLE: Final = {"tinyint": "TINYINT", "smallint": "SMALLINT", "int": "INTEGER", "bigint": "BIGINT"}
+PLAIN: Final = {
+    **WHOLE, "float": "FLOAT", "double": "DOUBLE", "boolean": "BOOLEAN", "string": "VARCHAR", "date": "DATE",
+    "timestamp": "TIMESTAMP", "timestamp_ntz": "TIMESTAMP",
+}  # fmt: skip
+"""Types that expressions may be over, beside decimals, with those of DuckDB. A TIMESTAMP counts UTC there."""
+TIMES: Final = ("timestamp", "timestamp_ntz")
+DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
+MOST_DIGITS: Final = 38
+KINDS: Final = {
+    exp.DType.TINYINT: "tinyint", exp.DType.SMALLINT: "smallint", exp.DType.INT: "int", exp.DType.BIGINT: "bigint",
+    exp.DType.FLOAT: "float", exp.DType.DOUBLE: "double", exp.DType.BOOLEAN: "boolean", exp.DType.TEXT: "string",
+    exp.DType.DATE: "date", exp.DType.TIMESTAMPTZ: "timestamp", exp.DType.TIMESTAMPNTZ: "timestamp_ntz",
+}  # fmt: skip
+_CARRIED: Final = ("decimal", "binary", "array", "map", "struct")  # what columns may hold that no expression is over
+_LEFT_OUT: Final = ("interval", " collate ", "variant")
+_NAMES: Final = {
+    "integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "real": "float",
+    "timestamp_ltz": "timestamp",
+}  # fmt: skip
+
+
+def named(kind: str) -> str:
+    """A declared type by the name that frames have for it."""
+    found = re.sub(r"\s*,\s*", ",", kind.strip().lower())
+    return _NAMES.get(found, found)
+
+
+def holds(kind: str) -> bool:
+    """True if a column of a frame may have this type."""
+    low = kind.lower()
+    return kind in PLAIN or (low.startswith(_CARRIED) and not any(word in low for word in _LEFT_OUT))
+
+
+def decimal(precision: int, scale: int) -> str:
+    """The type of a decimal; beyond 38 digits Spark rounds."""
+    if precision > MOST_DIGITS:
+        raise Untranslated("a decimal that is rounded")
+    return f"decimal({precision},{scale})"
+
+
+def struct_text(fields: Mapping[str, str]) -> str:
+    """The type of a struct with these fields."""
+    inside = ", ".join(f"`{name.replace('`', '``')}`: {kind}" for name, kind in fields.items())
+    return f"STRUCT<{inside}>"
+
+
+@lru_cache(maxsize=1024)
+def fields_of(kind: str) -> dict[str, str]:
+    """The fields of a struct, by its type; none of another type."""
+    if not kind.upper().startswith("STRUCT<"):
+        return {}
+    try:
+        found = exp.DataType.build(kind, dialect="spark")
+    except (SqlglotError, ValueError):
+        return {}
+    return {part.name: type_of(part.args["kind"]) for part in found.expressions}
+
+
+def type_of(node: exp.DataType) -> str:
+    """A type that was read, as frames write it."""
+    if node.this == exp.DType.STRUCT:
+        return struct_text({part.name: type_of(part.args["kind"]) for part in node.expressions})
+    if node.this in KINDS and not node.expressions:
+        return KINDS[node.this]
+    return re.sub(r"\s*,\s*", ",", node.sql("spark").lower())
+
+
+def sql_type(kind: str) -> str:
+    """A type as DuckDB writes it; raises ``Untranslated`` for one that it has under another name."""
+    fields = fields_of(kind)
+    if fields:
+        return f"STRUCT({', '.join(f'{quoted(name)} {sql_type(of)}' for name, of in fields.items())})"
+    if kind not in PLAIN and not DECIMAL.fullmatch(kind):
+        raise Untranslated(kind)
+    return PLAIN.get(kind, kind)
+
+
+@lru_cache(maxsize=1024)
+def spark_type(kind: str) -> DataType:
+    """A type as Spark has it."""
+    from pyspark.sql import types as t  # noqa: PLC0415 - Spark
+
+    plain = {
+        "boolean": t.BooleanType, "tinyint": t.ByteType, "smallint": t.ShortType, "int": t.IntegerType,
+        "bigint": t.LongType, "float": t.FloatType, "double": t.DoubleType, "string": t.StringType,
+        "date": t.DateType, "timestamp": t.TimestampType, "timestamp_ntz": t.TimestampNTZType, "binary": t.BinaryType,
+    }  # fmt: skip
+    return plain[kind]() if kind in plain else t._parse_datatype_string(kind)  # noqa: SLF001 - no public reader of types
+
+
+@lru_cache(maxsize=1024)
+def arrow_of(kind: str) -> pa.DataType:
+    """A type in Arrow, as Spark hands it over."""
+    from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415 - Spark
+
+    return to_arrow_type(spark_type(kind), timezone="UTC")
+
+
+def without_zones(kind: pa.DataType) -> pa.DataType:
+    """A type of Arrow whose times have no zone, which is UTC, and count µs."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us")
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(without_zones(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(without_zones(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(without_zones(kind.key_type), without_zones(kind.item_type))
+    return kind

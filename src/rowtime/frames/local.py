@@ -1,0 +1,342 @@
+"""Rows on the driver, with the methods of a Spark DataFrame that operators use.
+
+A frame is a query of DuckDB over Arrow tables; nothing is computed before somebody asks for the rows. What has no
+translation (`frames.translated`), and every other method of a DataFrame, is Spark's: the frame becomes a DataFrame.
+So an operator need not know which of the two it was handed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
+
+import pyarrow as pa
+
+from rowtime.frames.kinds import PLAIN, arrow_of, holds, spark_type, sql_type, without_zones
+from rowtime.frames.queries import Query, all_of, as_columns
+from rowtime.frames.translated import Item, item, order, parsed, scope_of, tested
+from rowtime.frames.values import Scope, Value
+from rowtime.frames.words import Untranslated
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    Rows = DataFrame  # whose methods it has, and whose place it takes
+else:
+    Rows = object
+
+MOST: Final = 1_000_000  # rows that the driver takes itself (docs/design/whole-ticks.md)
+_JOINS: Final = {"inner": "INNER", "left": "LEFT", "left_semi": "SEMI", "left_anti": "ANTI"}
+_BESIDE: Final = ("inner", "left")  # joins that give the columns of both sides
+
+Column = tuple[str, str]  # its name, and its type in Spark's words
+
+
+class LocalFrame(Rows):
+    """Rows with columns ``fields``; ``session``: the Spark that takes over what is not computed here."""
+
+    def __init__(self, session: SparkSession, fields: Sequence[Column], rows: Query | pa.Table) -> None:
+        self._session = session
+        self.fields = tuple(fields)
+        self._rows, self._shared = rows, False
+        self._spark: DataFrame | None = None
+
+    @classmethod
+    def of(cls, session: SparkSession, table: pa.Table, fields: Sequence[Column]) -> LocalFrame | None:
+        """The rows of a table, in the place of a DataFrame; ``None`` if frames cannot hold one of the types."""
+        if not all(holds(kind) for _, kind in fields):
+            return None
+        return cls(session, fields, as_columns(table, [name for name, _ in fields]))
+
+    # -- what there is ------------------------------------------------------------------
+
+    @property
+    def sparkSession(self) -> SparkSession:  # noqa: N802 - Spark's name
+        """As Spark's."""
+        return self._session
+
+    @property
+    def columns(self) -> list[str]:
+        """The names."""
+        return [name for name, _ in self.fields]
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The types, as Spark has them."""
+        from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - Spark
+
+        return StructType([StructField(name, spark_type(kind)) for name, kind in self.fields])
+
+    @cached_property
+    def nothing(self) -> DataFrame:
+        """No rows of these columns, in Spark."""
+        return self._session.createDataFrame([], self.schema)
+
+    @cached_property
+    def scope(self) -> Scope:
+        """What expressions over the rows are translated in; a name that two columns have is none."""
+        names = [name.lower() for name in self.columns]
+        found = ((name, Value(f"c{n}", self.fields[n][1])) for n, name in enumerate(names) if names.count(name) == 1)
+        return scope_of(dict(found))
+
+    def can(self, *texts: str) -> bool:
+        """True if expressions over the rows can be computed here."""
+        try:
+            for text in texts:
+                self.scope.value(parsed(text))
+        except Untranslated:
+            return False
+        return True
+
+    # -- what operators make of them ----------------------------------------------------
+
+    def selectExpr(self, *expr: Any) -> DataFrame:  # noqa: N802 - Spark's name
+        """As Spark's."""
+        try:
+            return self._selected([*self._items(expr)])
+        except Untranslated:
+            return self.spark().selectExpr(*expr)
+
+    def select(self, *columns: Any) -> DataFrame:
+        """As Spark's."""
+        if not all(isinstance(column, str) for column in columns):
+            return self.spark().select(*columns)
+        return self.selectExpr(*("*" if name == "*" else _named(name) for name in columns))
+
+    def where(self, condition: Any) -> DataFrame:
+        """As Spark's."""
+        try:
+            text = tested(condition, self.scope) if isinstance(condition, str) else None
+        except Untranslated:
+            text = None
+        return self.spark().where(condition) if text is None else self._of(behind=f" WHERE {text}")
+
+    filter = where
+
+    def drop(self, *cols: Any) -> DataFrame:
+        """As Spark's."""
+        gone = {name.lower() for name in cols}
+        return self.select(*(name for name in self.columns if name.lower() not in gone))
+
+    def toDF(self, *names: str) -> LocalFrame:  # noqa: N802 - Spark's name
+        """As Spark's."""
+        fields = [(name, kind) for name, (_, kind) in zip(names, self.fields, strict=True)]
+        return LocalFrame(self._session, fields, self.query)
+
+    def unionByName(self, other: Any, allowMissingColumns: bool = False) -> DataFrame:  # noqa: FBT001, FBT002, N802, N803 - Spark's
+        """As Spark's."""
+        found = self._united(other, lacking=allowMissingColumns) if isinstance(other, LocalFrame) else None
+        return self.spark().unionByName(other, allowMissingColumns=allowMissingColumns) if found is None else found
+
+    def union(self, other: Any) -> DataFrame:
+        """As Spark's: by place."""
+        if not isinstance(other, LocalFrame) or len(other.fields) != len(self.fields):
+            return self.spark().union(other)
+        return self.unionByName(other.toDF(*self.columns))
+
+    unionAll = union  # noqa: N815 - Spark's name
+
+    def distinct(self) -> DataFrame:
+        """As Spark's."""
+        plain = all(kind in PLAIN for _, kind in self.fields)
+        return self._of("DISTINCT *") if plain else self.spark().distinct()
+
+    def limit(self, most: int) -> LocalFrame:
+        """As Spark's."""
+        return self._of(behind=f" LIMIT {most}")
+
+    def sortWithinPartitions(self, *cols: Any, **kwargs: Any) -> DataFrame:  # noqa: N802 - Spark's name
+        """As Spark's, of the one partition that there is."""
+        found = self.in_order(cols) if not kwargs and all(isinstance(term, str) for term in cols) else None
+        return self.spark().sortWithinPartitions(*cols, **kwargs) if found is None else found
+
+    def in_order(self, terms: Sequence[str]) -> LocalFrame | None:
+        """The rows in the order of some terms of ORDER BY; ``None`` if Spark has to sort them."""
+        try:
+            return self._of(behind=f" ORDER BY {order(terms, self.scope)}")
+        except Untranslated:
+            return None
+
+    def grouped(self, keys: Sequence[str], aggregates: Sequence[str]) -> LocalFrame | None:
+        """Groups by columns, with aggregates ``call AS name``; ``None`` if Spark has to make them."""
+        try:
+            found = [item(text, self.scope) for text in (*map(_named, keys), *aggregates)]
+            if any(one.value.type == "float" for one in found):  # whose sums depend on the width on the way
+                return None
+            by = ", ".join(one.value.sql for one in found[: len(keys)])
+            return self._selected(found, f" GROUP BY {by}" if by else "")
+        except Untranslated:
+            return None
+
+    def joined(self, other: LocalFrame, test: str, how: str) -> LocalFrame | None:
+        """The rows with those of another frame that meet ``test``; ``None`` if Spark has to join them.
+
+        ``how``: ``inner``, ``left``, ``left_semi`` or ``left_anti``.
+        """
+        if {name.lower() for name in self.columns} & {name.lower() for name in other.columns} or how not in _JOINS:
+            return None
+        sides = (("l", self), ("r", other if how in _BESIDE else None))
+        scope = {name: Value(f"l.{of.sql}", of.type) for name, of in self.scope.columns.items()}
+        scope |= {name: Value(f"r.{of.sql}", of.type) for name, of in other.scope.columns.items()}
+        try:
+            met = tested(test, scope_of(scope))
+        except Untranslated:
+            return None
+        columns = [(f"{side}.c{n}", of) for side, one in sides if one for n, of in enumerate(one.fields)]
+        listed = ", ".join(f"{column} AS c{n}" for n, (column, _) in enumerate(columns))
+        mine, theirs = self.query, other.query
+        sql = f"SELECT {listed} FROM {mine} AS l {_JOINS[how]} JOIN {theirs} AS r ON {met}"  # noqa: S608 - translated
+        return LocalFrame(self._session, [of for _, of in columns], mine.over(sql, theirs))
+
+    # -- the rows -----------------------------------------------------------------------
+
+    @property
+    def query(self) -> Query:
+        """The rows for a query above; those of a shared frame are computed first."""
+        if self._shared:
+            self._table()
+        return self._rows if isinstance(self._rows, Query) else all_of(self._rows)
+
+    def toArrow(self) -> pa.Table:  # noqa: N802 - Spark's name
+        """The rows; raises ``Uncomputed``."""
+        table = self._table()
+        arrays = [_shown(table.column(n), kind) for n, (_, kind) in enumerate(self.fields)]
+        fields = [pa.field(name, array.type) for name, array in zip(self.columns, arrays, strict=True)]
+        return pa.table(arrays, schema=pa.schema(fields))
+
+    def collect(self) -> list[Any]:
+        """As Spark's."""
+        from pyspark.sql import Row  # noqa: PLC0415 - Spark
+
+        kind = Row(*self.columns)
+        return [kind(*row.values()) for row in self.toArrow().to_pylist()]
+
+    def count(self) -> int:
+        """As Spark's."""
+        return int(self._table().num_rows)
+
+    def chosen(self, which: pa.Array | pa.ChunkedArray) -> LocalFrame:
+        """The rows for which it is true, of these as `toArrow` gives them."""
+        return LocalFrame(self._session, self.fields, self._table().filter(which))
+
+    def computed(self, texts: Sequence[str]) -> LocalFrame:
+        """The same rows, once all this has been computed of each of them; raises ``Uncomputed``."""
+        more = (Item(f"__computed{n}", self.scope.value(parsed(text))) for n, text in enumerate(texts))
+        found = self._selected([*self._items(["*"]), *more])
+        return LocalFrame(self._session, self.fields, found._table().select(range(len(self.fields))))  # noqa: SLF001 - one of ours
+
+    def share(self) -> None:
+        """Several will read the rows: they are computed once."""
+        self._shared = True
+
+    def spark(self) -> DataFrame:
+        """The rows as Spark has them."""
+        if self._spark is None:
+            self._spark = self._session.createDataFrame(self.toArrow(), schema=self.schema)
+        return self._spark
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.spark(), name)
+
+    def __getitem__(self, name: Any) -> Any:
+        return self.spark()[name]
+
+    # -- how ----------------------------------------------------------------------------
+
+    def _table(self) -> pa.Table:
+        if isinstance(self._rows, Query):
+            self._rows = self._rows.rows()
+        return self._rows
+
+    def _items(self, texts: Sequence[str]) -> Iterator[Item]:
+        for text in texts:
+            if text == "*":
+                yield from (Item(name, Value(f"c{n}", kind)) for n, (name, kind) in enumerate(self.fields))
+            else:
+                yield item(text, self.scope)
+
+    def _selected(self, items: Sequence[Item], behind: str = "") -> LocalFrame:
+        if any(one.value.type == "void" for one in items):
+            raise Untranslated("void")
+        listed = ", ".join(f"{one.value.sql} AS c{n}" for n, one in enumerate(items))
+        return self._of(listed, behind, [(one.name, one.value.type) for one in items])
+
+    def _of(self, what: str = "*", behind: str = "", fields: Sequence[Column] | None = None) -> LocalFrame:
+        """A query over the rows: what it selects, and what stands behind FROM."""
+        rows = self.query
+        sql = f"SELECT {what} FROM {rows}{behind}"  # noqa: S608 - translated
+        return LocalFrame(self._session, self.fields if fields is None else fields, rows.over(sql))
+
+    def _united(self, other: LocalFrame, *, lacking: bool) -> LocalFrame | None:
+        if lacking:
+            try:
+                return self._beside(other)._united(other._beside(self), lacking=False)  # noqa: SLF001 - one of ours
+            except Untranslated:
+                return None
+        theirs = {name.lower(): (n, kind) for n, (name, kind) in enumerate(other.fields)}
+        mine = {name.lower(): kind for name, kind in self.fields}
+        if len(mine) != len(self.fields) or mine != {name: kind for name, (_, kind) in theirs.items()}:
+            return None
+        listed = ", ".join(f"c{theirs[name][0]} AS c{n}" for n, name in enumerate(mine))
+        one, two = self.query, other.query
+        sql = f"SELECT * FROM {one} UNION ALL SELECT {listed} FROM {two}"  # noqa: S608 - names of ours
+        return LocalFrame(self._session, self.fields, one.over(sql, two))
+
+    def _beside(self, other: LocalFrame) -> LocalFrame:
+        """With the columns of another frame that it lacks, NULL."""
+        mine = {name.lower() for name in self.columns}
+        more = [(name, kind) for name, kind in other.fields if name.lower() not in mine]
+        nulls = (f", CAST(NULL AS {sql_type(kind)}) AS c{n}" for n, (_, kind) in enumerate(more, len(mine)))
+        return self._of(f"*{''.join(nulls)}", fields=[*self.fields, *more])
+
+
+def is_local(rows: Any) -> TypeGuard[LocalFrame]:
+    """True for rows on the driver."""
+    return isinstance(rows, LocalFrame)
+
+
+def typed(rows: Any) -> DataFrame:
+    """Rows of the same columns, perhaps none, for who asks Spark for types alone."""
+    found: DataFrame = rows.nothing if is_local(rows) else rows
+    return found
+
+
+def joined(rows: DataFrame, others: DataFrame, test: str, how: str) -> DataFrame:
+    """Rows joined with others by a condition of Spark SQL."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark
+
+    found: DataFrame | None = rows.joined(others, test, how) if is_local(rows) and is_local(others) else None
+    return rows.join(others, F.expr(test), how) if found is None else found
+
+
+def put_together(fields: Sequence[Column], tables: Sequence[pa.Table]) -> pa.Table:
+    """Tables as one with these columns; one that a table lacks is NULL."""
+    whole = pa.concat_tables(tables, promote_options="permissive")
+    there = set(whole.column_names)
+    nulls = ((name, pa.nulls(whole.num_rows, arrow_of(kind))) for name, kind in fields if name not in there)
+    for name, column in nulls:
+        whole = whole.append_column(name, column)
+    return whole.select([name for name, _ in fields])
+
+
+def has(table: pa.Table, fields: Sequence[Column]) -> bool:
+    """True if a table has these columns with the values that Spark would read."""
+    there = {field.name: field.type for field in table.schema}
+    return all(name in there and without_zones(there[name]) == without_zones(arrow_of(kind)) for name, kind in fields)
+
+
+def _named(name: str) -> str:
+    """A column name in Spark SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _shown(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
+    """A column as Spark hands it over."""
+    wanted = arrow_of(kind)
+    if str(column.type) != str(wanted):  # names of elements, too, which equal types may differ in
+        column = column.cast(wanted)
+    return column if column.num_chunks else pa.chunked_array([pa.array([], wanted)])  # PySpark wants one

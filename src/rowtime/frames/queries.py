@@ -1,0 +1,83 @@
+"""Queries of DuckDB over Arrow tables, and how they are run: on the driver, by each thread for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from threading import local
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from rowtime.frames.kinds import without_zones
+
+SETTINGS: Final[dict[str, Any]] = {
+    "autoinstall_known_extensions": False,  # nothing is fetched from anywhere
+    "autoload_known_extensions": False,
+    "preserve_insertion_order": True,
+}
+_NUMBERS: Final = count()
+_THREAD: Final = local()
+
+
+class Uncomputed(Exception):
+    """DuckDB could not compute rows; Spark says why, or can."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query over tables by their names; its columns are called ``c0``, ``c1`` and so on."""
+
+    sql: str
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"({self.sql})"
+
+    def over(self, sql: str, *others: Query) -> Query:
+        """A query that reads this one, and others beside it."""
+        tables = dict(self.tables)
+        for other in others:
+            tables.update(other.tables)
+        return Query(sql, tables)
+
+    def rows(self) -> pa.Table:
+        """The rows; raises ``Uncomputed``."""
+        connection = _connection()
+        for name, table in self.tables.items():
+            connection.register(name, table)
+        try:
+            return connection.sql(self.sql).to_arrow_table()
+        except duckdb.Error as wrong:
+            raise Uncomputed(str(wrong)) from wrong
+        finally:
+            for name in self.tables:
+                connection.unregister(name)
+
+
+def all_of(table: pa.Table) -> Query:
+    """All rows of a table whose columns are called as those of a query."""
+    name = f"t{next(_NUMBERS)}"
+    return Query(f"SELECT * FROM {name}", {name: table})  # noqa: S608 - a name of ours
+
+
+def as_columns(table: pa.Table, names: list[str]) -> pa.Table:
+    """Columns of a table, called as those of a query; times without their zone, which is UTC."""
+    arrays = [_plain(table.column(name)) for name in names]
+    return pa.Table.from_arrays(arrays, names=[f"c{n}" for n in range(len(names))])
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    wanted = without_zones(column.type)
+    return column if column.type == wanted else column.cast(wanted)
+
+
+def _connection() -> duckdb.DuckDBPyConnection:
+    known: duckdb.DuckDBPyConnection | None = getattr(_THREAD, "connection", None)
+    if known is None:
+        known = _THREAD.connection = duckdb.connect(config=SETTINGS)
+    return known

@@ -1,0 +1,362 @@
+"""Scalar expressions of Spark SQL as DuckDB's, where both give the same values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from sqlglot import exp
+
+from rowtime.frames.kinds import DECIMAL, PLAIN, TIMES, WHOLE, decimal, fields_of, sql_type, struct_text, type_of
+from rowtime.frames.values import (
+    NUMBER,
+    Rule,
+    Scope,
+    Value,
+    cast,
+    comparable,
+    constant,
+    number,
+    together,
+    wider,
+)  # fmt: skip
+from rowtime.frames.words import Untranslated, in_text, quoted
+
+_UNITS: Final = {
+    "MICROSECOND": 1, "MILLISECOND": 1000, "SECOND": 10**6, "MINUTE": 60 * 10**6, "HOUR": 3600 * 10**6,
+    "DAY": 86400 * 10**6, "WEEK": 7 * 86400 * 10**6,
+}  # fmt: skip
+_MONDAY: Final = 4 * 86400 * 10**6  # µs from 1970-01-01, a Thursday, to the Monday after it
+_CALENDAR: Final = ("MONTH", "QUARTER", "YEAR")
+_POINT: Final = re.compile(r"-?\d+\.\d+")
+DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+
+
+def _column(node: exp.Expr, scope: Scope) -> Value:
+    if node.args.get("db"):
+        raise Untranslated(node.sql())
+    whole = node.args.get("table") or node.this
+    if whole.name.lower() not in scope.columns:
+        raise Untranslated(node.sql())
+    found = scope.columns[whole.name.lower()]
+    return _field(found, node.name) if node.args.get("table") else found
+
+
+def _dot(node: exp.Expr, scope: Scope) -> Value:
+    return _field(scope.value(node.this), node.expression.name)
+
+
+def _field(of: Value, name: str) -> Value:
+    fields = fields_of(of.type)
+    if name not in fields:
+        raise Untranslated(f"{name} of {of.type}")
+    return Value(f"struct_extract({of.sql}, {in_text(name)})", fields[name])
+
+
+def _struct(node: exp.Expr, scope: Scope) -> Value:
+    parts = {}
+    for n, part in enumerate(node.expressions, 1):
+        name, of = (part.this.name, part.expression) if isinstance(part, exp.PropertyEQ) else (f"col{n}", part)
+        parts[name] = scope.value(of)
+    if len({name.lower() for name in parts}) < len(node.expressions) or any(v.type == "void" for v in parts.values()):
+        raise Untranslated(node.sql())
+    made = ", ".join(f"{quoted(name)} := {of.sql}" for name, of in parts.items())
+    return Value(f"struct_pack({made})", struct_text({name: of.type for name, of in parts.items()}))
+
+
+def _literal(node: exp.Expr, scope: Scope) -> Value:  # noqa: ARG001 - a rule
+    if node.is_string:
+        if "\0" in node.name:
+            raise Untranslated("a text with a NUL")
+        return Value("'" + node.name.replace("'", "''") + "'", "string")
+    if _POINT.fullmatch(node.name):
+        digits = node.name.lstrip("-").replace(".", "").lstrip("0")
+        scale = len(node.name.rpartition(".")[2])
+        kind = decimal(max(len(digits), scale), scale)
+        return Value(f"CAST({in_text(node.name)} AS {kind})", kind)
+    if not NUMBER.fullmatch(node.name):
+        raise Untranslated(node.name)
+    return number(int(node.name))
+
+
+def _cast(node: exp.Expr, scope: Scope) -> Value:
+    if node.args.get("safe") or node.args.get("format"):
+        raise Untranslated(node.sql())
+    kind = type_of(node.args["to"])
+    if kind.startswith("STRUCT"):
+        return _renamed_struct(scope.value(node.this), kind)
+    if kind not in PLAIN:
+        raise Untranslated(node.sql())
+    if isinstance(node.this, exp.Literal) and not node.this.is_string and kind in WHOLE:
+        return number(constant(node.this), kind)
+    of = scope.value(node.this)
+    same_day = (kind == "date" and of.type in TIMES) or (of.type == "date" and kind in TIMES)
+    if of.type != kind and (same_day or (of.whole and kind == "string")):
+        return Value(f"CAST({of.sql} AS {sql_type(kind)})", kind)
+    return cast(of, kind)
+
+
+def _renamed_struct(of: Value, kind: str) -> Value:
+    """A struct whose fields have other names."""
+    mine, wanted = fields_of(of.type), fields_of(kind)
+    if not mine or list(mine.values()) != list(wanted.values()):
+        raise Untranslated(f"{of.type} as {kind}")
+    parts = (
+        f"{quoted(new)} := struct_extract({of.sql}, {in_text(old)})" for old, new in zip(mine, wanted, strict=True)
+    )
+    return Value(f"CASE WHEN {of.sql} IS NOT NULL THEN struct_pack({', '.join(parts)}) END", kind)
+
+
+def _compared(sign: str) -> Rule:
+    def rule(node: exp.Expr, scope: Scope) -> Value:
+        left, right = comparable([scope.value(node.this), scope.value(node.expression)])
+        return Value(f"({left.sql} {sign} {right.sql})", "boolean")
+
+    return rule
+
+
+def _arithmetic(sign: str) -> Rule:
+    def rule(node: exp.Expr, scope: Scope) -> Value:
+        left = scope.value(node.this)
+        if isinstance(node.expression, exp.Interval) and left.type in TIMES and sign in "+-":
+            return _moved(left, (1 if sign == "+" else -1) * _micros(node.expression))
+        right = scope.value(node.expression)
+        if DECIMAL.fullmatch(left.type) or DECIMAL.fullmatch(right.type):
+            return _of_decimals(sign, node, left, right)
+        (left, right), kind = together([left, right])
+        if kind not in WHOLE and kind != "double":
+            raise Untranslated(kind)
+        return Value(f"({left.sql} {sign} {right.sql})", kind)
+
+    return rule
+
+
+def _as_decimal(of: Value, node: exp.Expr) -> tuple[Value, int, int]:
+    """A number as a decimal. Of a literal Spark takes the digits that it has."""
+    if of.whole:
+        if isinstance(node.unnest(), exp.Literal | exp.Neg | exp.Cast):
+            raise Untranslated(node.sql())
+        kind = decimal(DIGITS[of.type], 0)
+        of = Value(f"CAST({of.sql} AS {kind})", kind)
+    found = DECIMAL.fullmatch(of.type)
+    if found is None:
+        raise Untranslated(of.type)
+    return of, int(found[1]), int(found[2])
+
+
+def _of_decimals(sign: str, node: exp.Expr, left: Value, right: Value) -> Value:
+    (left, p1, s1), (right, p2, s2) = _as_decimal(left, node.this), _as_decimal(right, node.expression)
+    scale = s1 + s2 if sign == "*" else max(s1, s2)
+    kind = decimal(p1 + p2 + 1 if sign == "*" else max(p1 - s1, p2 - s2) + scale + 1, scale)
+    if sign != "*":
+        left, right = (Value(f"CAST({one.sql} AS {kind})", kind) for one in (left, right))
+    return Value(f"CAST({left.sql} {sign} {right.sql} AS {kind})", kind)
+
+
+def _moved(of: Value, by: int) -> Value:
+    return Value(f"make_timestamp(epoch_us({of.sql}) + CAST({by} AS BIGINT))", of.type)
+
+
+def _micros(node: exp.Interval) -> int:
+    unit = node.args.get("unit")
+    size = _UNITS.get(unit.name.upper().removesuffix("S")) if isinstance(unit, exp.Var) else None
+    if size is None or not isinstance(node.this, exp.Literal) or not NUMBER.fullmatch(node.this.name):
+        raise Untranslated(node.sql())
+    return size * int(node.this.name)
+
+
+def _divided(node: exp.Expr, scope: Scope) -> Value:
+    parts = [scope.value(part) for part in (node.this, node.expression)]
+    if not all(one.whole or one.type == "double" for one in parts):
+        raise Untranslated(node.sql())
+    left, right = (cast(one, "double").sql for one in parts)
+    fails = f"(1 // CAST({right} <> 0 AS INTEGER))"  # by zero; DuckDB divides floating numbers by it
+    return Value(f"({left} / {right} * {fails})", "double")
+
+
+def _whole_division(sign: str, kind: str | None) -> Rule:
+    def rule(node: exp.Expr, scope: Scope) -> Value:
+        (left, right), found = together([scope.value(node.this), scope.value(node.expression)])
+        if found not in WHOLE:
+            raise Untranslated(found)
+        if kind is not None:
+            left, right = cast(left, kind), cast(right, kind)
+        return Value(f"({left.sql} {sign} {right.sql})", kind or found)
+
+    return rule
+
+
+def _negated(node: exp.Expr, scope: Scope) -> Value:
+    if isinstance(node.this, exp.Literal) and not node.this.is_string:
+        return _literal(exp.Literal(this=f"-{node.this.name}", is_string=False), scope)
+    if isinstance(node.this, exp.Cast) and isinstance(node.this.this, exp.Literal):
+        return number(-constant(node.this), scope.value(node.this).type)
+    of = scope.value(node.this)
+    if not of.whole and of.type != "double":
+        raise Untranslated(of.type)
+    return Value(f"(- {of.sql})", of.type)
+
+
+def _joined(word: str) -> Rule:
+    def rule(node: exp.Expr, scope: Scope) -> Value:
+        return Value(f"({scope.boolean(node.this)} {word} {scope.boolean(node.expression)})", "boolean")
+
+    return rule
+
+
+def _is(node: exp.Expr, scope: Scope) -> Value:
+    of = scope.value(node.this)
+    if isinstance(node.expression, exp.Null):
+        return Value(f"({of.sql} IS NULL)", "boolean")
+    if isinstance(node.expression, exp.Boolean) and of.type == "boolean":
+        return Value(f"({of.sql} IS {str(node.expression.this).upper()})", "boolean")
+    raise Untranslated(node.sql())
+
+
+def _in(node: exp.Expr, scope: Scope) -> Value:
+    if not node.expressions or node.args.get("query") or node.args.get("unnest"):
+        raise Untranslated(node.sql())
+    of, *others = comparable([scope.value(part) for part in (node.this, *node.expressions)])
+    return Value(f"({of.sql} IN ({', '.join(one.sql for one in others)}))", "boolean")
+
+
+def _between(node: exp.Expr, scope: Scope) -> Value:
+    parts = [scope.value(part) for part in (node.this, node.args["low"], node.args["high"])]
+    if node.args.get("symmetric"):
+        raise Untranslated(node.sql())
+    low_of, low = comparable(parts[:2])
+    high_of, high = comparable([parts[0], parts[2]])
+    return Value(f"({low_of.sql} >= {low.sql} AND {high_of.sql} <= {high.sql})", "boolean")
+
+
+def _case(node: exp.Expr, scope: Scope) -> Value:
+    if node.this is not None:
+        raise Untranslated("CASE with a value")
+    tests = [scope.boolean(branch.this) for branch in node.args["ifs"]]
+    last = node.args.get("default") or exp.Null()
+    return _branches(tests, [branch.args["true"] for branch in node.args["ifs"]], last, scope)
+
+
+def _if(node: exp.Expr, scope: Scope) -> Value:
+    last = node.args.get("false") or exp.Null()
+    return _branches([scope.boolean(node.this)], [node.args["true"]], last, scope)
+
+
+def _branches(tests: Sequence[str], results: Sequence[exp.Expr], last: exp.Expr, scope: Scope) -> Value:
+    values, kind = together([scope.value(result) for result in (*results, last)])
+    whens = " ".join(f"WHEN {test} THEN {of.sql}" for test, of in zip(tests, values, strict=False))
+    return Value(f"CASE {whens} ELSE {values[-1].sql} END", kind)
+
+
+def _listed(name: str) -> Rule:
+    def rule(node: exp.Expr, scope: Scope) -> Value:
+        values, kind = together([scope.value(part) for part in (node.this, *node.expressions)])
+        if name != "coalesce" and kind not in PLAIN:
+            raise Untranslated(kind)
+        return Value(f"{name}({', '.join(of.sql for of in values)})", kind)
+
+    return rule
+
+
+def _unix_micros(node: exp.Expr, scope: Scope) -> Value:
+    of = scope.value(node.this)
+    if of.type != "timestamp":
+        raise Untranslated(of.type)
+    return Value(f"epoch_us({of.sql})", "bigint")
+
+
+def _truncated(node: exp.Expr, scope: Scope) -> Value:
+    of, unit = scope.value(node.this), node.args["unit"].name.upper()
+    if of.type != "timestamp":
+        raise Untranslated(of.type)
+    if unit in _CALENDAR:
+        return Value(f"CAST(date_trunc('{unit.lower()}', {of.sql}) AS TIMESTAMP)", of.type)
+    size = _UNITS.get(unit)
+    if size is None:
+        raise Untranslated(unit)
+    shift = _MONDAY if unit == "WEEK" else 0
+    us = f"epoch_us({of.sql})"
+    return Value(f"make_timestamp({us} - ((({us} - {shift}) % {size}) + {size}) % {size})", of.type)
+
+
+def _concatenated(node: exp.Expr, scope: Scope) -> Value:
+    parts = [node.this, node.expression] if isinstance(node, exp.DPipe) else node.expressions
+    values = [scope.value(part) for part in parts]
+    if any(of.type != "string" for of in values):
+        raise Untranslated(node.sql())
+    return Value(f"({' || '.join(of.sql for of in values)})", "string")
+
+
+def _passed(node: exp.Expr, scope: Scope) -> Value:
+    """`operators.contract.passed`: a number that Spark's compiled code does not know."""
+    of, index = node.expressions
+    inner = index.this if isinstance(index, exp.Cast) else index
+    if not isinstance(of, exp.Array) or len(of.expressions) != 1 or not isinstance(inner, exp.Anonymous):
+        raise Untranslated("get")
+    if inner.name.lower() != "pmod" or constant(inner.expressions[1]) != 1:
+        raise Untranslated("get")
+    number, column = scope.value(of.expressions[0]), scope.value(inner.expressions[0])
+    return Value(f"CASE WHEN {column.sql} IS NOT NULL THEN {number.sql} END", number.type)
+
+
+def _timestamp_micros(node: exp.Expr, scope: Scope) -> Value:
+    [of] = (scope.value(argument) for argument in node.expressions)
+    if not of.whole:
+        raise Untranslated(of.type)
+    return Value(f"make_timestamp({cast(of, 'bigint').sql})", "timestamp")
+
+
+def _positive_remainder(node: exp.Expr, scope: Scope) -> Value:
+    of, by = (scope.value(argument) for argument in node.expressions)
+    n = constant(node.expressions[1])
+    if not of.whole or n <= 0:
+        raise Untranslated("pmod")
+    kind = wider(of.type, by.type)
+    one, other = cast(of, kind).sql, cast(by, kind).sql
+    return Value(f"((({one} % {other}) + {other}) % {other})", kind)
+
+
+SCALARS: Final[Mapping[type | str, Rule]] = {
+    exp.Column: _column,
+    exp.Literal: _literal,
+    exp.Boolean: lambda node, _: Value("TRUE" if node.this else "FALSE", "boolean"),
+    exp.Null: lambda _node, _scope: Value("NULL", "void"),
+    exp.Paren: lambda node, scope: scope.value(node.this),
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.EQ: _compared("="),
+    exp.NEQ: _compared("<>"),
+    exp.LT: _compared("<"),
+    exp.LTE: _compared("<="),
+    exp.GT: _compared(">"),
+    exp.GTE: _compared(">="),
+    exp.NullSafeEQ: _compared("IS NOT DISTINCT FROM"),
+    exp.And: _joined("AND"),
+    exp.Or: _joined("OR"),
+    exp.Not: lambda node, scope: Value(f"(NOT {scope.boolean(node.this)})", "boolean"),
+    exp.Is: _is,
+    exp.In: _in,
+    exp.Between: _between,
+    exp.Case: _case,
+    exp.If: _if,
+    exp.Coalesce: _listed("coalesce"),
+    exp.Greatest: _listed("greatest"),
+    exp.Least: _listed("least"),
+    exp.Add: _arithmetic("+"),
+    exp.Sub: _arithmetic("-"),
+    exp.Mul: _arithmetic("*"),
+    exp.Div: _divided,
+    exp.IntDiv: _whole_division("//", "bigint"),
+    exp.Mod: _whole_division("%", None),
+    exp.Neg: _negated,
+    exp.UnixMicros: _unix_micros,
+    exp.TimestampTrunc: _truncated,
+    exp.DPipe: _concatenated,
+    exp.Concat: _concatenated,
+    exp.Dot: _dot,
+    exp.Struct: _struct,
+    "get": _passed,
+    "timestamp_micros": _timestamp_micros,
+    "pmod": _positive_remainder,
+}

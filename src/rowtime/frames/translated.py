@@ -1,0 +1,73 @@
+"""Translates Spark SQL into DuckDB's, where both are known to give the same values.
+
+What is not listed in `frames.scalars` and `frames.aggregates`, or stands over other types, raises ``Untranslated``:
+Spark then computes it. An expression that fails in one fails in the other, perhaps in other words: whoever computes it
+here lets Spark say what is wrong. `tests/frames/test_same_as_spark.py` compares both over the values of every type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from rowtime.frames.aggregates import AGGREGATES, sort_key
+from rowtime.frames.scalars import SCALARS
+from rowtime.frames.values import Scope, Value, cast
+from rowtime.frames.words import Untranslated
+
+_RULES: Final = {**SCALARS, **AGGREGATES}
+
+
+def scope_of(columns: Mapping[str, Value]) -> Scope:
+    """What expressions over some columns are translated in."""
+    return Scope(columns, _RULES)
+
+
+@dataclass(frozen=True)
+class Item:
+    """One entry of a select list: its value by name."""
+
+    name: str
+    value: Value
+
+
+@lru_cache(maxsize=4096)
+def parsed(text: str) -> exp.Expr:
+    """The tree of a text of Spark SQL."""
+    if "try_" in text.lower():  # the parser reads TRY_CAST and CAST as one
+        raise Untranslated(text)
+    try:
+        return sqlglot.parse_one(text, read="spark")
+    except SqlglotError as wrong:
+        raise Untranslated(text) from wrong
+
+
+def item(text: str, scope: Scope) -> Item:
+    """An entry of a select list."""
+    node = parsed(text)
+    inner = node.this if isinstance(node, exp.Alias) else node
+    if not isinstance(node, exp.Alias | exp.Column):
+        raise Untranslated(text)
+    if not isinstance(inner, exp.Explode):
+        return Item(node.alias_or_name, scope.value(inner))
+    if not isinstance(inner.this, exp.GenerateSeries):
+        raise Untranslated(text)
+    low, high = (cast(scope.value(inner.this.args[end]), "bigint").sql for end in ("start", "end"))
+    return Item(node.alias, Value(f"unnest(generate_series({low}, {high}))", "bigint"))
+
+
+def tested(text: str, scope: Scope) -> str:
+    """A condition."""
+    return scope.boolean(parsed(text))
+
+
+def order(terms: Sequence[str], scope: Scope) -> str:
+    """The keys of ORDER BY."""
+    trees = (parsed(f"SELECT 1 ORDER BY {term}").args["order"].expressions[0] for term in terms)
+    return ", ".join(sort_key(tree, scope) for tree in trees)

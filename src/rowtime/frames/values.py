@@ -1,0 +1,124 @@
+"""Values of expressions: SQL of DuckDB with the type that the value has in Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sqlglot import exp
+
+from rowtime.frames.kinds import DECIMAL, PLAIN, WHOLE, sql_type
+from rowtime.frames.words import Untranslated
+
+WIDTH: Final = {name: n for n, name in enumerate(WHOLE)}
+NUMBER: Final = re.compile(r"-?\d+")
+_MIN_BIGINT: Final = -(2**63)
+
+
+@dataclass(frozen=True)
+class Value:
+    """SQL of DuckDB, and the type that its value has in Spark."""
+
+    sql: str
+    type: str
+
+    @property
+    def whole(self) -> bool:
+        """True for integers."""
+        return self.type in WHOLE
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What columns are, by their names in lower case; ``rules`` translate expressions over them."""
+
+    columns: Mapping[str, Value]
+    rules: Mapping[type | str, Rule] = field(repr=False)
+
+    def value(self, node: exp.Expr) -> Value:
+        """One expression; raises ``Untranslated``."""
+        rule = self.rules.get(node.name.lower() if isinstance(node, exp.Anonymous) else type(node))
+        if rule is None:
+            raise Untranslated(f"{type(node).__name__} {node.name}")
+        try:
+            return rule(node, self)
+        except (AttributeError, KeyError, TypeError, ValueError) as odd:  # a tree of a form that no rule knows
+            raise Untranslated(node.sql()) from odd
+
+    def boolean(self, node: exp.Expr) -> str:
+        """SQL of a condition; raises ``Untranslated``."""
+        found = self.value(node)
+        if found.type != "boolean":
+            raise Untranslated(found.type)
+        return found.sql
+
+
+Rule = Callable[[exp.Expr, Scope], Value]
+"""Translates one kind of node."""
+
+
+def cast(of: Value, kind: str) -> Value:
+    """A value in another type in which it is the same number."""
+    if of.type == kind:
+        return of
+    if of.type == "void" or (of.whole and (kind in WHOLE or kind == "double")):
+        return Value(f"CAST({of.sql} AS {sql_type(kind)})", kind)
+    raise Untranslated(f"{of.type} as {kind}")
+
+
+def wider(one: str, other: str) -> str:
+    """The type in which two values meet."""
+    if other in (one, "void"):
+        return one
+    if one == "void":
+        return other
+    if one in WHOLE and other in WHOLE:
+        return max(one, other, key=WIDTH.__getitem__)
+    if {one, other} <= {*WHOLE, "double"}:
+        return "double"
+    raise Untranslated(f"{one} and {other}")
+
+
+def together(values: Sequence[Value]) -> tuple[list[Value], str]:
+    """Values in the one type in which they meet."""
+    kind = "void"
+    for one in values:
+        kind = wider(kind, one.type)
+    if kind == "void":
+        raise Untranslated(kind)
+    return [cast(one, kind) for one in values], kind
+
+
+def comparable(values: Sequence[Value]) -> list[Value]:
+    """The same of values that are compared."""
+    found, kind = together(values)
+    plain(Value("", kind))
+    return found
+
+
+def plain(of: Value) -> Value:
+    """A value that has an order."""
+    if of.type not in PLAIN and not DECIMAL.fullmatch(of.type):
+        raise Untranslated(of.type)
+    return of
+
+
+def number(n: int, kind: str | None = None) -> Value:
+    """A whole number, as small as Spark has it or of a type of its own."""
+    kind = kind or ("int" if -(2**31) <= n < 2**31 else "bigint")
+    if not _MIN_BIGINT < n < 2**63:
+        raise Untranslated(str(n))
+    return Value(f"CAST({n} AS {WHOLE[kind]})", kind)
+
+
+def constant(node: exp.Expr) -> int:
+    """A whole number that stands there; ``5L`` is a cast."""
+    if isinstance(node, exp.Neg):
+        return -constant(node.this)
+    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal | exp.Neg):
+        return constant(node.this)
+    if isinstance(node, exp.Literal) and not node.is_string and NUMBER.fullmatch(node.name):
+        return int(node.name)
+    raise Untranslated(node.sql())

@@ -1,0 +1,133 @@
+"""What frames do with rows is what Spark does with them; what they cannot do is Spark's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from rowtime.frames.local import LocalFrame, is_local, joined, put_together
+from rowtime.frames.queries import Uncomputed
+from rowtime.operators.rows.collations import grouped
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FIELDS = [("k", "string"), ("n", "bigint"), ("v", "double"), ("t", "timestamp")]
+ROWS = {
+    "k": ["a", "b", None, "a", "B", "é", "a"],
+    "n": [1, 2, 3, None, -5, 2**62, 7],
+    "v": [0.5, None, float("nan"), -0.0, 0.0, 1e300, 2.0],
+    "t": pa.array([0, 10, -1, None, 5, 60_000_000, 61_000_000], pa.timestamp("us", "UTC")),
+}
+PLACE = "struct(t, n)"
+MADE: dict[str, Callable[[Any], Any]] = {
+    "several rows of one": lambda rows: rows.selectExpr("n", "explode(sequence(0L, 3L)) AS c"),
+    "a filter": lambda rows: rows.where("n > 1 OR k IS NULL").selectExpr("*", "n + 1 AS m"),
+    "a column less": lambda rows: rows.drop("N", "v"),
+    "other names": lambda rows: rows.toDF("a", "b", "c", "d").select("b", "a"),
+    "a union by names": lambda rows: rows.unionByName(rows.select("t", "v", "k", "n").where("n > 1")),
+    "a union with what one lacks": lambda rows: rows.unionByName(rows.select("n", "k"), allowMissingColumns=True),
+    "a union by place": lambda rows: rows.select("n", "k").union(rows.selectExpr("n AS x", "k AS y")),
+    "distinct rows": lambda rows: rows.select("k").distinct(),
+    "groups": lambda rows: grouped(rows, ["k"], [
+        "count(*) AS c", "count(n) AS d", "sum(n) AS s", "min(v) AS lo", "max(v) AS hi", "max(k) AS m",
+        "count(DISTINCT k) AS dk", "count_if(n > 1) AS i", "count(1) FILTER (WHERE n > 1) AS f",
+        f"max_by(n, CASE WHEN t IS NOT NULL THEN {PLACE} END) AS last", f"min_by(k, {PLACE}) AS first",
+    ]),
+    "one group": lambda rows: grouped(rows, [], ["sum(n) AS s", "max(t) AS t"]),
+    "groups of no row": lambda rows: grouped(rows.where("false"), ["k"], ["count(*) AS c"]),
+    "windows": lambda rows: rows.selectExpr(
+        "k", "n", "row_number() OVER (ORDER BY k, n) AS i", "row_number() OVER (PARTITION BY k ORDER BY n DESC) AS j",
+        "lead(n) OVER (PARTITION BY k ORDER BY n) AS l", "lag(n, 2) OVER (ORDER BY k DESC, n) AS g",
+        "max(n) OVER (PARTITION BY k ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS m",
+        "count(n) OVER (PARTITION BY k) AS c", "sum(n) OVER (ORDER BY n ROWS UNBOUNDED PRECEDING) AS s",
+    ),
+    "structs": lambda rows: rows.selectExpr("struct(n AS a, k, t) AS s").selectExpr("s", "s.a AS x", "s.t AS y"),
+    "an inner join": lambda rows: joined(rows, _others(rows), "k = k2 AND n2 >= n - 5 AND n2 <= n + 5", "inner"),
+    "a left join": lambda rows: joined(rows, _others(rows), "k <=> k2", "left"),
+    "rows with a match": lambda rows: joined(rows, _others(rows), "k <=> k2 AND n < n2", "left_semi"),
+    "rows without": lambda rows: joined(rows, _others(rows), "k = k2", "left_anti"),
+}  # fmt: skip
+
+
+def _others(rows: Any) -> Any:
+    return rows.selectExpr("k AS k2", "n AS n2").where("n2 IS NOT NULL")
+
+
+def _frame(spark: SparkSession, fields: Any = FIELDS, rows: Any = ROWS) -> LocalFrame:
+    found = LocalFrame.of(spark, pa.table(rows), fields)
+    assert found is not None
+    return found
+
+
+def _listed(rows: DataFrame) -> list[str]:
+    found = rows.toArrow().to_pylist()
+    return sorted(repr({name: 0.0 if value == 0 else value for name, value in row.items()}) for row in found)
+
+
+@pytest.mark.parametrize("what", MADE)
+def test_rows_are_those_that_spark_makes(spark: SparkSession, what: str) -> None:
+    here = MADE[what](_frame(spark))
+    there = MADE[what](_frame(spark).spark())
+    assert is_local(here), "Spark has made them"
+    assert here.columns == there.columns
+    kinds = [field.dataType.simpleString() for field in there.schema]
+    assert [field.dataType.simpleString() for field in here.schema] == kinds
+    assert _listed(here) == _listed(there)
+
+
+@pytest.mark.parametrize("order", [["k", "n"], ["k DESC", "v"], ["v DESC NULLS FIRST", "n"], ["t NULLS LAST"]])
+def test_rows_are_sorted_as_spark_sorts_them(spark: SparkSession, order: list[str]) -> None:
+    here = _frame(spark).in_order([*order, "n"])
+    assert here is not None
+    _frame(spark).spark().createOrReplaceTempView("some_rows")
+    there = spark.sql(f"SELECT * FROM some_rows ORDER BY {', '.join([*order, 'n'])}")
+    assert repr(here.toArrow().to_pylist()) == repr(there.toArrow().to_pylist())
+
+
+@pytest.mark.parametrize("text", ["upper(k)", "sha2(k, 256)", "CAST(v AS STRING)", "try_cast(k AS INT)"])
+def test_what_has_no_translation_is_computed_by_spark(spark: SparkSession, text: str) -> None:
+    found = _frame(spark).selectExpr("n", f"{text} AS x")
+    assert not is_local(found)
+    assert _listed(found) == _listed(_frame(spark).spark().selectExpr("n", f"{text} AS x"))
+
+
+def test_a_text_that_looks_like_sql_of_ours_is_a_text(spark: SparkSession) -> None:
+    found = _frame(spark).selectExpr("n", "'x FROM {} -- \\'; c0' AS s").where("s <> '{'")
+    assert is_local(found)
+    assert set(found.toArrow()["s"].to_pylist()) == {"x FROM {} -- '; c0"}
+
+
+@pytest.mark.parametrize("text", ["n * 4", "n DIV (n - 1)", "n % (n - 1)", "v / (n - 1)"])
+def test_what_cannot_be_computed_raises_and_is_not_left_out(spark: SparkSession, text: str) -> None:
+    with pytest.raises(Uncomputed):
+        _frame(spark).computed([text])
+
+
+def test_a_shared_frame_is_computed_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = _frame(spark).where("n > 1")
+    assert is_local(frame)
+    frame.share()
+    first = frame.selectExpr("n")  # which computes the frame, so that nobody else has to
+    monkeypatch.setattr("rowtime.frames.queries.Query.rows", lambda _query: pytest.fail("it is computed again"))
+    assert frame.count() == 4
+    monkeypatch.undo()
+    assert sorted(first.toArrow()["n"].to_pylist()) == [2, 3, 7, 2**62]
+
+
+@pytest.mark.parametrize("kind", ["string collate UTF8_LCASE", "interval day to second", "variant"])
+def test_types_that_differ_are_not_held(spark: SparkSession, kind: str) -> None:
+    assert LocalFrame.of(spark, pa.table({"x": ["a"]}), [("x", kind)]) is None
+
+
+def test_columns_that_a_table_lacks_are_null() -> None:
+    made = put_together([("a", "bigint"), ("b", "string")], [pa.table({"a": [1]}), pa.table({"b": ["x"], "a": [2]})])
+    assert made.to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
+
+
+def test_equal_names_are_no_columns_to_speak_of(spark: SparkSession) -> None:
+    frame = LocalFrame(spark, [("a", "bigint"), ("A", "bigint")], pa.table({"c0": [1], "c1": [2]}))
+    assert not frame.can("a")

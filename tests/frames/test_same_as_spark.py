@@ -1,0 +1,150 @@
+"""What the driver computes is what Spark computes: every translated expression over the odd values of each type."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from decimal import Decimal
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from rowtime.frames.kinds import arrow_of
+from rowtime.frames.local import LocalFrame
+from rowtime.frames.queries import SETTINGS
+from rowtime.frames.translated import item
+from rowtime.frames.words import Untranslated
+from rowtime.operators.rows.attempt import attempted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_UTC = dt.UTC
+_TIMES = [
+    None if text is None else dt.datetime.fromisoformat(text)
+    for text in (
+        "0001-01-01T00:00:00", "1582-10-10T12:00:00", "1899-12-31T23:59:59.999999", "1969-12-31T23:59:59.999999",
+        "1970-01-01T00:00:00", "2024-02-29T13:07:05.000001", "2026-11-22T00:00:00", "9999-12-31T23:59:59.999999", None,
+    )
+]  # fmt: skip
+VALUES: dict[str, list[Any]] = {
+    "tinyint": [-128, -7, -1, 0, 1, 3, 127, None],
+    "smallint": [-32768, -7, 0, 2, 32767, None],
+    "int": [-(2**31), -7, -1, 0, 1, 2, 10, 2**31 - 1, None],
+    "bigint": [-(2**63), -7, -1, 0, 1, 2, 60_000_000, 2**62, 2**63 - 1, None],
+    "double": [-math.inf, -2.5, -0.0, 0.0, 0.1, 1.0, 3.0, 1e300, math.inf, math.nan, None],
+    "float": [-math.inf, -2.5, -0.0, 0.0, 0.5, 3.0, math.inf, math.nan, None],
+    "decimal(10,2)": [Decimal("-99999999.99"), Decimal("0.00"), Decimal("0.01"), Decimal("12.50"), None],
+    "decimal(5,4)": [Decimal("-1.0001"), Decimal(0), Decimal("9.9999"), None],
+    "boolean": [True, False, None],
+    "string": ["", "a", "A", "ab", "é", "e\u0301", "😀", "z'", '"', "%", "\\", " ", "10", None],
+    "date": [time and time.date() for time in _TIMES],
+    "timestamp": [time and time.replace(tzinfo=_UTC) for time in _TIMES],
+    "timestamp_ntz": _TIMES,
+}
+NUMBERS = ("tinyint", "smallint", "int", "bigint", "double")
+WHOLE = NUMBERS[:-1]
+
+ANY = [
+    "a",
+    "a IS NULL",
+    "a IS NOT NULL",
+    "coalesce(a, b)",
+    "CASE WHEN a IS NULL THEN b ELSE a END",
+    "if(b IS NULL, a, b)",
+]
+ORDERED = [
+    "a = b", "a <> b", "a < b", "a <= b", "a > b", "a >= b", "a <=> b", "a BETWEEN b AND a", "a IN (b, a)",
+    "a NOT IN (b)", "greatest(a, b)", "least(b, a)", "NOT (a < b) OR a = b", "a < b AND b < a",
+]  # fmt: skip
+ARITHMETIC = ["a + b", "a - b", "a * b", "a / b", "- a", "a + 1", "2 * a - b", "a / 2", "a + -3", "a - -2L", "-1 * a"]
+INTEGERS = ["a DIV b", "a % b", "pmod(a, 7L)", "pmod(a, 60)", "a DIV 3", "CAST(a AS BIGINT)", "CAST(a AS DOUBLE)",
+            "CAST(a AS STRING)", "CAST(a AS TINYINT)", "get(array(5L), CAST(pmod(a, 1L) AS INT)) + a",
+            "a + 9223372036854775807L"]  # fmt: skip
+TIME = [
+    "CAST(a AS DATE)", "a + INTERVAL '10' SECOND", "a - INTERVAL '2' DAY", "a + INTERVAL '3' MINUTE",
+    *(f"DATE_TRUNC('{unit}', a)" for unit in ("MICROSECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK")),
+    *(f"DATE_TRUNC('{unit}', a)" for unit in ("MONTH", "QUARTER", "YEAR")),
+]  # fmt: skip
+INSTANT = ["unix_micros(a)", "unix_micros(a) - pmod(unix_micros(a), 3600000000L)", "unix_micros(a) DIV 1000000L"]
+DECIMALS = ("decimal(10,2)", "decimal(5,4)")
+EXACT = ["a + b", "a - b", "a * b", "a * 0.908", "0.05 + a", "a - 1.5", "a * -0.25"]
+CASES = [
+    *((kind, kind, ANY) for kind in VALUES),
+    *((kind, kind, ORDERED) for kind in VALUES),
+    *((one, other, [*ORDERED, *ARITHMETIC]) for one, other in product(NUMBERS, NUMBERS)),
+    *((one, other, INTEGERS) for one, other in product(WHOLE, ("int", "bigint"))),
+    *((one, other, EXACT) for one, other in product(DECIMALS, (*DECIMALS, *WHOLE))),
+    *((one, other, EXACT) for one, other in product(WHOLE, DECIMALS)),
+    ("timestamp", "timestamp", [*TIME, *INSTANT]),
+    ("timestamp_ntz", "timestamp_ntz", TIME),
+    ("date", "timestamp", ["CAST(a AS TIMESTAMP)"]),
+    ("bigint", "bigint", ["timestamp_micros(a DIV 1000)", "make_dt_interval(0, 0, 0, 1)"]),
+    ("string", "string", ["a || b", "concat(a, b, 'x')", "a = 'z\\''"]),
+    (
+        "boolean",
+        "boolean",
+        ["a AND b", "a OR b", "NOT a", "a AND NOT b OR b", "a = TRUE", "a IS TRUE", "a IS NOT TRUE"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), sorted({case[:2] for case in CASES}))
+def test_an_expression_has_the_value_that_spark_gives_it(spark: SparkSession, one: str, other: str) -> None:
+    texts = [text for first, second, listed in CASES if (first, second) == (one, other) for text in listed]
+    rows = list(product(VALUES[one], VALUES[other]))
+    table = pa.table(
+        {
+            "n": range(len(rows)),
+            "a": pa.array([a for a, _ in rows], arrow_of(one)),
+            "b": pa.array([b for _, b in rows], arrow_of(other)),
+        }
+    )
+    kinds = [("n", "bigint"), ("a", one), ("b", other)]
+    frame = LocalFrame.of(spark, table, kinds)
+    assert frame is not None
+    here = {}
+    for n, text in enumerate(texts):
+        try:
+            here[f"x{n}"] = item(f"{text} AS x{n}", frame.scope).value
+        except Untranslated:
+            continue
+    assert here
+    there = spark.createDataFrame(table, frame.schema)
+    wanted = there.select("n", *(attempted(spark, [texts[int(name[1:])]]).alias(name) for name in here))
+    typed = {field.name: field.dataType.fields[0].dataType.simpleString() for field in wanted.schema.fields[1:]}
+    assert {name: of.type for name, of in here.items()} == typed
+    computed = duckdb.connect(config=SETTINGS)
+    computed.register("t", frame._table())
+    listed = ", ".join(f"TRY(struct_pack(c0 := {of.sql})) AS {name}" for name, of in here.items())
+    found = computed.sql(f"SELECT c0 AS n, {listed} FROM t ORDER BY c0").to_arrow_table()
+    found = _counted(found).to_pylist()
+    expected = sorted(_counted(wanted.toArrow()).to_pylist(), key=lambda row: row["n"])
+    differ = [
+        (texts[int(name[1:])], rows[row["n"]], row[name]["c0"], other_row[name])
+        for row, other_row in zip(found, expected, strict=True)
+        for name in here
+        if row[name] is not None
+        and (other_row[name] is None or _plain(row[name]["c0"]) != _plain(other_row[name]["c0"]))
+    ]
+    assert not differ, differ[:10]
+
+
+def _counted(rows: pa.Table) -> pa.Table:
+    """Times as numbers: some lie outside of Python's calendar."""
+    for n, field in enumerate(rows.schema):
+        if pa.types.is_struct(field.type) and pa.types.is_temporal(field.type[0].type):
+            number = pa.int32() if pa.types.is_date(field.type[0].type) else pa.int64()
+            arrays = [
+                pa.StructArray.from_arrays([chunk.field(0).cast(number)], [field.type[0].name], mask=chunk.is_null())
+                for chunk in rows.column(n).chunks
+            ]
+            rows = rows.set_column(n, field.name, pa.chunked_array(arrays))
+    return rows
+
+
+def _plain(value: Any) -> Any:
+    return ("NaN" if math.isnan(value) else value + 0.0) if isinstance(value, float) else value
