@@ -56,7 +56,7 @@ def read_back(  # noqa: PLR0913 - which rows of which sink, and where they are
         files = files_of(Path(options["path"]).absolute(), pump_of(node.name), checkpoint.identity)
         return rows_of(node, _up_to(files, tick), skipped)
     if node.format in LAKES:
-        return _of_lake(node, tick, checkpoint.identity)
+        return of_lake(node, tick, checkpoint.identity)
     if node.format == "log":
         return _of_log(home.log_path(options["stream"]), writer_of(pump_of(node.name)), node, numbers)
     return None
@@ -131,7 +131,7 @@ def _of_log(log: Place, writer: str, node: SinkNode, numbers: tuple[int, int]) -
 # -- lake tables ----------------------------------------------------------------------
 
 
-def _of_lake(node: SinkNode, tick: int, identity: str) -> pa.Table | None:
+def of_lake(node: SinkNode, tick: int, identity: str) -> pa.Table | None:
     """The rows that a pump of a checkpoint has written up to a tick, or those of a table with a key.
 
     ``None`` where others have changed the table, so that nobody can tell whose its rows are.

@@ -66,7 +66,7 @@ def written_rows(node: Sink, home: Home, checkpoint: Checkpoint, entry: Entry) -
     if node.format == "log":
         return Kept(total, [*_of_log(node, home, options["stream"])], node.ordered)
     if node.format in LAKES:
-        from rowtime.audit.lakes import of_lake  # noqa: PLC0415 - an extra
+        from rowtime.audit.read_back import of_lake  # noqa: PLC0415 - it loads Spark's classes, though no Java
 
         return Kept(total, [Part(lambda: of_lake(node, entry["tick"], checkpoint.identity))])
     raise refuse("R706", f"the console cannot read rows back from {node.format}", "Look at them where they are.")
