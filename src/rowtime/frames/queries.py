@@ -17,6 +17,8 @@ SETTINGS: Final[dict[str, Any]] = {
     "autoinstall_known_extensions": False,  # nothing is fetched from anywhere
     "autoload_known_extensions": False,
     "preserve_insertion_order": True,
+    "memory_limit": "2GB",  # what needs more is Spark's
+    "temp_directory": "",  # nothing is written beside the user's files
 }
 _NUMBERS: Final = count()
 _THREAD: Final = local()

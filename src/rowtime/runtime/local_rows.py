@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
+BYTES = 512 << 20  # of the rows of one source, or of one operator's state, that the driver takes
+
 
 def of_source(spark: SparkSession, source: Source, part: Slice) -> LocalFrame | None:
     """The rows of a range, where the source reads them by itself."""
@@ -24,7 +26,8 @@ def of_source(spark: SparkSession, source: Source, part: Slice) -> LocalFrame | 
     found = None if given is None or part.rows is None or part.rows > MOST else given(part)
     if found is None or not all(holds(kind) for _, kind in found[0]):
         return None
-    return LocalFrame.of(spark, put_together(found[0], [*found[1]]), found[0])
+    tables = _few(found[1])
+    return None if tables is None else LocalFrame.of(spark, put_together(found[0], tables), found[0])
 
 
 def of_segments(
@@ -34,10 +37,22 @@ def of_segments(
     fields = [(field.name, type_text(field.dataType)) for field in schema.fields]
     if not segments or rows_in(segments) > MOST or not all(holds(kind) for _, kind in fields):
         return None
-    return LocalFrame.of(spark, put_together(fields, [*map(table, segments)]), fields)
+    tables = _few(map(table, segments))
+    return None if tables is None else LocalFrame.of(spark, put_together(fields, tables), fields)
 
 
 def of_table(spark: SparkSession, schema: StructType, rows: pa.Table) -> LocalFrame | None:
     """The rows of a table, which Spark would have with this schema."""
     fields = [(field.name, type_text(field.dataType)) for field in schema.fields]
     return LocalFrame.of(spark, rows, fields) if rows.num_rows <= MOST else None
+
+
+def _few(tables: Iterable[pa.Table]) -> list[pa.Table] | None:
+    """The tables, unless they are too large together."""
+    found, used = [], 0
+    for table in tables:
+        found.append(table)
+        used += table.nbytes
+        if used > BYTES:
+            return None
+    return found
