@@ -15,6 +15,8 @@ from rowtime.operators.rows.collations import grouped
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.sampled(3)
+
 FIELDS = [("k", "string"), ("n", "bigint"), ("v", "double"), ("t", "timestamp")]
 ROWS = {
     "k": ["a", "b", None, "a", "B", "é", "a"],

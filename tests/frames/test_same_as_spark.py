@@ -22,6 +22,8 @@ from rowtime.operators.rows.attempt import attempted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(8)
+
 _UTC = dt.UTC
 _TIMES = [
     None if text is None else dt.datetime.fromisoformat(text)
