@@ -17,8 +17,9 @@ from reliability.crash.brokers import broker_kills, why_no_broker
 from reliability.crash.cases import KINDS, Case
 from reliability.crash.first_starts import first_starts
 from reliability.crash.inside import Sample, Tally, Undisturbed, faults, jumps, stops, undisturbed
-from reliability.crash.killed import fenced, kills, release
+from reliability.crash.killed import Deaths, fenced, kills, release
 from reliability.crash.runs import sequences
+from reliability.crash.store_campaign import spark_settings, store_pipelines, why_missing
 from reliability.crash.writer_stops import writer_faults, writer_stops
 from reliability.crash.writers import killed_writers
 from rowtime.runtime.session import new_spark
@@ -36,21 +37,21 @@ SMALL = {
 def main() -> int:
     """0 if nothing was lost; 1 and the losses otherwise."""
     asked = _arguments()
-    missing = why_no_broker() if asked.broker_kills else ""
-    jars = find_connector().jars or [] if asked.broker_kills else []
+    kafka = asked.broker_kills and not asked.only_stores
+    missing = why_no_broker() if kafka else ""
+    jars = find_connector().jars or [] if kafka else []
     with tempfile.TemporaryDirectory(prefix="rowtime-crash-") as name:
-        campaign = Campaign(asked, new_spark(jars, master="local[2]", conf=SMALL), Path(name), missing)
-        campaign.first_starts()
-        campaign.sequences()
-        campaign.pipelines(0.7)
-        campaign.writers()
-        campaign.brokers()
-        campaign.pipelines(1.0)
-    tally = campaign.tally
-    for loss in tally.losses:
+        conf = {**SMALL, **(spark_settings() if asked.stores else {})}
+        campaign = Campaign(asked, new_spark(jars, master="local[2]", conf=conf), Path(name), missing)
+        if asked.only_stores:
+            campaign.stores(1.0)
+        else:
+            campaign.run()
+    losses = [*campaign.tally.losses, *campaign.on_stores.losses]
+    for loss in losses:
         print(f"\n{loss}")
     print(campaign.told())
-    return 1 if tally.losses else 0
+    return 1 if losses else 0
 
 
 @dataclass
@@ -63,8 +64,36 @@ class Campaign:
     missing: str = ""  # why there is no broker
     tally: Tally = field(default_factory=Tally)
     visited: int = 0  # pipelines
+    on_stores: Tally = field(default_factory=Tally)  # the same, of pipelines on object stores
+    stored: int = 0  # of these that were begun
     released: int = 0  # the objects of Java before this number
     began: float = field(default_factory=time.perf_counter)
+
+    def run(self) -> None:
+        """All of it, each in a share of the time."""
+        self.stores(0.3)  # once: Spark keeps the address of a bucket
+        self.first_starts()
+        self.sequences()
+        self.pipelines(0.7)
+        self.writers()
+        self.brokers()
+        self.pipelines(1.0)
+
+    def stores(self, share: float) -> None:
+        """Pipelines on object stores, until so many have been tried, or this share of the time is over."""
+
+        def more() -> bool:
+            return self._in_time(share) and self.stored < self.asked.stores and not self.on_stores.losses
+
+        if not more():
+            return
+        with store_pipelines(self.spark, self.folder / "stores", self.asked) as pipelines:
+            while more():
+                number = self.asked.first + self.stored
+                name = pipelines.run(number, self.on_stores)
+                self.stored += 1
+                self.released = release(self.spark, self.released)
+                self._tell(f"{number} {name or 'has no server'}", self.on_stores)
 
     def first_starts(self) -> None:
         """First starts of a script, killed before one of their writes."""
@@ -138,11 +167,16 @@ class Campaign:
         """The last line."""
         kinds = min(self.visited, len(KINDS))
         seconds = time.perf_counter() - self.began
+        why = why_missing() if self.asked.stores else ""
+        servers = f"not all servers of stores can be had: {why}; " if why else ""
         broker = f"0 broker kills, for there is no broker: {self.missing}; " if self.missing else ""
-        return f"{broker}{self.visited} pipelines of {kinds} kinds, {_counts(self.tally)}; {seconds:.0f} s"
+        stores = f"{servers}{_counts(self.on_stores)}; " if self.asked.stores else ""
+        if self.asked.only_stores:
+            return f"{stores}{seconds:.0f} s"
+        return f"{stores}{broker}{self.visited} pipelines of {kinds} kinds, {_counts(self.tally)}; {seconds:.0f} s"
 
-    def _tell(self, what: str) -> None:
-        print(f"{what}: {_counts(self.tally)}; {time.perf_counter() - self.began:.0f} s", flush=True)
+    def _tell(self, what: str, tally: Tally | None = None) -> None:
+        print(f"{what}: {_counts(tally or self.tally)}; {time.perf_counter() - self.began:.0f} s", flush=True)
 
     def _left(self, kind: str, wanted: int, share: float = 1.0) -> bool:
         """True while more of a kind is to be tried, and the ``share`` of the time by which it is begun is not over."""
@@ -164,9 +198,9 @@ def _processes(run: Undisturbed, spark: SparkSession, asked: argparse.Namespace,
     """What is done to drivers that are processes, in a folder of their own, beside the stops."""
     tally, number = Tally(), run.case.number
     chance, own = random.Random(f"kill {number}"), replace(run, case=Case(number, run.case.folder.parent / "killed"))
-    kills(own, spark, tally, chance, min(asked.kills_a_case, asked.kills - killed))
+    kills(own, spark, tally, Deaths(chance, min(asked.kills_a_case, asked.kills - killed)))
     if number == asked.first and asked.kills:
-        kills(own, None, tally, chance, asked.with_java)
+        kills(own, None, tally, Deaths(chance, asked.with_java))
         fenced(own, spark, tally)
     return tally
 
@@ -190,6 +224,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--with-java", type=int, default=10, help="kills of Python and its Java")
     parser.add_argument("--faults", type=int, default=2_500, help="writes that fail")
     parser.add_argument("--faults-a-case", type=int, default=200, help="each write of one tick if it has no more")
+    parser.add_argument("--stores", type=int, default=24, help="pipelines with something in an object store")
+    parser.add_argument("--only-stores", action="store_true", help="nothing but these")
     parser.add_argument("--first-starts", type=int, default=40, help="of a script, killed before one of their writes")
     parser.add_argument("--runs", type=int, default=200, help="sequences of runs with --available-now")
     parser.add_argument("--writer-stops", type=int, default=2_000, help="of clients of a stream log, at their writes")

@@ -9,22 +9,23 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import rowtime as rt
 from examples.nexmark import events, queries
-from reliability.crash.lakes import LAKES, others_write, rows_of_tables
+from reliability.crash.lakes import LAKES, Tables, others_write, rows_of_tables, tables_below
 from reliability.crash.shapes import SHAPES, TIMED, Tally
+from reliability.crash.writes import Seen, watched
 from rowtime.client.log_items import Rows
 from rowtime.client.stream_log import scan
+from rowtime.core.stores import Place
 from rowtime.core.time import END
 from rowtime.state.checkpoint import Checkpoint
+from rowtime.state.memory import read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,6 +46,18 @@ class Case:
 
     number: int
     folder: Path
+
+    tears: ClassVar[bool] = True  # a file of its checkpoint may be there in part
+
+    @property
+    def told(self) -> str:
+        """By what a process of its own makes it."""
+        return str(self.number)
+
+    @property
+    def check(self) -> Place:
+        """The checkpoint."""
+        return self.folder / "check"
 
     @property
     def name(self) -> str:
@@ -90,7 +103,7 @@ class Case:
 
     def engine(self, spark: SparkSession | None) -> Engine:
         """A driver, which begins with recovery."""
-        return self.pipeline(spark)._engine(self.folder / "check", self.limits, ends=True)  # noqa: SLF001 - tick by tick
+        return self.pipeline(spark)._engine(self.check, self.limits, ends=True)  # noqa: SLF001 - tick by tick
 
     @property
     def limits(self) -> rt.Limits:
@@ -100,12 +113,12 @@ class Case:
     @property
     def tick(self) -> int:
         """The last tick that is committed; -1 for none."""
-        last = Checkpoint(self.folder / "check").journal.last()
+        last = Checkpoint(self.check).journal.last()
         return -1 if last is None else int(last["tick"])
 
     def state(self) -> State:
         """What is there after recovery: rows with sequence numbers, refused rows, ledger, bounds."""
-        place = Checkpoint(self.folder / "check")
+        place = Checkpoint(self.check)
         entry = place.journal.last()
         if entry is None:
             return {"files": self._seen(), "log": [], "received": [], "totals": {}}
@@ -126,11 +139,31 @@ class Case:
 
     def others_write(self) -> int:
         """Other programs write to the lake tables of the case; to how many."""
-        return others_write(self.folder / "out") if self.name in LAKES else 0
+        return others_write(self.tables())
+
+    def tables(self) -> Tables:
+        """The lake tables of the case."""
+        return tables_below(self.folder / "out") if self.has_tables else {}
+
+    @property
+    def has_tables(self) -> bool:
+        """True if its output is in lake tables, which may not be there yet."""
+        return self.name in LAKES
+
+    def pull(self) -> None:
+        """Bring what is elsewhere into the folder, before that is copied."""
+
+    def push(self) -> None:
+        """Put what is elsewhere back to what the folder says."""
+
+    @contextmanager
+    def watched(self, seen: Seen) -> Iterator[None]:
+        """Call ``seen`` before each write of this process; what it raises is raised there."""
+        with watched(self.folder, seen):
+            yield
 
     def _seen(self) -> Mapping[str, list[str]]:
-        out = self.folder / "out"
-        return rows_of_tables(out) if self.name in LAKES else _files(out)
+        return rows_of_tables(self.tables()) if self.has_tables else _files(self.folder / "out")
 
 
 def close(engine: Engine) -> None:
@@ -213,8 +246,8 @@ def seen(path: Path) -> list[Any]:
     return lines[1:] if header else lines
 
 
-def _rows(paths: list[Path]) -> list[Any]:
-    return [row for path in paths for row in pq.read_table(path, partitioning=None).to_pylist()]
+def _rows(paths: Sequence[Place]) -> list[Any]:
+    return [row for path in paths for row in read_table(path).to_pylist()]
 
 
 def _logged(log: Path) -> list[str]:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from reliability.crash.cases import Case, State, close
-from reliability.crash.writes import ERRORS, failing, watched
+from reliability.crash.lakes import torn_versions
+from reliability.crash.writes import ERRORS, failing
 from rowtime.core.errors import Failure, RowtimeError
 
 if TYPE_CHECKING:
@@ -77,23 +78,36 @@ class Sample:
         return self._to_go == self._every - 1
 
 
+def reads_every_version(run: Undisturbed, tally: Tally, where: str) -> None:
+    """Each version of each lake table has whole ticks, each once."""
+    versions, torn = torn_versions(run.case.tables(), run.states)
+    if versions:
+        tally.add("versions of tables that were read", versions)
+    tally.losses += [f"{where}: {what}"[:1500] for what in torn]
+
+
+Witness = Callable[["Undisturbed", "Tally", str], None]
+
+
 @dataclass(frozen=True)
 class Undisturbed:
     """A case that ran without a stop: the folder before each tick, the state after it; at [0] that before all.
 
-    ``images``: for each tick what the disk held at its points and before its writes.
+    ``images``: for each tick what the disk held at its points and before its writes. ``witness`` looks at what its
+    tables have, at any time, and tells what is wrong.
     """
 
     case: Case
     folders: Sequence[Path]
     states: Sequence[State]
     images: Sequence[Sequence[Image]]
+    witness: Witness = reads_every_version
 
 
 def undisturbed(case: Case, spark: SparkSession, kept: Path, sample: Sample) -> Undisturbed:
     """Run a case, keeping what stands before each tick, and at those of its points and writes that the sample has."""
     case.make()
-    folders, states, images = [copied(case.folder, kept / "0")], [case.state()], list[Sequence[Image]]()
+    folders, states, images = [kept_as(case, kept / "0")], [case.state()], list[Sequence[Image]]()
     engine = case.engine(spark)
     while True:
         found = _images(case, engine, folders[-1], kept / f"images of {len(images)}", sample)
@@ -101,7 +115,7 @@ def undisturbed(case: Case, spark: SparkSession, kept: Path, sample: Sample) -> 
             break
         images.append(found)
         states.append(case.state())
-        folders.append(copied(case.folder, kept / str(len(folders))))
+        folders.append(kept_as(case, kept / str(len(folders))))
     close(engine)
     return Undisturbed(case, folders, states, images)
 
@@ -111,7 +125,7 @@ def stops(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Ra
     case = run.case
     for tick, images in enumerate(run.images):
         for where, image in images:
-            restored(case, image)
+            put_back(case, image)
             told = f"{case.name} {case.number}, tick {tick}, {where}"
             if chance.random() < share:
                 told += _failed_start(run, spark, tally, chance)
@@ -120,7 +134,8 @@ def stops(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Ra
             if "torn" in where:
                 tally.add("torn files")
             shutil.rmtree(image)
-    _half_written(run, spark, tally, chance.randrange(1, len(run.folders)))
+    if case.tears:
+        _half_written(run, spark, tally, chance.randrange(1, len(run.folders)))
 
 
 def _images(case: Case, engine: Engine, before: Path, place: Path, sample: Sample) -> list[Image] | None:
@@ -131,13 +146,13 @@ def _images(case: Case, engine: Engine, before: Path, place: Path, sample: Sampl
     def keep(where: str) -> None:
         if not busy and sample.has_next():  # copying writes too, elsewhere
             busy.append(where)
-            image = copied(case.folder, place / str(len(images)))
-            torn = _torn(image, before, sample.chance) if sample.chance.random() < TORN else None
+            image = kept_as(case, place / str(len(images)))
+            torn = _torn(image, before, sample.chance) if case.tears and sample.chance.random() < TORN else None
             images.append((where if torn is None else f"{where}, torn {torn}", image))
             busy.clear()
 
     engine.hook = keep
-    with watched(case.folder, lambda what, path: keep(f"before {what} {Path(path).name}")):
+    with case.watched(lambda what, path: keep(f"before {what} {Path(path).name}")):
         return None if engine.tick() is None else images
 
 
@@ -186,7 +201,7 @@ def _failed_start(run: Undisturbed, spark: SparkSession, tally: Tally, chance: r
     """A driver that takes over what another has left, and cannot write either; how it is told."""
     number, at = chance.choice(ERRORS), chance.randrange(WRITES_OF_A_START)
     try:
-        with watched(run.case.folder, failing(at, number)):
+        with run.case.watched(failing(at, number)):
             close(run.case.engine(spark))
     except (OSError, RowtimeError):
         tally.add("starts that failed as well")
@@ -199,7 +214,7 @@ WRITES_OF_A_START = 50  # most have 20 to 60
 def _half_written(run: Undisturbed, spark: SparkSession, tally: Tally, tick: int) -> None:
     """A journal entry that is damaged is refused, and nothing goes out."""
     case = run.case
-    restored(case, run.folders[tick])
+    put_back(case, run.folders[tick])
     entry = max((case.folder / "check" / "journal").glob("*.json"))
     data = entry.read_bytes()
     entry.write_bytes(data[: len(data) // 2])
@@ -225,7 +240,7 @@ def faults(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.R
     count = _writes(run, spark, tick)
     for at in sorted(chance.sample(range(count), min(count, times))):
         number = chance.choice(ERRORS)
-        restored(case, run.folders[tick])
+        put_back(case, run.folders[tick])
         where = f"{case.name} {case.number}, tick {tick}, error {number} in write {at} of {count}"
         try:
             failed = _failed(case, spark, failing(at, number), again=chance.random() < HALF)
@@ -244,8 +259,8 @@ def faults(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.R
 def _writes(run: Undisturbed, spark: SparkSession, tick: int) -> int:
     """How many writes a start and this tick make."""
     writes: list[str] = []
-    restored(run.case, run.folders[tick])
-    with watched(run.case.folder, lambda what, _path: writes.append(what)):
+    put_back(run.case, run.folders[tick])
+    with run.case.watched(lambda what, _path: writes.append(what)):
         engine = run.case.engine(spark)
         engine.tick()
     close(engine)
@@ -259,7 +274,7 @@ def _failed(case: Case, spark: SparkSession, seen: Callable[[str, str], None], *
     """Start and tick while a write fails; True if that made anything fail. ``again``: the same driver once more."""
     engine, failed = None, False
     try:
-        with watched(case.folder, seen):
+        with case.watched(seen):
             engine = case.engine(spark)
             engine.tick()
     except (OSError, RowtimeError):
@@ -275,7 +290,7 @@ def _failed(case: Case, spark: SparkSession, seen: Callable[[str, str], None], *
 def jumps(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Random) -> None:
     """The clock of the machine jumps, hours forwards and back, between any two looks at it."""
     case = run.case
-    restored(case, run.folders[0])
+    put_back(case, run.folders[0])
     engine = case.engine(spark)
     now = engine.clock()
     engine.clock = lambda: now + chance.randint(-5, 5) * HOUR
@@ -288,6 +303,18 @@ def jumps(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Ra
     close(engine)
 
 
+def kept_as(case: Case, to: Path) -> Path:
+    """Copy a case as it is now."""
+    case.pull()
+    return copied(case.folder, to)
+
+
+def put_back(case: Case, image: Path) -> None:
+    """Put a case back to what it was."""
+    restored(case, image)
+    case.push()
+
+
 def copied(folder: Path, to: Path) -> Path:
     if to.exists():
         shutil.rmtree(to)
@@ -296,7 +323,7 @@ def copied(folder: Path, to: Path) -> Path:
 
 
 def restored(case: HasFolder, image: Path) -> None:
-    """Put the folder of a case back to what it was."""
+    """Put a folder back to what it was."""
     shutil.rmtree(case.folder, ignore_errors=True)
     shutil.copytree(image, case.folder)
 

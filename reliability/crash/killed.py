@@ -9,12 +9,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from py4j.finalizer import ThreadSafeFinalizer
 
-from reliability.crash.inside import Tally, Undisturbed, restored
+from reliability.crash.inside import Tally, Undisturbed, put_back
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 
 POINTS = ("before state", "after state", "before journal", "after journal", "after output")
 SECONDS = 300.0  # a driver that takes longer hangs
-RANDOMLY = 0.4  # of the kills come at a random time
 ROUNDS = 40
+
+
+Way = Callable[["Case", "SparkSession | None", random.Random], int]
 
 
 def environment(spark: SparkSession | None) -> dict[str, str]:
@@ -57,25 +60,41 @@ def release(spark: SparkSession, first: int) -> int:
     return last
 
 
-def kills(run: Undisturbed, spark: SparkSession | None, tally: Tally, chance: random.Random, times: int) -> None:
+def at_a_time(case: Case, spark: SparkSession | None, chance: random.Random) -> int:
+    """Kill a driver some time after it is ready; its exit status."""
+    return driver(case, spark, after=chance.uniform(0.0, 3.0))
+
+
+def at_a_point(case: Case, spark: SparkSession | None, chance: random.Random) -> int:
+    """Let a driver kill itself at a named point; its exit status."""
+    return driver(case, spark, chance.choice(POINTS), str(chance.choice((1, 1, 2))))
+
+
+WAYS: Final[Sequence[Way]] = (at_a_time, at_a_time, at_a_point, at_a_point, at_a_point)
+
+
+class Deaths(NamedTuple):
+    """How many drivers are killed, and in which ways, by chance."""
+
+    chance: random.Random
+    times: int
+    ways: Sequence[Way] = WAYS
+
+
+def kills(run: Undisturbed, spark: SparkSession | None, tally: Tally, deaths: Deaths) -> None:
     """Kill so many drivers of a case, one after the other, beginning anew whenever one has come to the end."""
     case, kind = run.case, "SIGKILLs" if spark is not None else "SIGKILLs with Java"
+    chance, times, ways = deaths
     if times <= 0:
         return
     done = rounds = 0
-    restored(case, run.folders[0])
+    put_back(case, run.folders[0])
     while done < times and rounds < ROUNDS:
         rounds += 1
         if case.tick == len(run.states) - 2:
-            _at_the_end(run, spark, tally)
-            restored(case, run.folders[0])
-        randomly = chance.random() < RANDOMLY
-        status = _driver(
-            case,
-            spark,
-            ("", "0") if randomly else (chance.choice(POINTS), str(chance.choice((1, 1, 2)))),
-            chance.uniform(0.0, 3.0) if randomly else None,
-        )
+            at_the_end(run, spark, tally)
+            put_back(case, run.folders[0])
+        status = chance.choice(ways)(case, spark, chance)
         if status == -signal.SIGKILL:
             done += 1
             tally.add(kind)
@@ -85,12 +104,22 @@ def kills(run: Undisturbed, spark: SparkSession | None, tally: Tally, chance: ra
         elif status != 0:
             tally.losses.append(f"{case.name} {case.number}: a driver ended with status {status}")
             return
-    _at_the_end(run, spark, tally)
+    at_the_end(run, spark, tally)
 
 
-def _driver(case: Case, spark: SparkSession | None, kill: tuple[str, str], after: float | None) -> int:
-    """Run a driver; ``after`` so many seconds from its being ready it is killed. Its exit status."""
-    process = _started(case, spark, *kill)
+def driver(
+    case: Case,
+    spark: SparkSession | None,
+    *kill: str,
+    after: float | None = None,
+    born: Callable[[int], None] = lambda _process: None,
+) -> int:
+    """Run a driver; ``after`` so many seconds from its being ready it is killed. Its exit status.
+
+    ``kill``: the point at which it kills itself, and at which passing; ``born`` is told its process.
+    """
+    process = begin(case, spark, *kill)
+    born(process.pid)
     assert process.stdout is not None
     patience = threading.Timer(SECONDS, process.kill)
     patience.start()
@@ -105,8 +134,8 @@ def _driver(case: Case, spark: SparkSession | None, kill: tuple[str, str], after
         patience.cancel()
 
 
-def _started(case: Case, spark: SparkSession | None, *kill: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "reliability.crash.driver", str(case.folder), str(case.number), *kill]
+def begin(case: Case, spark: SparkSession | None, *kill: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "reliability.crash.driver", str(case.folder), case.told, *kill]
     with (case.folder.parent / "drivers.log").open("a") as log:
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment(spark))
 
@@ -117,32 +146,26 @@ def _half_way(run: Undisturbed, tally: Tally) -> None:
     found, wanted = case.state(), run.states[case.tick + 1]
     for part in ("totals", "sinks"):
         tally.check({part: found.get(part)}, {part: wanted.get(part)}, f"{case.name} {case.number} after a kill")
+    run.witness(run, tally, f"{case.name} {case.number} after a kill")
 
 
-def _at_the_end(run: Undisturbed, spark: SparkSession | None, tally: Tally) -> None:
+def at_the_end(run: Undisturbed, spark: SparkSession | None, tally: Tally) -> None:
     case = run.case
-    status = _driver(case, spark, ("", "0"), None)
+    status = driver(case, spark)
     tally.check(case.state(), run.states[-1], f"{case.name} {case.number} after its kills (status {status})")
 
 
 def fenced(run: Undisturbed, spark: SparkSession, tally: Tally) -> None:
     """A second driver is refused; one that was stopped and thought dead cannot commit what its successor has."""
     case = run.case
-    restored(case, run.folders[0])
-    away = _started(case, spark, "before journal", "2", "SIGSTOP")
-    deadline = time.monotonic() + SECONDS
-    while not _stopped(away.pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    second = _started(case, spark)
+    put_back(case, run.folders[0])
+    away = stopped(case, spark, "before journal")
+    second = begin(case, spark)
     if second.wait(SECONDS) == 0:
         tally.losses.append(f"{case.name}: a second driver was let in")
     tally.add("second drivers refused")
-    # What an operator does who is sure that it is dead, or a file system that forgets locks.
-    (case.folder / "check" / ".lock").unlink(missing_ok=True)
-    for places in ("home/logs/*/pump*/.lock", "out/*/_rowtime/*/.lock"):
-        for lock in case.folder.glob(places):
-            lock.unlink()
-    successor = _driver(case, spark, ("", "0"), None)
+    forget_locks(case)
+    successor = driver(case, spark)
     tally.check(case.state(), run.states[-1], f"{case.name}: the successor (status {successor})")
     os.kill(away.pid, signal.SIGCONT)
     if away.wait(SECONDS) == 0:
@@ -151,5 +174,20 @@ def fenced(run: Undisturbed, spark: SparkSession, tally: Tally) -> None:
     tally.add("drivers fenced")
 
 
-def _stopped(process: int) -> bool:
+def stopped(case: Case, spark: SparkSession | None, point: str) -> subprocess.Popen[str]:
+    """A driver that was stopped when it passed a point for the second time."""
+    away = begin(case, spark, point, "2", "SIGSTOP")
+    deadline = time.monotonic() + SECONDS
+    while not _is_stopped(away.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return away
+
+
+def forget_locks(case: Case) -> None:
+    """What an operator does who is sure that a driver is dead, or a file system that forgets locks."""
+    for lock in case.folder.rglob(".lock"):
+        lock.unlink()
+
+
+def _is_stopped(process: int) -> bool:
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "TZ"

@@ -6,12 +6,14 @@ Whoever runs it may also look at each write before it is carried out, while the 
 from __future__ import annotations
 
 import http.client
+import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 THROTTLE: Final = "503"  # not carried out
@@ -20,6 +22,7 @@ LATE: Final = "late"  # carried out later, by `Faults.deliver`; without an answe
 SLOW: Final = "slow"  # carried out and answered after a while
 _WHILE: Final = 1.5  # seconds
 _READS: Final = ("GET", "HEAD")
+_REMOVED: Final = re.compile(rb"<Key>(.*?)</Key>|\bDELETE (/\S+)")  # objects are removed in batches, of one mostly
 _DROPPED: Final = {"connection", "transfer-encoding"}
 _OWN: Final = {*_DROPPED, "content-length", "date", "server"}  # headers of an answer that the proxy gives itself
 
@@ -44,13 +47,17 @@ class Faults:
         """Let these befall the next writes."""
         self.part, self.next = part, [*kinds]
 
-    def of(self, method: str, path: str) -> str:
+    def of(self, method: str, path: str, body: bytes) -> str:
         """What befalls a request."""
         if method in _READS:
             return ""
         if method == "PUT" and self.part in path and self.next:
             return self.next.pop(0)
-        return self.before(method, unquote(path))
+        removed = _REMOVED.search(body) if method == "POST" else None
+        if removed is None:
+            return self.before(method, unquote(path))
+        key = (removed[1] or removed[2]).decode()
+        return self.before("DELETE", unquote(key if key.startswith("/") else f"{urlsplit(path).path}/{key}"))
 
     def ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
         """Have a request carried out, with the name of the host for which it was signed."""
@@ -65,6 +72,14 @@ class Faults:
         """Carry out what is late; the status of each."""
         requests, self.late = self.late, []
         return [self.ask(*request)[0] for request in requests]
+
+
+class _Quiet(ThreadingHTTPServer):
+    """Says nothing of programs that die, or that want no more of an answer."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 @contextmanager
@@ -85,7 +100,7 @@ def faulty(server: str) -> Iterator[tuple[str, Faults]]:
             signed = self.headers.get("authorization", "").partition("Credential=")[2]
             faults.keys.add(signed.partition("/")[0])
             faults.agents.add(self.headers.get("user-agent", ""))
-            kind = faults.of(self.command, self.path)
+            kind = faults.of(self.command, self.path, body)
             if kind == THROTTLE:
                 self._answer(503, {}, b"")
                 return
@@ -124,7 +139,7 @@ def faulty(server: str) -> Iterator[tuple[str, Faults]]:
 
         do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = _any  # noqa: N815 - names of the class
 
-    proxy = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    proxy = _Quiet(("127.0.0.1", 0), Handler)
     threading.Thread(target=proxy.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{proxy.server_port}", faults

@@ -14,7 +14,7 @@ from pyiceberg.catalog import load_catalog
 from reliability.crash.cases import KINDS, Case, once, seen
 from reliability.crash.first_starts import first_starts
 from reliability.crash.inside import Sample, Tally, faults, stops, undisturbed
-from reliability.crash.lakes import others_write, rows_of_tables
+from reliability.crash.lakes import Delta, others_write, rows_of_tables, tables_below, torn_versions
 from reliability.crash.runs import Sequence, sequences
 from rowtime.runtime import engine
 
@@ -123,9 +123,27 @@ def test_of_lake_tables_all_rows_are_compared_but_those_of_others(tmp_path: Path
     catalog = load_catalog("here", type="sql", uri=f"sqlite:///{out}/catalog.db", warehouse=f"file://{out}/lake")
     catalog.create_namespace("db")
     catalog.create_table("db.latest", row.schema).append(row)
-    before = rows_of_tables(out)
+    before = rows_of_tables(tables_below(out))
     assert before == {"rows": ["[('k', 'x'), ('v', 1)]"] * 2, "latest": ["[('k', 'x'), ('v', 1)]"] * 2}
-    assert others_write(out) == 2
-    assert rows_of_tables(out) == before
+    assert others_write(tables_below(out)) == 2
+    assert rows_of_tables(tables_below(out)) == before
     write_deltalake(out / "rows", row, mode="append")
-    assert rows_of_tables(out) != before
+    assert rows_of_tables(tables_below(out)) != before
+
+
+def test_a_version_of_a_table_with_half_a_tick_or_one_twice_is_found(tmp_path: Path) -> None:
+    def written(name: str, versions: list[list[tuple[str, int]]]) -> Delta:
+        for rows in versions:
+            table = pa.table({"k": ["x"] * len(rows), "p": [p for p, _ in rows], "v": [v for _, v in rows]})
+            write_deltalake(tmp_path / name, table, mode="append")
+        return Delta(str(tmp_path / name))
+
+    first, second = [("p1", 1), ("p1", 2), ("p2", 3)], [("p1", 4), ("p2", 5)]
+    after_one, after_two = (written(name, ticks) for name, ticks in (("one", [first]), ("two", [first, second])))
+    states = [{"files": rows_of_tables({"rows": table})} for table in (after_one, after_two)]
+    states.insert(0, {"files": {}})
+    assert torn_versions({"rows": after_two}, states) == (2, [])
+    half = torn_versions({"rows": written("half", [first[:1]])}, states)
+    assert [what.partition(":")[0] for what in half[1]] == ["version 0 of rows has of p1 what no tick leaves"]
+    twice = torn_versions({"rows": written("twice", [first, second[1:], second[1:]])}, states)
+    assert [what.partition(":")[0] for what in twice[1]] == ["version 2 of rows has of p2 what no tick leaves"]

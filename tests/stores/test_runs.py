@@ -18,7 +18,7 @@ from rowtime.audit.trace import trace
 from rowtime.cli.main import app
 from rowtime.cli.status import status_of
 from rowtime.core.errors import Refused
-from rowtime.core.stores import place_of
+from rowtime.core.stores import below, place_of
 from rowtime.runtime import segment_writer
 from rowtime.state.checkpoint import Checkpoint
 from tests.deaths import Died, dying
@@ -202,3 +202,31 @@ def test_a_driver_that_dies_or_only_sleeps_loses_and_repeats_nothing(
     assert rt.verify(bucket, spark=spark, home=tmp_path / "remote" / "home").equal
     assert Checkpoint(place_of(bucket)).journal.check() >= 1
     shutil.rmtree(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_driver_whose_state_its_successor_has_removed_says_that_there_is_another_one(
+    spark: SparkSession, tmp_path: Path, bucket: str
+) -> None:
+    remote = Run(spark, tmp_path / "remote", bucket)
+    remote.tick(0)
+
+    def send(second: int) -> None:  # without a file, whose number a driver notes before anything else
+        with rt.writer("s", home=tmp_path / "remote" / "home") as log:
+            log.insert([{"k": "k0", "v": 1.0, "ev": at(second)}])
+
+    send(40)
+    sleeping = remote.start()
+    for stage in sleeping.stages.values():  # what its machine held, which is gone
+        stage.close()
+    for second in (80, 120):
+        send(second)
+        successor = remote.start()
+        successor.tick()
+        successor.close()
+        successor.stop()
+    known = {row[0] for log in sleeping.entry["segments"].values() for row in log}
+    there = {below(path, place_of(bucket)) for path in place_of(bucket).rglob()}
+    assert known - there, "the successor needs them no more"
+    with pytest.raises(Refused, match="R403"):
+        sleeping.tick()

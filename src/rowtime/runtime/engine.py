@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.errors import AnalysisException
 
-from rowtime.core.errors import refuse
+from rowtime.core.errors import Failure, refuse
 from rowtime.core.time import BEGINNING
 from rowtime.frames.local import is_local
 from rowtime.frames.queries import Uncomputed
@@ -200,6 +200,8 @@ class Engine:
             except Uncomputed:
                 self._here = False  # Spark says what is wrong, or computes it
             except Exception as error:
+                if isinstance(error, Failure) and error.problems[0].code == "R406":
+                    self.checkpoint.journal.check_driver()  # what is gone, its successor may have removed
                 self._close_look = closer(error, self.program, self.tap, self._close_look)
                 if self._close_look is None and (not attempts or not sets_aside(self.sources.values(), error)):
                     raise

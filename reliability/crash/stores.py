@@ -1,0 +1,239 @@
+"""Pipelines whose checkpoint or tables are in an object store, each on a server of this machine behind a proxy.
+
+What a case has in its bucket is a mirror in its folder whenever that is copied, and comes back from there. The programs
+under test go through the proxy, which looks at each of their writes; the harness goes round it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from reliability.crash.cases import Case
+from reliability.crash.lakes import APPENDED, KEYED, Delta, Tables, few_pumps, tables_of_catalog
+from reliability.crash.writes import Seen
+from reliability.stores.proxy import Faults, faulty
+from reliability.stores.servers import Server, start
+from rowtime.core.store_settings import StoreSettings
+from rowtime.core.stores import Place, place_of
+from rowtime.runtime import segment_writer
+from rowtime.runtime.iceberg_catalog import as_properties
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.runtime.engine import Engine
+
+DELTA: Final = few_pumps(APPENDED["delta"], KEYED["delta"]).replace("{out}/", "{url}/")
+ICEBERG: Final = few_pumps(APPENDED["iceberg"], KEYED["iceberg"])
+KINDS: Final[Mapping[str, tuple[str, str, str]]] = {
+    "delta tables and checkpoint on versitygw": ("versitygw", "{url}/check", DELTA),
+    "delta tables and checkpoint on moto": ("moto", "{url}/check", DELTA),
+    "iceberg tables, checkpoint on versitygw": ("versitygw", "{url}/check", ICEBERG),
+    "iceberg tables and checkpoint on moto": ("moto", "{url}/check", ICEBERG.replace("file://{out}/", "{url}/")),
+    "delta tables on azurite": ("azurite", "{folder}/check", DELTA),
+}
+"""By name: the server, where the checkpoint is, and the script."""
+MIRROR: Final = "bucket"
+FITTING: Final = (segment_writer.SMALL, segment_writer.LARGEST)
+_SCHEMES: Final = {"azurite": "az"}
+Decide = Callable[[str, str], str]  # what befalls a write, by method and path
+
+
+@dataclass
+class Running:
+    """A server with its proxy, and who decides what befalls the writes of each case."""
+
+    server: Server
+    faults: Faults
+    address: str
+    deciding: dict[str, Decide] = field(default_factory=dict)
+    writes: Counter[str] = field(default_factory=Counter)  # of each case
+    known: dict[str, tuple[str, str]] = field(default_factory=dict)  # of an object, its tag and the sum of its content
+
+    def __post_init__(self) -> None:
+        self.faults.before = self._decide
+
+    @cached_property
+    def client(self) -> Any:
+        """One that goes round the proxy."""
+        return self.server.client()
+
+    def _decide(self, method: str, path: str) -> str:
+        key = re.split(r"/crash-\w+/", path)[-1].split("/")[0]
+        self.writes[key] += 1
+        found = self.deciding.get(key)
+        return found(method, path) if found else ""
+
+
+_running: dict[str, Running] = {}
+
+
+@contextmanager
+def serving(names: Sequence[str], folder: Path) -> Iterator[None]:
+    """Run these servers; processes that begin meanwhile find them by ``rowtime.toml`` and the environment."""
+    with ExitStack() as stack:
+        stack.callback(_environment_again, dict(os.environ))
+        stack.callback(_running.clear)
+        for name in names:
+            server = start(name, f"crash-{name}")
+            stack.callback(server.stop)
+            address, faults = stack.enter_context(faulty(server.address))
+            _running[name] = Running(server, faults, address)
+            os.environ |= server.environment(address)
+        lines = [line for one in _running.values() for line in _as_toml(one.server.settings(one.address))]
+        (folder / "rowtime.toml").write_text("\n".join([*lines, ""]))
+        os.environ["ROWTIME_CONFIG"] = str(folder / "rowtime.toml")
+        yield
+
+
+def _environment_again(before: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ |= before
+
+
+def _as_toml(settings: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    for bucket, told in settings.items():
+        yield f'[stores."{bucket}"]'
+        yield from (f'{name} = "{value}"' for name, value in told.items())
+
+
+@dataclass(frozen=True)
+class StoreCase(Case):
+    """One pipeline with something in a bucket, in a folder there that has the name of its own."""
+
+    tears: ClassVar[bool] = False  # an object is there whole or not at all
+
+    @property
+    def name(self) -> str:
+        return [*KINDS][self.number % len(KINDS)]
+
+    @property
+    def told(self) -> str:
+        return f"store {self.number}"
+
+    @property
+    def check(self) -> Place:
+        return place_of(KINDS[self.name][1].format(url=self.url, folder=self.folder))
+
+    @property
+    def key(self) -> str:
+        """Its folder in the bucket."""
+        return hashlib.sha256(str(self.folder).encode()).hexdigest()[:12]
+
+    @property
+    def url(self) -> str:
+        """The URL of that."""
+        server = KINDS[self.name][0]
+        return f"{_SCHEMES.get(server, 's3')}://crash-{server}/{self.key}"
+
+    def script(self) -> str:
+        return KINDS[self.name][2].format(url=self.url, out=self.folder / "out")
+
+    def engine(self, spark: SparkSession | None) -> Engine:
+        segment_writer.SMALL, segment_writer.LARGEST = (0, 0) if self._tasks_write else FITTING
+        return super().engine(spark)
+
+    @property
+    def _tasks_write(self) -> bool:
+        """True for every other pipeline: Spark's tasks write all rows. Of a bucket of Azure only the driver knows."""
+        return sum(divmod(self.number, len(KINDS))) % 2 == 1 and self.url.startswith("s3:")
+
+    @property
+    def has_tables(self) -> bool:
+        return True
+
+    def tables(self) -> Tables:
+        if "iceberg" in self.name:
+            return tables_of_catalog(self.folder / "out", self._lake)
+        return {name: Delta(f"{self.url}/{name}", self.on.server.delta()) for name in ("rows", "latest")}
+
+    @property
+    def _lake(self) -> dict[str, str]:
+        if "{url}/lake" not in KINDS[self.name][2]:
+            return {}
+        [told] = self.on.server.settings().values()
+        return {"warehouse": f"{self.url}/lake", **as_properties(StoreSettings(**told))}
+
+    # -- the bucket -------------------------------------------------------------------
+
+    @property
+    def on(self) -> Running:
+        """The server, for the harness."""
+        return _running[KINDS[self.name][0]]
+
+    def pull(self) -> None:
+        mirror, there = self.folder / MIRROR, self._there()
+        for path in mirror.rglob("*"):
+            if path.is_file() and f"{self.key}/{path.relative_to(mirror)}" not in there:
+                path.unlink()
+        for key, tag in there.items():
+            path = mirror / key.removeprefix(f"{self.key}/")
+            if self.on.known.get(key, ("", ""))[0] != tag or not path.exists():
+                data = bytes(self.on.client.get(key).bytes())
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+                self.on.known[key] = (tag, _sum(data))
+
+    def push(self) -> None:
+        mirror, there = self.folder / MIRROR, self._there()
+        wanted = {f"{self.key}/{path.relative_to(mirror)}": path for path in mirror.rglob("*") if path.is_file()}
+        for key in there.keys() - wanted.keys():
+            self.on.client.delete(key)
+        for key, path in wanted.items():
+            data = path.read_bytes()
+            if self.on.known.get(key) != (there.get(key), _sum(data)):
+                self.on.client.put(key, data)
+                self.on.known[key] = (_tag(self.on.client.head(key)), _sum(data))
+
+    def _there(self) -> dict[str, str]:
+        """The tags of its objects, by their keys."""
+        return {one["path"]: _tag(one) for part in self.on.client.list(self.key) for one in part}
+
+    @contextmanager
+    def watched(self, seen: Seen) -> Iterator[None]:
+        turn = threading.RLock()
+
+        def decide(method: str, path: str) -> str:
+            with turn:
+                seen(method, path)
+            return ""
+
+        def locked(what: str, path: str) -> None:
+            with turn:
+                seen(what, path)
+
+        with super().watched(locked), self.deciding(decide):
+            yield
+
+    @contextmanager
+    def deciding(self, decide: Decide) -> Iterator[None]:
+        """Ask before each write of the case to its bucket what befalls it."""
+        self.on.deciding[self.key] = decide
+        try:
+            yield
+        finally:
+            del self.on.deciding[self.key]
+
+
+def made(told: str, folder: Path) -> Case:
+    """The case that is told so."""
+    kind, _, number = told.rpartition(" ")
+    return StoreCase(int(number), folder) if kind else Case(int(number), folder)
+
+
+def _tag(about: Mapping[str, Any]) -> str:
+    return str(about["e_tag"]).strip('"')
+
+
+def _sum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,104 @@
+"""The crash harness of object stores puts back what a bucket had, and tells what went wrong there."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reliability.crash import store_deaths
+from reliability.crash.inside import Sample, Tally, kept_as, put_back, undisturbed
+from reliability.crash.lakes import torn_versions
+from reliability.crash.stores import KINDS, StoreCase, made, serving
+from reliability.stores.proxy import LOSE, THROTTLE
+from rowtime.core.stores import ObjectPlace, place_of
+from rowtime.runtime.sinks.lake import LakeSink
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MOTO = [*KINDS].index("delta tables and checkpoint on moto")
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreCase]:
+    folder = tmp_path_factory.mktemp("crash")
+    (folder / "live").mkdir()
+    with serving(["moto"], folder):
+        yield StoreCase(MOTO, folder / "live")
+
+
+def objects(case: StoreCase) -> dict[str, bytes]:
+    return {path.key: path.read_bytes() for path in place_of(case.url).rglob()}
+
+
+def test_a_bucket_is_put_back_to_what_it_was_with_the_folder(case: StoreCase, tmp_path: Path) -> None:
+    place = place_of(case.url)
+    for name in ("same", "changed", "gone", "folder/k=a b%2e"):
+        (place / name).upload(name.encode())
+    (case.folder / "file").write_text("1")
+    image, before = kept_as(case, tmp_path / "image"), objects(case)
+    (place / "changed").upload(b"2")
+    (place / "gone").unlink()
+    (place / "new").upload(b"3")
+    (case.folder / "file").write_text("2")
+    put_back(case, image)
+    assert (objects(case), (case.folder / "file").read_text()) == (before, "1")
+    assert made(case.told, case.folder) == case
+
+
+def test_each_write_to_a_bucket_is_seen_before_it_happens_and_may_be_refused(case: StoreCase) -> None:
+    place, seen = place_of(case.url) / "watched", list[tuple[str, bool]]()
+    with case.watched(lambda what, path: seen.append((what, f"{case.key}/watched" in path and place.exists()))):
+        place.upload(b"1")
+        place.unlink()
+    assert seen == [("PUT", False), ("DELETE", True)]
+    befalling = iter((THROTTLE, LOSE))
+    with case.deciding(lambda *_: next(befalling, "")):
+        place.upload(b"2")
+    assert (place.read_bytes(), next(befalling, "none is left")) == (b"2", "none is left")
+
+
+def refuses_what_is_there(place: ObjectPlace, data: bytes) -> None:
+    if place._conditional(data, "create") is not None:
+        raise FileExistsError(str(place))
+
+
+def publishes_twice(publish: Callable[..., None]) -> Callable[..., None]:
+    def twice(sink: LakeSink, spark: Any, node: Any, batch: Any) -> None:
+        publish(sink, spark, node, batch)
+        if batch.count:
+            sink._commit(batch, batch.first - batch.skipped)
+
+    return twice
+
+
+@pytest.mark.slow
+def test_a_driver_that_does_not_know_its_own_entry_and_one_that_commits_twice_are_found(
+    spark: SparkSession, case: StoreCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = undisturbed(case, spark, case.folder.parent / "kept", Sample(random.Random(0), 1_000))
+    assert torn_versions(case.tables(), run.states)[1] == []
+
+    def losses(decide: Callable[[str, str], str]) -> list[str]:
+        tally = Tally()
+        try:
+            store_deaths._befallen(run, spark, tally, (1, decide), "here")
+        except Exception as error:  # noqa: BLE001 - as the harness does
+            tally.losses.append(f"{type(error).__name__} {error}")
+        return tally.losses
+
+    def lost_entry() -> Callable[[str, str], str]:
+        told = iter([LOSE])
+        return lambda _method, path: next(told, "") if path.endswith("/journal/000000000002.json") else ""
+
+    assert losses(lost_entry()) == []
+    with monkeypatch.context() as patch:
+        patch.setattr(ObjectPlace, "create", refuses_what_is_there)
+        assert "R403" in losses(lost_entry())[0]
+    with monkeypatch.context() as patch:
+        patch.setattr(LakeSink, "publish", publishes_twice(LakeSink.publish))
+        assert any("files is" in loss for loss in losses(lambda *_: ""))
