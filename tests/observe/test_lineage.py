@@ -98,6 +98,19 @@ def test_lineage_of_every_kind_of_plan_ends_at_columns_of_its_sources(name: str)
         assert {*found, *ColumnLineage().decides(sink)} <= columns
 
 
+@pytest.mark.parametrize("name", scripts())
+def test_an_operator_tells_the_same_of_a_column_as_of_a_row(name: str) -> None:
+    """A law: a column that is the same as one below, by the rule by which rows are traced, is made of that one."""
+    program = compile_script(scripts()[name].text, variables=scripts()[name].variables)
+    for node in program.operators:
+        for number in range(len(node.inputs)):
+            for above, below in node.link(number).same:
+                column, source = above.strip("`"), below.strip("`")
+                told = node.made_from(number, column) if column in node.emits().names else None
+                if told is not None and source in node.inputs[number].emits().names:
+                    assert source in told.columns, f"{node.kind} {node.name}: {column}"
+
+
 # -- events ---------------------------------------------------------------------------
 
 

@@ -6,14 +6,15 @@ to be joined: new left with all right, new right with the left that was there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
 from rowtime.core.columns import BROKEN, CHANGED_BY, DUE, FRESH, LEFT_EVENT, MET, RIGHT_EVENT, ROUTE, STOP, WEIGHT
 from rowtime.core.time import END
-from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, UpTo, named, passed, quoted
+from rowtime.expr.conditions import columns_in
+from rowtime.operators.contract import Column, Delta, Link, Made, Operator, Shape, Tick, UpTo, named, passed, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import Route, StateNote
 from rowtime.operators.events.alter_lifetime import AlterLifetime
@@ -53,6 +54,7 @@ class LifetimeJoin(Operator):
 
     control: ClassVar = UpTo
     kind: ClassVar[str] = "lifetime join"
+    decides: ClassVar[str] = "JOIN"
     keeps_versions: ClassVar[bool] = True
     writes_final: ClassVar[bool] = True
 
@@ -81,14 +83,24 @@ class LifetimeJoin(Operator):
         same = named(list(zip(self.names[n], self.inputs[n].emits().names, strict=True)))
         return Link(same, meets=OVERLAPS, narrows="meet")
 
+    def made_from(self, n: int, column: str) -> Made | None:
+        """From the column of that name of its side."""
+        olds = [old for old, new in self._renamed(n) if new == column]
+        return Made(olds) if any(column in side for side in self.names) else super().made_from(n, column)
+
+    def decided_by(self, n: int) -> Iterable[str]:
+        """Those of its condition."""
+        asked = columns_in([self.on])
+        return [old for old, new in self._renamed(n) if new in asked]
+
+    def _renamed(self, n: int) -> list[tuple[str, str]]:
+        return list(zip(self.inputs[n].emits().names, self.names[n], strict=True))
+
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """What goes on of each input, under its new names, side by side."""
         return beside(
             rows,
-            [
-                (one, list(zip(one.emits().names, names, strict=True)))
-                for one, names in zip(self.inputs, self.names, strict=True)
-            ],
+            [(one, self._renamed(n)) for n, one in enumerate(self.inputs)],
         )
 
     def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:

@@ -20,7 +20,7 @@ from sqlglot import exp
 from rowtime.core.columns import POSITION, ROWTIME, ROWTIME_NAME, WRITER
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import UNSTORED
-from rowtime.operators.contract import Column, Control, Delta, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import Column, Control, Delta, Made, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import WRITERS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.collected import collected
@@ -85,6 +85,10 @@ class TableFunctionCall(Unary):
     def emits(self) -> Shape:
         """The function's columns; rows keep their rowtime and writer, and are numbered anew."""
         return replace(self.input.emits().without_origin(), columns=self.columns, arrival=False, event=None)
+
+    def made_from(self, n: int, column: str) -> Made | None:
+        """From any of them, as far as others than the function know."""
+        return None if column in self.emits().names else super().made_from(n, column)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Hand the new rows over, writer by writer."""
