@@ -165,9 +165,29 @@ def test_a_trace_is_shown_as_a_graph_from_the_row_down(client: TestClient, monke
     assert "&lt;b&gt;" in levels[0]
     assert "<b>" not in text
     assert "and 3 more" in levels[2]
+    (way,) = re.findall(r'href="([^"]*from=doors[^"]*)"', unescape(text))
+    assert way.endswith("where=rowtime+%3C%3D%3E+TIMESTAMP+%2709%3A01%27+AND+%60device%60+%3C%3D%3E+NULL")
     (command,) = commands
     assert command[3:5] == ["trace", str(Path(command[4]))]
     assert command[command.index("--where") + 1].endswith("`device` <=> 'sensor-00002' AND `n` <=> 102")
+
+
+def test_a_row_of_a_stream_is_followed_to_where_it_went(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+
+    class Ran:
+        returncode, stdout, stderr = 0, "\n".join(map(json.dumps, ITEMS)), ""
+
+    monkeypatch.setattr(traces.subprocess, "run", lambda command, **_: commands.append(command) or Ran)
+    asked = {"from": "doors", "where": "device = '<b>'"}
+    answer = client.post("/trace/begin", data=asked)
+    assert answer.headers["location"].endswith("/trace?from=doors&where=device+%3D+%27%3Cb%3E%27")
+    text = client.get("/trace", params=asked).text
+    while "under way" in text:
+        text = client.get("/trace", params=asked).text
+    assert "Where the row of doors went that fits" in text
+    assert commands[0][5:10] == ["--where", "device = '<b>'", "--from", "doors", "--json"]
+    assert "R704" in client.get("/trace", params={"from": "nobody", "where": "true"}).text
 
 
 def test_a_trace_that_fails_says_why_and_can_be_tried_again(

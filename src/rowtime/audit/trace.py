@@ -21,10 +21,11 @@ from pyspark.errors import AnalysisException
 from pyspark.sql.types import LongType, StructField, StructType
 
 from rowtime.audit.fire_times import FireTimes
-from rowtime.audit.replay import recorded, replay
+from rowtime.audit.replay import Part, recorded, replay
 from rowtime.audit.traced import MOST, Trace, Traced, Values
 from rowtime.core.clock import least
 from rowtime.core.columns import (
+    ABOVE_TICK,
     ASKED_AT,
     ASKED_FROM,
     ASKED_UPTO,
@@ -80,10 +81,7 @@ def trace(
         raise refuse("R409", f"the rows of {output.name} have no order, so numbers say nothing", "Give values instead.")
     alone = replace(output, format="memory", options=(), ordered=True)
     place = Checkpoint(place_of(checkpoint))
-    parts = recorded(place, by_tick=True)
-    if place.plan is not None and place.plan.since is not None:
-        what = "the SQL of this checkpoint has changed, and a row is not traced beyond that"
-        raise refuse("R407", what, "Trace it with a checkpoint that has read the same input with one script.")
+    parts = recorded_by_tick(place)
     with tempfile.TemporaryDirectory(prefix="rowtime-trace-") as folder:
         engine = replay(pipeline, place, Path(folder), lambda known: replace(known, sinks=(alone,)))
         taps = engine.tap = Taps(engine.spark, Path(folder) / "taps")
@@ -97,6 +95,15 @@ def trace(
         finally:
             engine.stop()
     raise refuse("R409", f"{output.name} has no row {sought}", f"It has the rows 0 to {sought.rows - 1}.")
+
+
+def recorded_by_tick(place: Checkpoint) -> Sequence[Part]:
+    """The recorded input of a checkpoint, a tick at a time; raises ``Refused`` (R407) where its script has changed."""
+    parts = recorded(place, by_tick=True)
+    if place.plan is not None and place.plan.since is not None:
+        what = "the SQL of this checkpoint has changed, and a row is not traced beyond that"
+        raise refuse("R407", what, "Trace it with a checkpoint that has read the same input with one script.")
+    return parts
 
 
 def _sink(program: Program, name: str | None) -> Sink:
@@ -232,18 +239,18 @@ class Tracing:
         row = plain_rows(collected(chosen))[0]
         asked: dict[str, list[DataFrame]] = defaultdict(list)
         asked[self._sink.input.name].append(chosen.select(TRACE_TICK, TRACE_ROW, ASKED_FROM, ASKED_UPTO))
-        items = [*self._items(self._sink, [row]), *self._bound(self._sink, row[TRACE_TICK])]
+        items = [*self.items(self._sink, [row]), *self.bound(self._sink, row[TRACE_TICK])]
         cut: list[str] = []
         for node in reversed(self._program.operators[:-1]):
             if node.name not in asked:
                 continue
             found = self.found(node, asked[node.name])
             if found is None:
-                items += self._bound(node, row[TRACE_TICK])
+                items += self.bound(node, row[TRACE_TICK])
                 continue
             cut += [node.name] if found.num_rows > MOST else []
             rows = found.slice(0, MOST)
-            items += [*self._items(node, plain_rows(rows)), *self._bound(node, row[TRACE_TICK])]
+            items += [*self.items(node, plain_rows(rows)), *self.bound(node, row[TRACE_TICK])]
             for n, below in enumerate(node.inputs):
                 match = self._match(node, n, rows) if rows.num_rows else None
                 asked[below.name] += [] if match is None else [match]
@@ -252,6 +259,21 @@ class Tracing:
 
     def _match(self, node: Operator, n: int, rows: pa.Table) -> DataFrame | None:
         """The places (`TICK`, `ROW`) of the n-th input's rows that can have made ``rows``, and the spans asked for."""
+        link, pairs = link_of(node, n), self.pairs(node, n, rows)
+        if pairs is None:
+            return None
+        low, high = (ASKED_FROM, ASKED_UPTO) if STOP not in pairs.columns or link.narrows == "no" else (BEGINS, STOP)
+        if STOP in pairs.columns and link.narrows == "meet":
+            met = f"greatest({ASKED_FROM}, {BEGINS}) < least({ASKED_UPTO}, {STOP})"
+            low = f"IF({met}, greatest({ASKED_FROM}, {BEGINS}), {BEGINS})"
+            high = f"IF({met}, least({ASKED_UPTO}, {STOP}), {STOP})"
+        return pairs.selectExpr(TRACE_TICK, TRACE_ROW, f"{low} AS {ASKED_FROM}", f"{high} AS {ASKED_UPTO}")
+
+    def pairs(self, node: Operator, n: int, rows: pa.Table, *above_too: str) -> DataFrame | None:
+        """The n-th input's rows that can have made ``rows``, each with the spans of one of those that it can have made.
+
+        ``above_too``: more that each pair has of the row above, as Spark SQL with a name.
+        """
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         below, link = self._taps.rows(node.inputs[n].name), link_of(node, n)
@@ -259,25 +281,18 @@ class Tracing:
             return None
         fired = self._fired(link.fired, rows) if link.fired else []
         above = self._taps.frame(node.name, rows).selectExpr(
-            *(f"{text} AS __o{k}" for k, (text, _) in enumerate(link.same)), f"{TRACE_TICK} AS __of_tick",
+            *(f"{text} AS __o{k}" for k, (text, _) in enumerate(link.same)), f"{TRACE_TICK} AS {ABOVE_TICK}",
             f"{link.span[0]} AS {ASKED_FROM}", f"{link.span[1]} AS {ASKED_UPTO}",
             f"{BEGINS} AS {ASKED_AT}", f"{link.version} AS {ASKED_VERSION}",
-            *fired,
+            *fired, *above_too,
         )  # fmt: skip
         below = below.where(link.where).selectExpr("*", *(f"{text} AS __i{k}" for k, (_, text) in enumerate(link.same)))
         like = [k for k in range(len(link.same)) if _comparable(above, f"__o{k}") and _comparable(below, f"__i{k}")]
         above = above.drop(*(f"__o{k}" for k in range(len(link.same)) if k not in like)).distinct()
-        on = [f"{TRACE_TICK} <= __of_tick", f"({link.meets})", *(f"__o{k} <=> __i{k}" for k in like)]
+        on = [f"{TRACE_TICK} <= {ABOVE_TICK}", f"({link.meets})", *(f"__o{k} <=> __i{k}" for k in like)]
         on += [f"({TRACE_TICK} < __cut_tick OR {TRACE_TICK} = __cut_tick AND {POSITION} <= __cut)"] if fired else []
         pairs = below.join(F.broadcast(above), F.expr(" AND ".join(on)))
-        if link.fired:
-            pairs = self._taken(link.fired, pairs)
-        low, high = (ASKED_FROM, ASKED_UPTO) if STOP not in below.columns or link.narrows == "no" else (BEGINS, STOP)
-        if STOP in below.columns and link.narrows == "meet":
-            met = f"greatest({ASKED_FROM}, {BEGINS}) < least({ASKED_UPTO}, {STOP})"
-            low = f"IF({met}, greatest({ASKED_FROM}, {BEGINS}), {BEGINS})"
-            high = f"IF({met}, least({ASKED_UPTO}, {STOP}), {STOP})"
-        return pairs.selectExpr(TRACE_TICK, TRACE_ROW, f"{low} AS {ASKED_FROM}", f"{high} AS {ASKED_UPTO}")
+        return self._taken(link.fired, pairs) if link.fired else pairs
 
     def _fired(self, by: Fired, rows: pa.Table) -> list[str]:
         """Up to which item each fire has rows, as columns: the tick and the position."""
@@ -313,7 +328,8 @@ class Tracing:
         found = rows.join(places, [TRACE_TICK, TRACE_ROW]).select(*map(quoted, rows.columns), ASKED_FROM, ASKED_UPTO)
         return found.limit(MOST + 1).toArrow()
 
-    def _items(self, node: Operator, rows: Sequence[Values]) -> Iterator[Traced]:
+    def items(self, node: Operator, rows: Sequence[Values]) -> Iterator[Traced]:
+        """Rows of an operator, as people are shown them, in their order."""
         events = is_lifetimes(node)
         shown = {name: name.removeprefix("__") for name in node.emits().names if name[:2] != "__" or name in CHANGED}
         ours = [name for name in (FIRE, PANE, FIRE_CHANGE) if name in node.emits().extra]  # in this order panes fire
@@ -329,7 +345,7 @@ class Tracing:
             item = Traced(node.name, tick, kind, at, until, columns)
             yield from [item] * (abs(row[WEIGHT]) if events else 1)
 
-    def _bound(self, node: Operator, tick: int) -> Iterator[Traced]:
+    def bound(self, node: Operator, tick: int) -> Iterator[Traced]:
         """The bound after the tick of the row, with the tick that reached it."""
         reached = [(at, bound) for at, bound in self._taps.bounds[node.name] if at <= tick]
         if reached:

@@ -1,4 +1,4 @@
-"""``rowtime trace``: what made a row of an output, operator by operator."""
+"""``rowtime trace``: what made a row of an output, or where a row of a stream went, operator by operator."""
 
 from __future__ import annotations
 
@@ -20,27 +20,42 @@ SinkName = Annotated[
     str | None, typer.Option("--sink", metavar="NAME", help="The output, a pump or query; where there are several.")
 ]
 
+StreamName = Annotated[
+    str | None, typer.Option("--from", metavar="STREAM", help="Where the row of this stream went that fits --where.")
+]
+
 
 def trace(
     checkpoint: CheckpointFolder,
     number: Number = None,
     where: Condition = None,
     sink: SinkName = None,
+    stream: StreamName = None,
     home: HomeFolder = None,
     settings: Settings = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the inserts, retractions and bounds that made an output row; reads the recorded input again."""
-    from rowtime.api.pipeline import Pipeline  # noqa: PLC0415 - it runs the pipeline, which needs Spark
-    from rowtime.audit.trace import trace as trace_of  # noqa: PLC0415
+    """Show the inserts, retractions and bounds that made an output row; reads the recorded input again.
 
+    With --from: the rows that a row of a stream had a part in, up to the outputs.
+    """
+    from rowtime.api.pipeline import Pipeline  # noqa: PLC0415 - it runs the pipeline, which needs Spark
+    from rowtime.audit.forward import forward  # noqa: PLC0415 - the same
+    from rowtime.audit.trace import trace as trace_of  # noqa: PLC0415 - the same
+
+    if stream is not None and (where is None or sink is not None):
+        raise typer.BadParameter("a row of a stream is found by --where, and has no output", param_hint="--from")
     if (number is None) == (where is None):
         raise typer.BadParameter("give one of the two", param_hint="--number, --where")
     plan = Checkpoint(place_of(checkpoint)).plan
     if plan is None:
         raise refuse("R405", f"{checkpoint} is no checkpoint: it has no plan.json", "Give the folder of a pipeline.")
     pipeline = Pipeline(home=home).sql(plan.sql, variables(settings))
-    found = trace_of(pipeline, checkpoint, where, number=number, sink=sink)
+    if stream is not None:
+        assert where is not None
+        found = forward(pipeline, checkpoint, stream, where)
+    else:
+        found = trace_of(pipeline, checkpoint, where, number=number, sink=sink)
     if not as_json:
         typer.echo(str(found))
         return

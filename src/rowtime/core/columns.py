@@ -67,6 +67,7 @@ ROW_NUMBER = _of(BIGINT, "__i")  # the number of a row of the table
 ASKED_FROM, ASKED_UPTO = hidden(BIGINT, "__from", "__upto")  # µs: the time in question
 ASKED_AT, ASKED_VERSION = hidden(BIGINT, "__at", "__version")  # the rowtime in µs, and which change it is
 TRACE_TICK, TRACE_ROW, TRACE_NUMBER = hidden(BIGINT, "__tick", "__row", "__number")
+ABOVE_TICK, ABOVE_ROW = hidden(BIGINT, "__of_tick", "__of_row")  # the same of the row above that a row had a part in
 
 # Order.
 ORIGIN = _of(STRING, "__ow"), _of(BIGINT, "__op")  # writer and position that a numbered row had before the merge

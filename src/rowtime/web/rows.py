@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -17,7 +18,7 @@ from rowtime.web.views.rows import condition_of, page_of_rows, row_at
 from rowtime.web.views.traced import levels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -47,7 +48,15 @@ class Rows:
         if entry is not None and (what, name) in choices:
             kept = self._kept(pipeline, what, name)
             shown = page_of_rows(kept, int(before) if before.isdigit() else None, condition)
-        values = {"choices": choices, "what": what, "name": name, "filter": condition, "before": before}
+        streams = [*plan.formats] if (plan := pipeline.records.plan) is not None else []
+        values = {
+            "streams": streams,
+            "choices": choices,
+            "what": what,
+            "name": name,
+            "filter": condition,
+            "before": before,
+        }
         return page_of("rows", "Rows", pipeline=pipeline, shown=shown, link=_link(pipeline, values), **values)
 
     def choices(self, pipeline: Pipeline) -> list[tuple[str, str]]:
@@ -88,8 +97,7 @@ class Rows:
         form = dict(parse_qsl((await request.body()).decode(errors="replace")))
         wanted = await run_in_threadpool(self._wanted, pipeline, form)
         self.traces.ask(pipeline, wanted)
-        query = urlencode({"sink": wanted.sink, "number": wanted.number})
-        return RedirectResponse(f"/p/{pipeline.key}/trace?{query}", status_code=303)
+        return RedirectResponse(f"/p/{pipeline.key}/trace?{wanted.query}", status_code=303)
 
     def _traced(self, request: Request, pipeline: Pipeline) -> dict[str, Any]:
         wanted = self._wanted(pipeline, request.query_params)
@@ -97,17 +105,29 @@ class Rows:
         plan = pipeline.records.plan
         assert plan is not None
         found = levels(plan, result.items) if result is not None else []
+        upwards = {name: partial(_way_up, pipeline, name) for name in plan.formats}
         mark = mark_of(asked, result is not None, result.problem if result else "")
-        return {"pipeline": pipeline, "wanted": wanted, "asked": asked, "result": result, "levels": found, "mark": mark}
+        told = {"asked": asked, "result": result, "levels": found, "upwards": upwards, "mark": mark}
+        return {"pipeline": pipeline, "wanted": wanted, **told}
 
     def _wanted(self, pipeline: Pipeline, given: Any) -> Wanted:
         """The row that a request names; raises ``Refused`` (R704)."""
         plan, sink, number = pipeline.records.plan, given.get("sink", ""), given.get("number", "")
+        stream, condition = given.get("from", ""), given.get("where", "").strip()
+        if plan is not None and stream in plan.formats and condition:
+            return Wanted(pipeline.key, where=condition, stream=stream)
         if plan is None or sink not in plan.of_kind("sink") or not number.isdigit():
             raise refuse("R704", "there is no such row", "The page Rows has those that there are.")
         kept = self._kept(pipeline, OUTPUT, sink)
         where = "" if kept.numbered else condition_of(row_at(kept, int(number)))
         return Wanted(pipeline.key, sink, int(number), where)
+
+
+def _way_up(pipeline: Pipeline, stream: str, row: Mapping[str, Any]) -> str:
+    """The address of where a row of a stream went, which a trace has listed."""
+    time = f"rowtime <=> TIMESTAMP '{row['at']}'" if "at" in row else "true"
+    where = f"{time} AND {condition_of(row.get('columns', {}))}"
+    return f"/p/{pipeline.key}/trace?{Wanted(pipeline.key, where=where, stream=stream).query}"
 
 
 def _link(pipeline: Pipeline, values: dict[str, Any]) -> str:

@@ -1,4 +1,7 @@
-"""Traces: what made a row of an output. A trace runs the recorded input again, so it takes Spark, and a process."""
+"""Traces: what made a row of an output, or where a row of a stream went.
+
+A trace runs the recorded input again, so it takes Spark, and a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from rowtime.web.watched import Pipeline, Watched
 
@@ -28,18 +32,28 @@ class Result:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which row: of a pipeline, of a sink, by its number, or where rows have no order by a condition."""
+    """Which row of a pipeline: of a sink, by its number, or where rows have no order by a condition ``where``.
+
+    ``stream``: instead of a sink's, the first row of this stream that fits the condition, and where it went.
+    """
 
     key: str
-    sink: str
-    number: int
+    sink: str = ""
+    number: int = 0
     where: str = ""
+    stream: str = ""
+
+    @property
+    def query(self) -> str:
+        """The row in an address."""
+        said = {"from": self.stream, "where": self.where} if self.stream else {"sink": self.sink, "number": self.number}
+        return urlencode(said)
 
     @property
     def options(self) -> list[str]:
         """What ``rowtime trace`` is given."""
         which = ["--where", self.where] if self.where else ["--number", str(self.number)]
-        return [*which, "--sink", self.sink, "--json"]
+        return [*which, *(["--from", self.stream] if self.stream else ["--sink", self.sink]), "--json"]
 
 
 class Traces:

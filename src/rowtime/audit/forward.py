@@ -1,0 +1,144 @@
+"""Where an input row went: from a stream up to the outputs, the rows that it can have had a part in.
+
+The other direction of `audit.trace`, by the same rules: the recorded input runs again with a tap on each edge, and a
+row above is found where the row below is among those that can have made it. A trace down from an output narrows the
+lifetimes of events as it goes; this one takes whole ones.
+
+Law: if a trace down from a row of an output comes to a row of a stream, that row's way up comes to the output's.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+
+from rowtime.audit.replay import replay
+from rowtime.audit.trace import Taps, Tracing, recorded_by_tick
+from rowtime.audit.traced import MOST, Trace, Traced
+from rowtime.core.columns import ABOVE_ROW, ABOVE_TICK, ASKED_FROM, ASKED_UPTO, ROWTIME, STOP, TRACE_ROW, TRACE_TICK
+from rowtime.core.errors import refuse
+from rowtime.core.stores import ObjectPlace, place_of
+from rowtime.operators.contract import Operator, quoted
+from rowtime.operators.rows.collected import collected
+from rowtime.operators.rows.lifetimes import BEGINS
+from rowtime.plan.program import Program
+from rowtime.runtime.analysis import words_of
+from rowtime.runtime.plain_rows import plain_rows
+from rowtime.state.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rowtime.api.pipeline import Pipeline
+
+
+def forward(pipeline: Pipeline, checkpoint: str | Path | ObjectPlace, stream: str, where: str) -> Trace:
+    """Where the first row of a stream that fits a condition went, over its columns and ``rowtime``.
+
+    The items are the stream's first, the outputs' last. Raises ``Refused``: R409 for a row or a stream that is not
+    there, and what `replay` raises.
+    """
+    streams = [node.name for node in pipeline.compile().streams]
+    if stream.lower() not in streams:
+        raise refuse("R409", f"there is no stream {stream}", f"There are {', '.join(streams)}.")
+    place = Checkpoint(place_of(checkpoint))
+    parts = recorded_by_tick(place)
+    with tempfile.TemporaryDirectory(prefix="rowtime-trace-") as folder:
+        engine = replay(pipeline, place, Path(folder), _kept_in_memory)
+        taps = engine.tap = Taps(engine.spark, Path(folder) / "taps")
+        try:
+            for part in engine.run(parts):
+                taps.ticks.append(part.until["tick"])
+            return Following(engine.program, taps).follow(stream.lower(), where)
+        finally:
+            engine.stop()
+
+
+def _kept_in_memory(program: Program) -> Program:
+    """The program with outputs that nobody sees."""
+    return replace(program, sinks=tuple(replace(sink, format="memory", options=()) for sink in program.sinks))
+
+
+class Following:
+    """Follows a row of a stream up the edges of ``taps``."""
+
+    def __init__(self, program: Program, taps: Taps) -> None:
+        self._program, self._taps = program, taps
+        self._tracing = Tracing(program, program.sinks[0], taps)
+
+    def follow(self, stream: str, where: str) -> Trace:
+        """The rows that the chosen one can have had a part in, operator by operator."""
+        chosen = self._chosen(stream, where)
+        reached: dict[str, pa.Table] = {stream: chosen}
+        items: list[Traced] = []
+        cut: list[str] = []
+        for node in self._program.operators:
+            rows = chosen if node.name == stream else self._above(node, reached)
+            if rows is None or not rows.num_rows:
+                continue
+            cut += [node.name] if rows.num_rows > MOST else []
+            reached[node.name] = rows.slice(0, MOST)
+            plain = plain_rows(reached[node.name])
+            last = max(row[TRACE_TICK] for row in plain)
+            items += [*self._tracing.items(node, plain), *self._tracing.bound(node, last)]
+        kinds = {node.name: node.kind for node in self._program.operators}
+        return Trace(stream, 0, tuple(items), kinds, tuple(cut))
+
+    def _chosen(self, stream: str, where: str) -> pa.Table:
+        rows = self._rows(stream)
+        if rows is None:
+            raise refuse("R409", f"{stream} has no rows", "Choose another stream.")
+        try:
+            times = [f"{ROWTIME} AS rowtime"] if "rowtime" not in rows.columns else []
+            fits = rows.selectExpr("*", *times).where(where).orderBy(TRACE_TICK, TRACE_ROW).limit(1)
+            found = collected(fits.select(*map(quoted, rows.columns)))
+        except AnalysisException as wrong:
+            message = words_of(wrong).split(" Did you mean", 1)[0]  # of columns that only the engine has
+            names = [name for name in rows.columns if not name.startswith("__")]
+            raise refuse("R409", f"no row can be found by that: {message}", f"There are {', '.join(names)}.") from None
+        if not found.num_rows:
+            raise refuse("R409", f"{stream} has no row where {where}", "Write a condition over its columns.")
+        return found
+
+    def _above(self, node: Operator, reached: dict[str, pa.Table]) -> pa.Table | None:
+        """The rows of an operator that those reached below it had a part in."""
+        if node in self._program.sinks:
+            return reached.get(node.inputs[0].name)
+        rows = self._rows(node.name)
+        below = [n for n, child in enumerate(node.inputs) if child.name in reached]
+        if rows is None or not below:
+            return None
+        all_rows = rows.limit(MOST + 1).toArrow()
+        found = [*self._places(node, below, all_rows, reached)]
+        if not found:
+            return None
+        places = reduce(lambda one, other: one.unionByName(other), found).distinct()
+        return collected(rows.join(places, [TRACE_TICK, TRACE_ROW], "left_semi").select(*map(quoted, rows.columns)))
+
+    def _places(
+        self, node: Operator, below: Sequence[int], rows: pa.Table, reached: dict[str, pa.Table]
+    ) -> Iterator[DataFrame]:
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        for n in below:
+            pairs = self._tracing.pairs(node, n, rows, f"{TRACE_ROW} AS {ABOVE_ROW}")
+            if pairs is None:
+                continue
+            known = self._taps.spark.createDataFrame(reached[node.inputs[n].name].select([TRACE_TICK, TRACE_ROW]))
+            met = pairs.join(F.broadcast(known), [TRACE_TICK, TRACE_ROW], "left_semi")
+            yield met.selectExpr(f"{ABOVE_TICK} AS {TRACE_TICK}", f"{ABOVE_ROW} AS {TRACE_ROW}")
+
+    def _rows(self, name: str) -> DataFrame | None:
+        """All rows of an operator, each with its whole span."""
+        rows = self._taps.rows(name)
+        if rows is None:
+            return None
+        until = STOP if STOP in rows.columns else f"{BEGINS} + 1"
+        return rows.selectExpr("*", f"{BEGINS} AS {ASKED_FROM}", f"{until} AS {ASKED_UPTO}")
