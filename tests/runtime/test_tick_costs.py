@@ -11,9 +11,10 @@ import pytest
 
 import rowtime as rt
 from rowtime.api.pipeline import DEFAULT_LIMITS
+from rowtime.runtime import local_rows
 from rowtime.runtime.sources.contract import Limits
 from rowtime.state.checkpoint import Checkpoint
-from rowtime.state.costs import CLOCK, JOBS, JOURNAL, KEY, PLANNING, SINKS, TickCost, costs_of
+from rowtime.state.costs import CLOCK, DRIVER, JOBS, JOURNAL, KEY, PLANNING, SINKS, TickCost, costs_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +28,8 @@ SLEPT = 0.2  # seconds
 
 class Ran:
     """A checkpoint after two runs, the first of several ticks, with a sink that takes its time."""
+
+    by = DRIVER
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark, self.folder = spark, folder
@@ -53,9 +56,15 @@ class Ran:
         return [*costs_of(self.entries)]
 
 
-@pytest.fixture(scope="module")
-def ran(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    return Ran(spark, tmp_path_factory.mktemp("costs"))
+@pytest.fixture(scope="module", params=[DRIVER, JOBS])
+def ran(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """Two runs on the driver, and two by Spark."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == JOBS:
+            patch.setattr(local_rows, "MOST", 0)
+        found = Ran(spark, tmp_path_factory.mktemp("costs"))
+    found.by = request.param
+    return found
 
 
 def test_every_tick_has_its_cost_and_all_but_the_last_of_a_run_their_end(ran: Ran) -> None:
@@ -75,9 +84,9 @@ def test_the_parts_are_there_and_add_up(ran: Ran) -> None:
     for cost in ran.costs[:-2]:
         assert abs(cost.total - (cost.ended - cost.began) / 1000) < 1
     assert all(cost.milliseconds[PLANNING] > 0 and cost.milliseconds.get(CLOCK, 0) > 0 for cost in ran.costs[:2])
-    assert any(cost.milliseconds[JOBS] > 1 for cost in ran.costs)
+    assert any(cost.milliseconds[ran.by] > 1 for cost in ran.costs)
     assert all(cost.milliseconds[JOURNAL] > 0 for cost in ran.costs[:-2])
-    assert all(cost.jobs >= 1 for cost in ran.costs if cost.rows_in["s"])
+    assert all((cost.jobs >= 1) == (ran.by == JOBS) for cost in ran.costs if cost.rows_in["s"])
 
 
 def test_the_time_that_a_sink_takes_is_that_of_sinks(ran: Ran) -> None:

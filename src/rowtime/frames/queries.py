@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -47,7 +48,7 @@ class Query:
 
     def rows(self) -> pa.Table:
         """The rows; raises ``Uncomputed``."""
-        connection = _connection()
+        connection, began = _connection(), time.perf_counter_ns()
         for name, table in self.tables.items():
             connection.register(name, table)
         try:
@@ -57,6 +58,7 @@ class Query:
         finally:
             for name in self.tables:
                 connection.unregister(name)
+            _spans().append((began, time.perf_counter_ns()))
 
 
 def all_of(table: pa.Table) -> Query:
@@ -76,6 +78,20 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
         column = column.cast(column.type.value_type)
     wanted = without_zones(column.type)
     return column if column.type == wanted else column.cast(wanted)
+
+
+def spans_since(last: int) -> list[tuple[int, int]]:
+    """When queries of this thread began and ended (ns, performance counter); those before ``last`` are forgotten."""
+    found = [span for span in _spans() if span[0] >= last]
+    _THREAD.spans = found
+    return found
+
+
+def _spans() -> list[tuple[int, int]]:
+    known: list[tuple[int, int]] | None = getattr(_THREAD, "spans", None)
+    if known is None:
+        known = _THREAD.spans = []
+    return known
 
 
 def _connection() -> duckdb.DuckDBPyConnection:

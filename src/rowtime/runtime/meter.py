@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.state.costs import JOBS, PLANNING, TickCost
+from rowtime.frames.queries import spans_since
+from rowtime.state.costs import DRIVER, JOBS, PLANNING, TickCost
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,7 +80,9 @@ class Meter:
         spent: Counter[str] = Counter()
         for name, (a, b) in self._spans:
             spent[name] += b - a
-        spent[JOBS] = covered(self._ran, [span for _, span in self._spans], self._began, now)
+        others = [span for _, span in self._spans]
+        spent[JOBS] = covered(self._ran, others, self._began, now)
+        spent[DRIVER] = covered(spans_since(self._began), [*others, *self._ran], self._began, now)
         spent[PLANNING] = max(0, now - self._began - spent.total())
         milliseconds = {name: ns / MS for name, ns in spent.items()}
         ended = self.began + now - self._began

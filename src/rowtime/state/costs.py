@@ -27,14 +27,16 @@ INPUT: Final = "input"
 PLANNING: Final = "plan"
 CLOCK: Final = "clock"
 JOBS: Final = "jobs"
+DRIVER: Final = "driver"
 SINKS: Final = "sinks"
 JOURNAL: Final = "journal"
 
 PARTS: Final[Mapping[str, str]] = {
     INPUT: "asking the sources what is new",
-    PLANNING: "building Spark's queries, and what operators compute on the driver",
+    PLANNING: "building queries, and what operators compute by themselves",
     CLOCK: "deciding which rows gates refuse, with the Spark jobs for that",
     JOBS: "Spark jobs of operators",
+    DRIVER: "queries of operators on the driver",
     SINKS: "writing what sinks get, with its Spark jobs, and handing it over",
     JOURNAL: "the journal entry, and what is tidied up behind it",
 }
