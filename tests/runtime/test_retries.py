@@ -17,6 +17,7 @@ from pyspark.errors import AnalysisException, PySparkException, PythonException
 import rowtime as rt
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.runtime.retries import PAUSES, Retries, permanent
+from rowtime.state.liveness import liveness
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -131,6 +132,8 @@ def test_a_sink_function_that_raises_ends_the_run_with_its_name(
         assert query.status["message"].startswith("Terminated with exception: R509 the function of")
         with pytest.raises(rt.Failure, match="R509"):
             query.awaitTermination()
+        found = liveness(query.checkpoint)
+        assert (found.state, found.error[:4]) == ("crashed", "R509")
     record = next(r for r in caplog.records if getattr(r, "event", "") == "failed")
     assert record.levelno == logging.ERROR
     assert record.exc_info is not None
@@ -146,7 +149,10 @@ def test_a_sink_function_whose_server_is_away_is_called_again(
         assert query.isActive
         assert query.status["message"].startswith("Retrying after R509, attempt 2, next in ")
         assert "no server" in query.status["error"]
+        wait_for(lambda: liveness(query.checkpoint).failures == 2)
+        assert liveness(query.checkpoint).state == "retrying"
         wait_for(lambda: sink.rows and query.failing is None)
+        wait_for(lambda: liveness(query.checkpoint).state == "running")
         assert query.status["message"] == "Processing new data"
     assert sink.rows == [1, 2]
     levels = [
