@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,10 @@ from examples.flights import independent, records
 from examples.flights.feed import feed
 from rowtime.client.arrow_types import arrow_type
 from rowtime.client.home import Home
+from rowtime.client.log_contract import Made
+from rowtime.client.log_folder import FolderPen
 from rowtime.client.log_items import Bound, Entry, Rows
 from rowtime.client.stream_log import scan
-from rowtime.client.writer import Writer
 from rowtime.core.time import END
 from rowtime.sql.script import parse_script
 from rowtime.sql.statements import CreateStream
@@ -225,16 +226,16 @@ def test_the_feed_may_be_cut_inside_every_write(
 ) -> None:
     def cut(after: int) -> None:
         left = iter(range(after))
-        written = Writer._written
+        put = FolderPen.put
 
-        def killed(self: Writer, *entry: Any) -> None:
+        def killed(self: FolderPen, make: Callable[[], Made]) -> None:
+            put(self, make)
             if next(left, None) is None:
                 raise Killed
-            written(self, *entry)
 
         with monkeypatch.context() as patched:
             # The file has its name already, and the writer does not know yet.
-            patched.setattr(Writer, "_written", killed)
+            patched.setattr(FolderPen, "put", killed)
             with pytest.raises(Killed):
                 feed(home, None, few(airports), chunk=5)
 

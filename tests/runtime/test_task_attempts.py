@@ -77,7 +77,8 @@ def clockless(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_file_that_the_driver_does_not_find_is_an_error(tmp_path: Path) -> None:
-    report = {"route": ["part"], "path": ["state/x.parquet"], "rows": [1], "lowest": [0], "highest": [0], "sum": [0]}
+    numbers = {"rows": [1], "lowest": [0], "highest": [0], "sum": [0], "size": [1]}
+    report = {"route": ["part"], "path": ["state/x.parquet"], **numbers}
     reported = SimpleNamespace(mapInArrow=lambda *_: SimpleNamespace(toArrow=lambda: pa.table(report)))
     rows = SimpleNamespace(columns=["__n"], toDF=lambda *_: reported)
     target = segment_writer._Target(tmp_path, "state/x", FileForm())

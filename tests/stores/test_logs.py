@@ -134,9 +134,14 @@ def test_of_two_processes_with_one_name_the_slower_one_is_refused_and_nothing_is
         assert code(refused) == "R214"
     one.insert([{"x": 3}])
     assert numbers(log) == [1, 3]
+    with Writer(log, "second") as second:
+        second.insert([{"x": 2}])
+        one.insert([{"x": 4}])
+        second.insert([{"x": 5}])
+    assert (numbers(log), numbers(log, "second")) == ([1, 3, 4], [2, 5])
     with Writer(log) as again:
-        assert again.insert([{"x": 2}]) == 2
-    assert numbers(log) == [1, 3, 2]
+        assert again.insert([{"x": 2}]) == 3
+    assert numbers(log) == [1, 3, 4, 2]
 
 
 def test_a_fence_keeps_an_older_process_out_and_changes_nothing(log: Place) -> None:

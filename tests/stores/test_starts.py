@@ -153,10 +153,13 @@ def test_a_start_that_was_taken_for_dead_does_not_go_on(folder: str, monkeypatch
     assert seen(home) == before
     assert isinstance(start.lock, Lease)
     start.lock._renewer.join(10)
-    with pytest.raises(Failure, match="R501 this start was not heard of"):
+    with pytest.raises(Failure, match=r"R501 this start was not heard of(.|\n)*Start again: .* sent once more"):
         start.settle(succeeded=True)
     start.settle(succeeded=False)
     assert seen(home) == before
+    begun(home).settle(succeeded=True)
+    after = seen(home)
+    assert (after["again"], after["new"], after["new's log"]) == (NEW, NEW, {"script": 2})
 
 
 def test_of_two_who_take_a_lease_one_has_it(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
