@@ -67,3 +67,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'rowtime' has no attribute {name!r}")
     module, attribute = _WHERE[name]
     return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    """List the public names, also those that have not been used yet, for ``dir`` and completion."""
+    return sorted({*globals(), *_WHERE} - {"TYPE_CHECKING", "Any", "annotations", "import_module", "_WHERE"})

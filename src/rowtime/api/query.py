@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from rowtime.api.tables import in_polars
 from rowtime.core.clock import least
 from rowtime.core.errors import headline, refuse
 from rowtime.core.log import LOG
@@ -32,6 +33,8 @@ from rowtime.state.settings import put
 if TYPE_CHECKING:
     from datetime import datetime
 
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
     from rowtime.api.pipeline import Pipeline
@@ -180,6 +183,16 @@ class Query:
             if isinstance(sink, MemorySink) and dict(node.options).get("stream") == stream.lower():
                 return sink.table
         raise refuse("R103", f"no stream {stream} is kept in memory here", "Create it USING memory and pump into it.")
+
+    def to_pandas(self, stream: str) -> pd.DataFrame | None:
+        """Return the rows of a stream ``USING memory`` so far, instants in UTC; ``None`` before the first row."""
+        table = self.table(stream)
+        return None if table is None else table.to_pandas()
+
+    def to_polars(self, stream: str) -> pl.DataFrame | None:
+        """Return the same for polars; raises ``Refused`` (R612) if polars is not installed."""
+        table = self.table(stream)
+        return None if table is None else in_polars(table)
 
     def trace(
         self, row: Mapping[str, Any] | str | None = None, *, number: int | None = None, sink: str | None = None
