@@ -63,8 +63,10 @@ def _befallen(run: Undisturbed, spark: SparkSession, tally: Tally, what: tuple[i
         engine = case.engine(spark)
         try:
             engine.tick()
-        except RowtimeError:
+        except RowtimeError as error:
             tally.add("ticks that failed")
+            if "R403" in str(error):
+                tally.losses.append(f"{where}: took what it has written itself for another driver's: {error}")
             engine.tick()  # the same driver tries again
     close(engine)
     tally.check(case.state(), run.states[case.tick + 1], where)

@@ -82,23 +82,27 @@ _running: dict[str, Running] = {}
 def serving(names: Sequence[str], folder: Path) -> Iterator[None]:
     """Run these servers; processes that begin meanwhile find them by ``rowtime.toml`` and the environment."""
     with ExitStack() as stack:
-        stack.callback(_environment_again, dict(os.environ))
         stack.callback(_running.clear)
+        told = {"ROWTIME_CONFIG": str(folder / "rowtime.toml")}
         for name in names:
             server = start(name, f"crash-{name}")
             stack.callback(server.stop)
             address, faults = stack.enter_context(faulty(server.address))
             _running[name] = Running(server, faults, address)
-            os.environ |= server.environment(address)
+            told |= server.environment(address)
         lines = [line for one in _running.values() for line in _as_toml(one.server.settings(one.address))]
         (folder / "rowtime.toml").write_text("\n".join([*lines, ""]))
-        os.environ["ROWTIME_CONFIG"] = str(folder / "rowtime.toml")
+        stack.callback(_say_again, {name: os.environ.get(name) for name in told})
+        os.environ |= told
         yield
 
 
-def _environment_again(before: Mapping[str, str]) -> None:
-    os.environ.clear()
-    os.environ |= before
+def _say_again(before: Mapping[str, str | None]) -> None:
+    """Let the environment say of some names what it said before, and of all others what it says now."""
+    for name, value in before.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
 
 
 def _as_toml(settings: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
