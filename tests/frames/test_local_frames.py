@@ -30,6 +30,10 @@ MADE: dict[str, Callable[[Any], Any]] = {
     "a filter": lambda rows: rows.where("n > 1 OR k IS NULL").selectExpr("*", "n + 1 AS m"),
     "a column less": lambda rows: rows.drop("N", "v"),
     "other names": lambda rows: rows.toDF("a", "b", "c", "d").select("b", "a"),
+    "names in quotes and fields": lambda rows: rows.selectExpr("struct(n AS a) AS `s t`", "k AS `x.y`").select(
+        "`s t`", "`x.y`", "`s t`.a"
+    ),
+    "a column less, of odd names": lambda rows: rows.selectExpr("n", "k AS `x.y`", "v AS `b``c`").drop("n"),
     "a union by names": lambda rows: rows.unionByName(rows.select("t", "v", "k", "n").where("n > 1")),
     "a union with what one lacks": lambda rows: rows.unionByName(rows.select("n", "k"), allowMissingColumns=True),
     "a union by place": lambda rows: rows.select("n", "k").union(rows.selectExpr("n AS x", "k AS y")),

@@ -103,7 +103,7 @@ class LocalFrame(Rows):
         """As Spark's."""
         if not all(isinstance(column, str) for column in columns):
             return self.spark().select(*columns)
-        return self.selectExpr(*("*" if name == "*" else _named(name) for name in columns))
+        return self.selectExpr(*map(_attribute, columns))
 
     def where(self, condition: Any) -> DataFrame:
         """As Spark's."""
@@ -118,7 +118,7 @@ class LocalFrame(Rows):
     def drop(self, *cols: Any) -> DataFrame:
         """As Spark's."""
         gone = {name.lower() for name in cols}
-        return self.select(*(name for name in self.columns if name.lower() not in gone))
+        return self.selectExpr(*(_named(name) for name in self.columns if name.lower() not in gone))
 
     def toDF(self, *names: str) -> LocalFrame:  # noqa: N802 - Spark's name
         """As Spark's."""
@@ -162,7 +162,7 @@ class LocalFrame(Rows):
     def grouped(self, keys: Sequence[str], aggregates: Sequence[str]) -> LocalFrame | None:
         """Groups by columns, with aggregates ``call AS name``; ``None`` if Spark has to make them."""
         try:
-            found = [item(text, self.scope) for text in (*map(_named, keys), *aggregates)]
+            found = [item(text, self.scope) for text in (*map(_attribute, keys), *aggregates)]
             if any(one.value.type == "float" for one in found):  # whose sums depend on the width on the way
                 return None
             by = ", ".join(one.value.sql for one in found[: len(keys)])
@@ -332,6 +332,11 @@ def has(table: pa.Table, fields: Sequence[Column]) -> bool:
 def _named(name: str) -> str:
     """A column name in Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def _attribute(name: str) -> str:
+    """A column as ``select`` and ``groupBy`` call it: by its name, or in quotes, or as a field of a struct."""
+    return name if name == "*" or "`" in name or "." in name else _named(name)
 
 
 def _shown(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
