@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Any
 from rowtime.api.connectors import sink_of, source_of
 from rowtime.api.events import Events
 from rowtime.api.given_streams import GivenStream
+from rowtime.api.graph import svg
 from rowtime.api.query import Query
 from rowtime.api.relations import EventTime, Relation, columns_text, named
+from rowtime.api.shown import Explained
 from rowtime.client.home import Home
-from rowtime.core.errors import Problem, Refused, refuse
+from rowtime.core import markup
+from rowtime.core.errors import Problem, Problems, Refused, refuse
 from rowtime.core.stores import Place, place_of
 from rowtime.observe.asked import observing
 from rowtime.observe.spark_listeners import QueryListener
 from rowtime.operators.rows.table_function import Make
 from rowtime.plan.bind.catalog import Definitions, Without
 from rowtime.plan.difference import statements_of
+from rowtime.plan.explain import as_text, explain
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.upgrade import upgrade_of
 from rowtime.runtime.claims import let_leave
@@ -148,6 +152,18 @@ class Pipeline:
     def compile(self) -> Program:
         """Bind the SQL; raises ``Refused`` with all problems there are."""
         return self._compiled(";\n".join(part.rstrip().rstrip(";") for part in self._text), self.home)
+
+    def explain(self) -> Explained:
+        """Say what each operator requires, keeps, emits and promises; raises ``Refused`` as `compile` does."""
+        return Explained(as_text(explain(self.compile())))
+
+    def _repr_html_(self) -> str:
+        """Show the graph of the plan in a notebook, or what is wrong with the SQL; starts no Spark."""
+        try:
+            program = self.compile()
+        except Refused as refused:
+            return Problems(refused.problems)._repr_html_()
+        return svg(program.described()) if program.operators else markup.heading("a pipeline without a query or pump")
 
     def check_types(self, program: Program, spark: SparkSession | None = None) -> list[Problem]:
         """What only Spark finds wrong with a program (R107, R111, R220); starts Spark, and runs no job."""

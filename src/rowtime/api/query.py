@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from rowtime.api.shown import Ledger, Waits, query_page
 from rowtime.api.tables import in_polars
 from rowtime.core.clock import least
 from rowtime.core.errors import headline, refuse
@@ -21,8 +22,7 @@ from rowtime.observe.logs import Logs
 from rowtime.observe.observer import Observer, Observers, Run
 from rowtime.observe.spark_listeners import QueryListener, SparkListener
 from rowtime.plan.bind.event_time import manual
-from rowtime.plan.poisoned import Poisoned
-from rowtime.plan.waiting import PATIENCE, Wait, waiting
+from rowtime.plan.waiting import PATIENCE, waiting
 from rowtime.runtime.batch_driver import BatchDriver
 from rowtime.runtime.progress import progress_of
 from rowtime.runtime.retries import Retries, permanent
@@ -151,9 +151,9 @@ class Query:
         return {name: to_text(least(clocks.values())) for name, clocks in self.engine.entry.get("clocks", {}).items()}
 
     @property
-    def ledger(self) -> Mapping[str, Mapping[str, int]]:
+    def ledger(self) -> Ledger:
         """Rows in, accepted and refused by reason, for every gate that judged rows."""
-        return dict(self.engine.entry["totals"])
+        return Ledger(self.engine.entry["totals"])
 
     def set_watermark(self, operator: str, at: datetime | str | int) -> None:
         """Set the bound of an event time in MODE MANUAL, or of the time of a T-sort, from the next tick on.
@@ -164,13 +164,13 @@ class Query:
         micros = to_micros(at)
         put(self.checkpoint, manual(self.engine.plan, operator, micros), micros)
 
-    def waiting(self, patience: timedelta = timedelta(microseconds=PATIENCE)) -> list[Wait | Poisoned]:
+    def waiting(self, patience: timedelta = timedelta(microseconds=PATIENCE)) -> Waits:
         """What is held, by what, and what would release it.
 
         What cannot be undone (a bound, the end of a stream) is named once a bound has stood still for ``patience``.
         """
         limit = patience // timedelta(microseconds=1)
-        return waiting(self.engine.plan, self.engine.entry, self.engine.clock(), limit)
+        return Waits(waiting(self.engine.plan, self.engine.entry, self.engine.clock(), limit))
 
     def rejected(self, gate: str) -> list[Place]:
         """The Parquet files that hold the rows which a gate refused."""
@@ -206,6 +206,10 @@ class Query:
 
         assert self._pipeline is not None
         return trace(self._pipeline, self.checkpoint, row, number=number, sink=sink)
+
+    def _repr_html_(self) -> str:
+        """Show in a notebook what the query does now, with its numbers."""
+        return query_page(self)
 
     # -- the loop ---------------------------------------------------------------------
 

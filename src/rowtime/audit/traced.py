@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rowtime.core import markup
 from rowtime.core.time import to_micros, to_text
 
 MOST = 10_000  # rows of an operator that are listed, and followed further down
@@ -64,6 +65,18 @@ class Trace:
         """The items of one operator."""
         return [item for item in self.items if item.operator == operator]
 
+    def _repr_html_(self) -> str:
+        names = dict.fromkeys(item.operator for item in self.items)
+        parts = [f"{markup.heading(f'{name} ({self.kinds[name]})')}{self._table(name)}" for name in names]
+        return "".join([markup.heading(f"row {self.number} of {self.sink}"), *parts])
+
+    def _table(self, operator: str) -> str:
+        items = self.of(operator)
+        columns = [*dict.fromkeys(name for item in items for name in item.columns)]
+        rows = (_cells(item, columns) for item in items)
+        more = markup.heading(f"more than {MOST:,} rows: the others are not shown") if operator in self.cut else ""
+        return markup.table(["tick", "kind", "time", *columns], rows) + more
+
     def __str__(self) -> str:
         lines = [f"row {self.number} of {self.sink}"]
         for name in dict.fromkeys(item.operator for item in self.items):
@@ -71,6 +84,12 @@ class Trace:
             lines += [f"  {item}" for item in self.of(name)]
             lines += [f"  more than {MOST:,} rows: the others are not shown"] if name in self.cut else []
         return "\n".join(lines)
+
+
+def _cells(item: Traced, columns: Sequence[str]) -> list[object]:
+    time = to_text(item.at) if item.until is None else f"[{to_text(item.at)}, {to_text(item.until)})"
+    values = (item.columns.get(name, "") for name in columns)
+    return [item.tick, item.kind, time, *("NULL" if value is None else _shown(value) for value in values)]
 
 
 def _shown(value: Any) -> Any:

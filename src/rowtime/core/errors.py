@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rowtime.core import markup
+
 _SHOWN = 200  # characters of a line; a script that a program wrote may be one line
 
 
@@ -60,6 +62,9 @@ class Problem:
             lines.append(self.hint)
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        return markup.preformatted(self)
+
     def as_json(self) -> dict[str, object]:
         """The problem as plain values, for ``--json``."""
         place = self.place
@@ -71,6 +76,13 @@ class Problem:
             "column": place.column if place else None,
             "hint": self.hint,
         }
+
+
+class Problems(list[Problem]):
+    """All problems of a script."""
+
+    def _repr_html_(self) -> str:
+        return "".join(problem._repr_html_() for problem in self) or markup.heading("no problems")
 
 
 class RowtimeError(Exception):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from rowtime.core.columns import ROWTIME
-from rowtime.core.errors import Problem
+from rowtime.core.errors import Problems
 from rowtime.expr.facts import ROWTIME_FACT, Fact
 from rowtime.expr.monotonicity import prove
 from rowtime.expr.proof import Proof
@@ -17,10 +17,10 @@ from rowtime.plan.program import compile_script
 from rowtime.sql.script import parse_column, parse_expression
 
 
-def check(text: str, home: Definitions | None = None, variables: Mapping[str, str] | None = None) -> list[Problem]:
+def check(text: str, home: Definitions | None = None, variables: Mapping[str, str] | None = None) -> Problems:
     """All problems of a script, errors first; it would run if none of them is an error."""
     program = compile_script(text, home, variables)
-    return [*program.problems, *program.warnings]
+    return Problems([*program.problems, *program.warnings])
 
 
 def order_of(expression: str, columns: Mapping[str, str]) -> str:
