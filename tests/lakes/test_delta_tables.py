@@ -97,6 +97,18 @@ def test_a_driver_that_dies_at_any_point_loses_and_repeats_no_row(
     assert not verify(tmp_path / "check", spark=spark, home=tmp_path / "home").equal
 
 
+def test_a_table_whose_folders_have_names_that_urls_encode_is_verified(spark: SparkSession, tmp_path: Path) -> None:
+    folder, sql = tmp_path / "a b+ü", SQL.replace("day DATE", "day STRING")
+    define(folder, sql)
+    with rt.writer("a", home=folder / "home") as log:
+        log.insert([{"n": n, "day": ("plain", "in März", "50%/a:b")[n % 3], "rowtime": 0} for n in range(10)])
+    run(spark, folder, sql)
+    assert numbers(folder) == [*range(10)]
+    found = verify(folder / "check", spark=spark, home=folder / "home")
+    assert [(one.rows, one.how) for one in found.outputs if one.kind == "delta"] == [(5, "as a set")] * 2
+    assert found.equal, found
+
+
 def test_foreign_writers_come_between_and_optimize(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,8 @@ class SortByValues(ByValues):
     def emits(self) -> Shape:
         """The input's columns under the new rowtime, value by value."""
         value = f"{SORT_VALUE} {'DESC' if self.closer.descending else 'ASC'}"
+        if self.closer.descending and any(gate.starts_null for gate in self.gates):
+            value += " NULLS FIRST"  # the others come after it, whichever way they go
         ways = (f"{key} {way}" for key, way in zip(self.keys, self.directions, strict=True))
         return moved_shape(self.input.emits(), (value, *ways), (SORT_VALUE, *self.keys), released=True)
 
@@ -68,7 +70,7 @@ class SortByValues(ByValues):
         return ValueClocks((SORT_VALUE,), (self.closer,), self.gates)
 
     def _close(self, tick: Tick, delta: Delta, past: Sequence[str]) -> Sequence[Segment]:
-        segments, closed = tick.segments(self), past[0]
+        segments, closed = tick.segments(self), " OR ".join(past)
         kept = segments.overlapping(BEGINNING, END)
         parts = [] if delta.rows is None else [self._new(delta)]
         if kept:

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -149,7 +150,9 @@ class DeltaLog:
             return None
         if "OPTIMIZE" in done:
             return table.to_pyarrow_table() if len(pumps) == 1 and None not in pumps else None
-        names = sorted(uri.removeprefix(f"{self._path}/") for uri in table.file_uris())
+        # The log has paths as parts of URLs; `file_uris` would have the table's own folder encoded, too.
+        paths = pa.table(table.get_add_actions(flatten=False))["path"].to_pylist()
+        names = sorted(unquote(path) for path in paths)
         parts = [read_table(self._path / name) for name in names if files(published(name))]
         return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
 
