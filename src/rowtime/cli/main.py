@@ -22,13 +22,14 @@ from rowtime.cli.run import run
 from rowtime.cli.skip import skip
 from rowtime.cli.status import status
 from rowtime.cli.streams import streams
+from rowtime.cli.top import top
 from rowtime.cli.trace import trace
 from rowtime.cli.transcripts import test
 from rowtime.cli.ui import ui
 from rowtime.cli.verify import verify
 from rowtime.core.store_settings import CONFIG, FILE, configured
 
-COMMANDS = (run, check, explain, status, insert, bound, readmit, skip, optimize, trace, verify, ui, streams, test)
+COMMANDS = (run, check, explain, status, insert, bound, readmit, skip, optimize, trace, verify, ui, top, streams, test)
 
 app = typer.Typer(
     name="rowtime",
