@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rowtime.core.clock import least
 from rowtime.core.time import BEGINNING, SECOND, to_text
 from rowtime.operators.contract import Operator
-from rowtime.state.costs import CLOCK, INPUT, JOBS, JOURNAL, PLANNING, SINKS, TickCost
+from rowtime.state.costs import CLOCK, DRIVER, INPUT, JOBS, JOURNAL, PLANNING, SINKS, TickCost
 
 if TYPE_CHECKING:
     from rowtime.operators.streams.stream import Stream
@@ -71,7 +71,7 @@ def _durations(cost: TickCost) -> dict[str, int]:
     return {
         "latestOffset": int(spent.get(INPUT, 0)),
         "queryPlanning": int(spent.get(PLANNING, 0)),
-        "addBatch": int(sum(spent.get(part, 0) for part in (CLOCK, JOBS, SINKS))),
+        "addBatch": int(sum(spent.get(part, 0) for part in (CLOCK, JOBS, DRIVER, SINKS))),
         "commitOffsets": int(spent.get(JOURNAL, 0)),
         "triggerExecution": int(cost.total),
     }
