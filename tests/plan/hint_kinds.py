@@ -167,6 +167,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Install it: pip install 'rowtime[delta]'.",
         "Install it: pip install 'rowtime[iceberg]'.",
         "Install it: pip install 'rowtime[metrics]'.",
+        "Install it: pip install polars. query.to_pandas(stream) needs nothing more.",
         "Install it: pip install 'rowtime[openlineage]'.",
         "Install it: pip install 'rowtime[…]'.",
         "pip install 'rowtime[ui]'",
@@ -174,6 +175,8 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Run it with the version of rowtime that wrote it, or begin anew with another --checkpoint.",
     ),
     "it says what to do without words to type": (
+        "Choose another stream.",
+        "Write a condition over its columns.",
         "Nothing is defined yet; begin with CREATE STREAM.",
         "Define the stream anew.",
         "Do it as the page says.",
