@@ -53,7 +53,16 @@ def test_the_rate_is_that_of_the_last_seconds() -> None:
     figures.take(progress(1, 300), now=10.0)
     assert figures.rate(10.0) == 300 / 0.5
     assert figures.rate(12.5) == 300 / 3.0
-    assert figures.rate(100.0) == 0.0
+    assert figures.rate(100.0) == 300 / 90.5
+
+
+def test_the_rate_does_not_fall_to_zero_while_a_long_tick_computes() -> None:
+    figures = Figures(began=0.0)
+    assert figures.rate(1.0) == 0.0
+    figures.take(progress(0, 1_000), now=1.0)
+    rates = [figures.rate(float(now)) for now in range(1, 60)]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] > 10
 
 
 def test_lines_come_at_most_once_a_second_and_none_is_lost() -> None:

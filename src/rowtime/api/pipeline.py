@@ -38,9 +38,11 @@ from rowtime.runtime.sources.contract import Limits, Repeatable
 from rowtime.state.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 DEFAULT_LIMITS = Limits(rows=2_000_000, files=1000, bytes=1 << 30)
+PREVIEW_LIMITS = Limits(rows=100_000, files=10, bytes=1 << 26)  # of a tick, behind which it may stop
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,10 @@ class Pipeline:
 
     def compile(self) -> Program:
         """Bind the SQL; raises ``Refused`` with all problems there are."""
-        return self._compiled(";\n".join(part.rstrip().rstrip(";") for part in self._text), self.home)
+        return self._compiled(self._script(), self.home)
+
+    def _script(self, *more: str) -> str:
+        return ";\n".join(part.rstrip().rstrip(";") for part in (*self._text, *more))
 
     def explain(self) -> Explained:
         """Say what each operator requires, keeps, emits and promises; raises ``Refused`` as `compile` does."""
@@ -227,6 +232,20 @@ class Pipeline:
             query = Query(engine, 0.0, available_now=True, pipeline=self, **how)
             query.run()
             return query
+
+    def preview(self, query: str, *, rows: int = 20, end: bool = False) -> pa.Table:
+        """Run a query over what is there now, and give its first rows as an Arrow table; nothing stays.
+
+        The checkpoint is a scratch one that is removed. No pump of this pipeline writes, and nothing that it
+        defines or inserts takes effect. ``end``: as in `run_available`. Raises ``Refused``: R146 for what is not one
+        query.
+        """
+        from rowtime.api.preview import alone, rows_of  # noqa: PLC0415 - it makes a query
+
+        program = alone(self.compile(), self._compiled(self._script(query), self.home))
+        with tempfile.TemporaryDirectory(prefix="rowtime-preview-") as folder, quietly(program.secrets):
+            place = Checkpoint(place_of(folder))
+            return rows_of(self._started(_Start(program, place, PREVIEW_LIMITS, end, True, ())), rows)  # noqa: FBT003 - available_now
 
     def _engine(
         self,

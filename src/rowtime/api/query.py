@@ -130,8 +130,12 @@ class Query:
 
     def stop(self) -> None:
         """End after the tick under way."""
-        self._stop.set()
+        self.stop_soon()
         self._done.wait()
+
+    def stop_soon(self) -> None:
+        """End after the tick under way, and do not wait for it; a listener may call this."""
+        self._stop.set()
 
     # -- ours -------------------------------------------------------------------------
 

@@ -73,8 +73,11 @@ class Figures:
         return sum(n for reasons in self.refused.values() for n in reasons.values())
 
     def rate(self, now: float) -> float:
-        """Rows a second of late: over the ticks that ended within the window."""
-        while self.recent and self.recent[0][1] < now - WINDOW:
+        """Give the rows a second of late: over the ticks that ended within the window, or since the last one began.
+
+        So while a long tick computes the rate falls little by little, and never to zero at once.
+        """
+        while len(self.recent) > 1 and self.recent[0][1] < now - WINDOW:
             self.recent.popleft()
         if not self.recent:
             return 0.0

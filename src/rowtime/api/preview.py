@@ -1,0 +1,54 @@
+"""A preview: what a query gives over what is there now, of which nothing stays.
+
+It runs in a scratch checkpoint that is removed. Of the script it takes definitions alone: no pump writes, no stream
+is defined, and no row is inserted, so a preview changes nothing that others see.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rowtime.api.query import Query
+from rowtime.core.errors import refuse
+from rowtime.frames.kinds import arrow_of
+from rowtime.runtime.sinks.callables import MemorySink
+
+if TYPE_CHECKING:
+    from rowtime.operators.sinks.sink import Sink
+    from rowtime.plan.program import Program
+    from rowtime.runtime.engine import Engine
+
+
+def alone(before: Program, program: Program) -> Program:
+    """Take the one query that a script has more than ``before``; raises ``Refused`` (R146) if it has anything else."""
+    added = program.sinks[len(before.sinks) :]
+    if program.statements - before.statements != 1 or len(added) != 1:
+        raise refuse("R146", "a preview is of one query", "Give one SELECT STREAM …, and the rest to Pipeline.sql.")
+    kept = tuple(replace(sink, format="memory", options=()) for sink in added)
+    return replace(program, sinks=kept, actions=(), defines=(), drops=(), take_over=frozenset())
+
+
+def rows_of(engine: Engine, most: int) -> pa.Table:
+    """Run until that many rows are there or all input is read; the columns are those of the query, also of no rows."""
+    node = engine.program.sinks[0]
+    sink = engine.stages[node.name].sink
+    assert isinstance(sink, MemorySink)
+
+    def look(_progress: dict[str, Any]) -> None:
+        if sum(table.num_rows for _, table in sink.batches) >= most:
+            query.stop_soon()
+
+    query = Query(engine, 0.0, available_now=True, listener=look)
+    query.run()
+    found = sink.table
+    return _empty(node) if found is None else found.slice(0, most)
+
+
+def _empty(node: Sink) -> pa.Table:
+    """A table without rows; a column of a type that only Spark knows has the type null."""
+    columns = [column for column in node.emits().columns if not column.name.startswith("__")]
+    kinds = [(column.name, arrow_of(column.type) if column.type else pa.null()) for column in columns]
+    return pa.schema([("rowtime", pa.timestamp("us", "UTC")), *kinds]).empty_table()
