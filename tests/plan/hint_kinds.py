@@ -176,6 +176,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
     ),
     "it says what to do without words to type": (
         "Choose another stream.",
+        "Give one SELECT STREAM …, and the rest to Pipeline.sql.",
         "Write a condition over its columns.",
         "Nothing is defined yet; begin with CREATE STREAM.",
         "Define the stream anew.",
