@@ -134,6 +134,14 @@ def test_columns_that_a_table_lacks_are_null() -> None:
     assert made.to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
 
 
+@pytest.mark.parametrize("zeros", [[0.0, -0.0], [-0.0, 0.0], [-0.0]])
+def test_a_group_of_both_zeros_has_the_positive_one(spark: SparkSession, zeros: list[float]) -> None:
+    frame = _frame(spark, [("v", "double")], {"v": zeros})
+    for rows in (frame, frame.spark()):
+        found = grouped(rows, ["v"], ["count(*) AS n"]).toArrow().to_pylist()
+        assert repr(found) == repr([{"v": 0.0, "n": len(zeros)}])
+
+
 def test_equal_names_are_no_columns_to_speak_of(spark: SparkSession) -> None:
     frame = LocalFrame(spark, [("a", "bigint"), ("A", "bigint")], pa.table({"c0": [1], "c1": [2]}))
     assert not frame.can("a")

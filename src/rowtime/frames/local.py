@@ -140,7 +140,7 @@ class LocalFrame(Rows):
 
     def distinct(self) -> DataFrame:
         """As Spark's."""
-        plain = all(kind in PLAIN for _, kind in self.fields)
+        plain = all(kind in PLAIN and kind not in ("float", "double") for _, kind in self.fields)
         return self._of("DISTINCT *") if plain else self.spark().distinct()
 
     def limit(self, most: int) -> LocalFrame:
@@ -162,7 +162,8 @@ class LocalFrame(Rows):
     def grouped(self, keys: Sequence[str], aggregates: Sequence[str]) -> LocalFrame | None:
         """Groups by columns, with aggregates ``call AS name``; ``None`` if Spark has to make them."""
         try:
-            found = [item(text, self.scope) for text in (*map(_attribute, keys), *aggregates)]
+            named = [_one_zero(item(_attribute(key), self.scope)) for key in keys]
+            found = [*named, *(item(text, self.scope) for text in aggregates)]
             if any(one.value.type == "float" for one in found):  # whose sums depend on the width on the way
                 return None
             by = ", ".join(one.value.sql for one in found[: len(keys)])
@@ -332,6 +333,16 @@ def has(table: pa.Table, fields: Sequence[Column]) -> bool:
 def _named(name: str) -> str:
     """A column name in Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def _one_zero(key: Item) -> Item:
+    """A key of groups: of both zeros Spark shows the positive one."""
+    of = key.value
+    return (
+        key
+        if of.type != "double"
+        else Item(key.name, Value(f"CASE WHEN {of.sql} = 0 THEN 0 ELSE {of.sql} END", of.type))
+    )
 
 
 def _attribute(name: str) -> str:
