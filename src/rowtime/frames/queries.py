@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from threading import local
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import duckdb
 import pyarrow as pa
 
 from rowtime.frames.kinds import without_zones
+
+if TYPE_CHECKING:
+    import duckdb
 
 SETTINGS: Final[dict[str, Any]] = {
     "autoinstall_known_extensions": False,  # nothing is fetched from anywhere
@@ -48,6 +50,8 @@ class Query:
 
     def rows(self) -> pa.Table:
         """The rows; raises ``Uncomputed``."""
+        import duckdb  # noqa: PLC0415 - `check` does without it
+
         connection, began = _connection(), time.perf_counter_ns()
         for name, table in self.tables.items():
             connection.register(name, table)
@@ -97,5 +101,7 @@ def _spans() -> list[tuple[int, int]]:
 def _connection() -> duckdb.DuckDBPyConnection:
     known: duckdb.DuckDBPyConnection | None = getattr(_THREAD, "connection", None)
     if known is None:
+        import duckdb  # noqa: PLC0415 - as above
+
         known = _THREAD.connection = duckdb.connect(config=SETTINGS)
     return known
