@@ -27,6 +27,7 @@ ROWS = {
 PLACE = "struct(t, n)"
 MADE: dict[str, Callable[[Any], Any]] = {
     "several rows of one": lambda rows: rows.selectExpr("n", "explode(sequence(0L, 3L)) AS c"),
+    "each second number": lambda rows: rows.selectExpr("n", "explode(sequence(-1L, 6L, 2L)) AS c"),
     "a filter": lambda rows: rows.where("n > 1 OR k IS NULL").selectExpr("*", "n + 1 AS m"),
     "a column less": lambda rows: rows.drop("N", "v"),
     "other names": lambda rows: rows.toDF("a", "b", "c", "d").select("b", "a"),
@@ -94,7 +95,11 @@ def test_rows_are_sorted_as_spark_sorts_them(spark: SparkSession, order: list[st
     assert repr(here.toArrow().to_pylist()) == repr(there.toArrow().to_pylist())
 
 
-@pytest.mark.parametrize("text", ["upper(k)", "sha2(k, 256)", "CAST(v AS STRING)", "try_cast(k AS INT)"])
+@pytest.mark.parametrize("text", [
+    "upper(k)", "sha2(k, 256)", "CAST(v AS STRING)", "try_cast(k AS INT)", "explode(sequence(5L, 1L, -2L))",
+    "lead(n, 1, 0L) OVER (ORDER BY n)", "lag(n) IGNORE NULLS OVER (ORDER BY k, n)",
+    "count(n) OVER (ORDER BY n RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)", "trim(LEADING 'a' FROM k)",
+])  # fmt: skip
 def test_what_has_no_translation_is_computed_by_spark(spark: SparkSession, text: str) -> None:
     found = _frame(spark).selectExpr("n", f"{text} AS x")
     assert not is_local(found)
@@ -111,6 +116,25 @@ def test_a_text_that_looks_like_sql_of_ours_is_a_text(spark: SparkSession) -> No
 def test_what_cannot_be_computed_raises_and_is_not_left_out(spark: SparkSession, text: str) -> None:
     with pytest.raises(Uncomputed):
         _frame(spark).computed([text])
+
+
+def test_a_series_that_goes_down_is_sparks(spark: SparkSession) -> None:
+    """Without a step Spark counts down, and with one it refuses: DuckDB would give no row."""
+    for step in ("", ", 1L"):
+        with pytest.raises(Uncomputed, match="goes down"):
+            _frame(spark).selectExpr(f"explode(sequence(n, 2L{step})) AS x").toArrow()
+
+
+NOT_READ = [
+    "max(n) OVER w", "CAST(n AS STRING FORMAT 'x')", "n IN (SELECT 1)", "other.k.n",
+    "n BETWEEN SYMMETRIC 3 AND 1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NOT_READ)
+def test_what_a_rule_does_not_read_is_not_translated(spark: SparkSession, text: str) -> None:
+    """A rule that reads a part of a node only, such as a series without its step, would give another value."""
+    assert not _frame(spark).can(text)
 
 
 def test_a_shared_frame_is_computed_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

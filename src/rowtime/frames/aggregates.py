@@ -8,7 +8,7 @@ from typing import Final
 from sqlglot import exp
 
 from rowtime.frames.kinds import DECIMAL, MOST_DIGITS, PLAIN, decimal, fields_of
-from rowtime.frames.values import Rule, Scope, Value, constant, plain
+from rowtime.frames.values import READS, Rule, Scope, Value, constant, only, plain
 from rowtime.frames.words import Untranslated
 
 
@@ -18,12 +18,14 @@ def _windowed(node: exp.Expr, scope: Scope) -> Value:
     inside = [f"PARTITION BY {', '.join(parts)}"] if parts else []
     if ordered:
         inside.append(f"ORDER BY {', '.join(sort_key(term, scope) for term in ordered.expressions)}")
-    if isinstance(call, exp.Lead | exp.Lag) and spec is None and not call.args.get("default"):
+    if isinstance(call, exp.Lead | exp.Lag) and spec is None:
+        only(call, READS[type(call)])
         steps = constant(call.args["offset"]) if call.args.get("offset") else 1
         of = scope.value(call.this)
         name = "lead" if isinstance(call, exp.Lead) else "lag"
         return Value(f"{name}({of.sql}, {steps}) OVER ({' '.join(inside)})", of.type)
     if isinstance(call, exp.RowNumber) and spec is None:
+        only(call, READS[exp.RowNumber])
         return Value(f"CAST(row_number() OVER ({' '.join(inside)}) AS INTEGER)", "int")
     if not isinstance(call, exp.Max | exp.Min | exp.Sum | exp.Count):
         raise Untranslated(node.sql())
@@ -36,8 +38,9 @@ def _windowed(node: exp.Expr, scope: Scope) -> Value:
 
 
 def _frame(spec: exp.Expr | None) -> str:
-    if spec is None or spec.args.get("kind") != "ROWS" or spec.args.get("exclude"):
+    if spec is None or spec.args.get("kind") != "ROWS":
         raise Untranslated("a frame")
+    only(spec, READS[exp.WindowSpec])
     ends = []
     for end in ("start", "end"):
         at, side = spec.args.get(end), spec.args.get(f"{end}_side") or ""
@@ -50,6 +53,7 @@ def sort_key(node: exp.Expr, scope: Scope) -> str:
     """A key of ORDER BY, as Spark sorts."""
     of, down, first = node, False, True
     if isinstance(node, exp.Ordered):
+        only(node, READS[exp.Ordered])
         of, down = node.this, bool(node.args.get("desc"))
         first = node.args.get("nulls_first", not down)
     return f"{plain(scope.value(of)).sql} {'DESC' if down else 'ASC'} NULLS {'FIRST' if first else 'LAST'}"
@@ -89,8 +93,6 @@ def _ordered(of: Value) -> str:
 
 def _extreme_by(name: str) -> Rule:
     def rule(node: exp.Expr, scope: Scope) -> Value:
-        if node.args.get("count"):
-            raise Untranslated(node.sql())
         of, by = scope.value(node.this), scope.value(node.expression)
         # DuckDB passes over rows whose value is NULL; a struct keeps them.
         made = f"struct_extract({name}(struct_pack(v := {of.sql}), {_ordered(by)}), 'v')"

@@ -11,6 +11,7 @@ from sqlglot import exp
 from rowtime.frames.kinds import DECIMAL, PLAIN, TIMES, WHOLE, decimal, fields_of, sql_type, struct_text, type_of
 from rowtime.frames.values import (
     NUMBER,
+    READS,
     Rule,
     Scope,
     Value,
@@ -18,6 +19,7 @@ from rowtime.frames.values import (
     comparable,
     constant,
     number,
+    only,
     together,
     wider,
 )  # fmt: skip
@@ -34,8 +36,6 @@ DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 
 
 def _column(node: exp.Expr, scope: Scope) -> Value:
-    if node.args.get("db"):
-        raise Untranslated(node.sql())
     whole = node.args.get("table") or node.this
     if whole.name.lower() not in scope.columns:
         raise Untranslated(node.sql())
@@ -81,8 +81,6 @@ def _literal(node: exp.Expr, scope: Scope) -> Value:  # noqa: ARG001 - a rule
 
 
 def _cast(node: exp.Expr, scope: Scope) -> Value:
-    if node.args.get("safe") or node.args.get("format"):
-        raise Untranslated(node.sql())
     kind = type_of(node.args["to"])
     if kind.startswith("STRUCT"):
         return _renamed_struct(scope.value(node.this), kind)
@@ -159,6 +157,7 @@ def _moved(of: Value, by: int) -> Value:
 
 
 def _micros(node: exp.Interval) -> int:
+    only(node, READS[exp.Interval])
     unit = node.args.get("unit")
     size = _UNITS.get(unit.name.upper().removesuffix("S")) if isinstance(unit, exp.Var) else None
     if size is None or not isinstance(node.this, exp.Literal) or not NUMBER.fullmatch(node.this.name):
@@ -215,7 +214,7 @@ def _is(node: exp.Expr, scope: Scope) -> Value:
 
 
 def _in(node: exp.Expr, scope: Scope) -> Value:
-    if not node.expressions or node.args.get("query") or node.args.get("unnest"):
+    if not node.expressions:
         raise Untranslated(node.sql())
     of, *others = comparable([scope.value(part) for part in (node.this, *node.expressions)])
     return Value(f"({of.sql} IN ({', '.join(one.sql for one in others)}))", "boolean")
@@ -223,8 +222,6 @@ def _in(node: exp.Expr, scope: Scope) -> Value:
 
 def _between(node: exp.Expr, scope: Scope) -> Value:
     parts = [scope.value(part) for part in (node.this, node.args["low"], node.args["high"])]
-    if node.args.get("symmetric"):
-        raise Untranslated(node.sql())
     low_of, low = comparable(parts[:2])
     high_of, high = comparable([parts[0], parts[2]])
     return Value(f"({low_of.sql} >= {low.sql} AND {high_of.sql} <= {high.sql})", "boolean")

@@ -18,7 +18,7 @@ from sqlglot.errors import SqlglotError
 
 from rowtime.frames.aggregates import AGGREGATES, sort_key
 from rowtime.frames.scalars import SCALARS
-from rowtime.frames.values import Scope, Value, cast
+from rowtime.frames.values import READS, Scope, Value, cast, constant, only
 from rowtime.frames.words import Untranslated
 
 _RULES: Final = {**SCALARS, **AGGREGATES}
@@ -56,10 +56,21 @@ def item(text: str, scope: Scope) -> Item:
         raise Untranslated(text)
     if not isinstance(inner, exp.Explode):
         return Item(node.alias_or_name, scope.value(inner))
-    if not isinstance(inner.this, exp.GenerateSeries):
-        raise Untranslated(text)
-    low, high = (cast(scope.value(inner.this.args[end]), "bigint").sql for end in ("start", "end"))
-    return Item(node.alias, Value(f"unnest(generate_series({low}, {high}))", "bigint"))
+    only(inner, READS[exp.Explode])
+    return Item(node.alias, Value(f"unnest({_series(inner.this, scope)})", "bigint"))
+
+
+def _series(node: exp.Expr, scope: Scope) -> str:
+    """The numbers from one to another; where the first is above the last one, Spark has to say what that is."""
+    if not isinstance(node, exp.GenerateSeries):
+        raise Untranslated(node.sql())
+    only(node, READS[exp.GenerateSeries])
+    low, high = (cast(scope.value(node.args[end]), "bigint").sql for end in ("start", "end"))
+    step = constant(node.args["step"]) if node.args.get("step") else 1
+    if step <= 0:
+        raise Untranslated(node.sql())
+    series = f"generate_series({low}, {high}, CAST({step} AS BIGINT))"
+    return f"CASE WHEN {low} > {high} THEN error('a sequence that goes down') ELSE {series} END"
 
 
 def tested(text: str, scope: Scope) -> str:

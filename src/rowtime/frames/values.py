@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,6 +15,35 @@ from rowtime.frames.words import Untranslated
 WIDTH: Final = {name: n for n, name in enumerate(WHOLE)}
 NUMBER: Final = re.compile(r"-?\d+")
 _MIN_BIGINT: Final = -(2**63)
+
+
+USUAL: Final = frozenset({"this", "expression", "expressions"})
+READS: Final[Mapping[type, frozenset[str]]] = {
+    exp.Between: frozenset({"this", "low", "high"}),
+    exp.Case: frozenset({"ifs", "default"}),
+    exp.Cast: frozenset({"this", "to"}),
+    exp.TryCast: frozenset({"this", "to"}),
+    exp.Column: frozenset({"this", "table"}),
+    exp.Concat: USUAL | {"safe"},  # what Spark's functions do without being asked
+    exp.Count: USUAL | {"big_int"},
+    exp.DPipe: USUAL | {"safe"},
+    exp.Div: USUAL | {"safe"},
+    exp.Greatest: USUAL | {"ignore_nulls"},
+    exp.Least: USUAL | {"ignore_nulls"},
+    exp.Explode: frozenset({"this"}),
+    exp.GenerateSeries: frozenset({"start", "end", "step"}),
+    exp.If: frozenset({"this", "true", "false"}),
+    exp.Interval: frozenset({"this", "unit"}),
+    exp.Lag: frozenset({"this", "offset"}),
+    exp.Lead: frozenset({"this", "offset"}),
+    exp.Literal: frozenset({"this", "is_string"}),
+    exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
+    exp.RowNumber: frozenset(),
+    exp.TimestampTrunc: frozenset({"this", "unit"}),
+    exp.Window: frozenset({"this", "over", "partition_by", "order", "spec"}),
+    exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side"}),
+}
+"""The parts of a node that its rule reads, where those are not the `USUAL` ones."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +71,7 @@ class Scope:
         rule = self.rules.get(node.name.lower() if isinstance(node, exp.Anonymous) else type(node))
         if rule is None:
             raise Untranslated(f"{type(node).__name__} {node.name}")
+        only(node, READS.get(type(node), USUAL))
         try:
             return rule(node, self)
         except (AttributeError, KeyError, TypeError, ValueError) as odd:  # a tree of a form that no rule knows
@@ -57,6 +87,13 @@ class Scope:
 
 Rule = Callable[[exp.Expr, Scope], Value]
 """Translates one kind of node."""
+
+
+def only(node: exp.Expr, parts: Collection[str]) -> None:
+    """Refuse a node that says more than its rule reads: a step, a zone, a default."""
+    more = [name for name, part in node.args.items() if part and name not in parts]
+    if more:
+        raise Untranslated(f"{', '.join(more)} of {node.sql()}")
 
 
 def cast(of: Value, kind: str) -> Value:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.errors import AnalysisException
 
-from rowtime.core.columns import STOP
 from rowtime.core.errors import Failure, refuse
 from rowtime.core.time import BEGINNING
 from rowtime.frames.local import is_local
@@ -132,8 +131,6 @@ class Engine:
         takers = [name for name, stage in self.stages.items() if stage.adopts]
         self._adopted = adopted_files(program, self.types.of, takers)
         self._arrivals = Arrivals(program.operators)
-        # Plans with events go through Spark: what their windows take back was found to differ on the driver.
-        self._of_rows = not any(STOP in node.emits().internals for node in program.operators)
         self._streams = program.streams
 
     # -- life -------------------------------------------------------------------------
@@ -288,7 +285,7 @@ class Engine:
         number = self.entry["tick"] + 1
         folder = self.checkpoint.folder
         running = RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, self._adopted, self._memory)
-        running.local = self._here and self._of_rows and self._close_look is None
+        running.local = self._here and self._close_look is None
         running.tables, running.column_types, running.narrowed = self.tables, self.types, self._limits()
         running.meter = meter
         return running
