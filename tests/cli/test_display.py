@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -63,6 +64,56 @@ def test_the_rate_does_not_fall_to_zero_while_a_long_tick_computes() -> None:
     rates = [figures.rate(float(now)) for now in range(1, 60)]
     assert rates == sorted(rates, reverse=True)
     assert rates[-1] > 10
+
+
+def test_a_tick_without_rows_does_not_turn_the_rate_to_zero() -> None:
+    figures = Figures(began=0.0)
+    figures.take(progress(0, 1_000), now=1.0)
+    figures.take(progress(1, 0), now=20.0)
+    assert figures.rate(20.0) == 1_000 / 19.5
+
+
+def with_backlog(tick: int, taken: int, left: int, unit: str = "rows") -> dict[str, Any]:
+    found = progress(tick, taken)
+    found["sources"][0]["backlog"] = {"unit": unit, "taken": taken, "left": left}
+    return found
+
+
+def test_the_progress_towards_a_known_end_is_told() -> None:
+    figures, file = Figures(began=0.0), io.StringIO()
+    lines = Lines(file)
+    assert seen(figures, 0.5).share == ""
+    figures.take(with_backlog(0, 100, 300), now=1.0)
+    lines.show(seen(figures, 1.0))
+    figures.take(with_backlog(1, 299, 1), now=3.0)
+    lines.show(seen(figures, 3.0))
+    figures.take(with_backlog(2, 1, 0), now=5.0)
+    lines.show(seen(figures, 5.0))
+    shares = [line.split("  ")[2] for line in file.getvalue().splitlines()]
+    assert shares == ["25 %", "99 %", "100 %"], "100 % only once nothing is left"
+
+
+def test_what_the_tick_under_way_reads_is_not_read_yet() -> None:
+    figures = Figures(began=0.0)
+    figures.take(with_backlog(0, 1_000, 3_000, "bytes"), now=1.0)
+    snapshot = replace(seen(figures, 2.0), backlogs={"clicks": {"unit": "bytes", "taken": 2_000, "left": 5_000}})
+    assert snapshot.share == "12 %"
+    console = Console(file=io.StringIO(), width=160)
+    console.print(screen(replace(snapshot, doing="tick 1: clock pass, 8 rows, for 12 s")))
+    text = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    assert "tick 0 12 % 1,000 rows" in text
+    assert "now tick 1: clock pass, 8 rows, for 12 s" in text
+    assert "1,000 rows 7.0 kB left" in text
+
+
+def test_a_line_says_now_and_then_what_a_slow_tick_does() -> None:
+    figures, file = Figures(began=0.0), io.StringIO()
+    lines = Lines(file)
+    for now in range(1, 30):
+        lines.show(replace(seen(figures, float(now)), doing=f"tick 0: planning, for {now} s"))
+    assert file.getvalue().splitlines() == [f"tick 0: planning, for {now} s" for now in (4, 14, 24)]
+    lines.show(seen(figures, 31.0, WAIT))
+    assert file.getvalue().splitlines()[-1] == f"waiting  {WAIT}", "while it computes, nothing waits for input"
 
 
 def test_lines_come_at_most_once_a_second_and_none_is_lost() -> None:

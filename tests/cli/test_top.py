@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +13,8 @@ import pytest
 
 from rowtime.core.stores import ObjectPlace, place_of
 from rowtime.state.checkpoint import Checkpoint
-from rowtime.state.liveness import note_failure
+from rowtime.state.liveness import Sign, give_sign, note_failure
+from rowtime.state.under_way import UnderWay
 from tests.web.generated import Made
 
 if TYPE_CHECKING:
@@ -73,3 +76,20 @@ def test_a_home_without_pipelines_says_how_to_start_one(rowtime: Callable[..., R
     result = rowtime("top", "--once")
     assert "There is no pipeline below" in result.stdout
     assert json.loads(rowtime("top", "--json").stdout) == []
+
+
+def test_a_tick_that_takes_its_time_is_told(rowtime: Callable[..., Result], factory: Path) -> None:
+    driver = Checkpoint(factory)
+    driver.acquire()
+    began = time.time_ns() // 1000 - 12_500_000
+    give_sign(
+        factory, Sign(began, os.getpid(), under_way=UnderWay(7, began, "clock", 2_000, what="stream s: clock pass"))
+    )
+    try:
+        text, [found] = rowtime("top", "--once").stdout, json.loads(rowtime("top", "--json").stdout)
+    finally:
+        driver.release()
+    assert "factory: tick 7: clock pass (stream s: clock pass), 2,000 rows, for 1" in text
+    assert found["under_way"]["part"] == "clock"
+    assert found["doing"].startswith("tick 7: clock pass")
+    assert json.loads(rowtime("top", "--json").stdout)[0]["doing"] == "", "no driver is at work"

@@ -25,6 +25,7 @@ from rowtime.plan.bind.event_time import manual
 from rowtime.plan.waiting import PATIENCE, waiting
 from rowtime.runtime.batch_driver import BatchDriver
 from rowtime.runtime.progress import progress_of
+from rowtime.runtime.pulse import Pulse
 from rowtime.runtime.retries import Retries, permanent
 from rowtime.runtime.sinks.callables import MemorySink
 from rowtime.state.liveness import forget_failures, note_failure
@@ -102,7 +103,7 @@ class Query:
             ended = "Stopped" if self.exception is None else f"Terminated with exception: {headline(self.exception)}"
             return {"message": ended, **found}
         if retries.error is None:
-            return {"message": "Processing new data", **found}
+            return {"message": self.engine.watch.words or "Processing new data", **found}
         return {"message": str(retries), **found, "attempts": retries.failures, "error": headline(retries.error)}
 
     @property
@@ -242,7 +243,8 @@ class Query:
 
     def _ran(self) -> None:
         try:
-            self._loop()
+            with Pulse(self.engine):
+                self._loop()
             self.engine.settle(succeeded=True)  # it may have had nothing to do
         finally:
             self.engine.close()

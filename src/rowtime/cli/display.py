@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
@@ -97,7 +98,11 @@ class Display:
 
     def _seen(self) -> Snapshot:
         waits = self.query.waiting() if self.query is not None else []
-        return Snapshot(self.figures, waits, self._outputs(), time.monotonic(), self.query is not None)
+        started, doing, backlogs = self.query is not None, "", {}
+        if self.query is not None:
+            watch = self.query.engine.watch
+            doing, backlogs = watch.words, {name: asdict(one) for name, one in watch.backlogs.items()}
+        return Snapshot(self.figures, waits, self._outputs(), time.monotonic(), started, doing, backlogs)
 
     def _outputs(self) -> Outputs:
         """Rows and bound of each sink since the checkpoint began, which only the query knows."""

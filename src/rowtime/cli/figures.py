@@ -10,12 +10,33 @@ from typing import Any
 WINDOW = 5.0  # seconds over which the rate is taken
 
 
+@dataclass(frozen=True)
+class Reached:
+    """How far the reading of one stream has come, in a ``unit``: what was read in this run, and what is left.
+
+    ``left`` is what was there at the last look.
+    """
+
+    unit: str
+    read: int = 0
+    left: int = 0
+
+    def after(self, backlog: Mapping[str, Any]) -> Reached:
+        """The same after a tick, or as the tick under way knows it, which has not read yet what it takes."""
+        return Reached(backlog["unit"], self.read + backlog["taken"], backlog["left"])
+
+    @property
+    def share(self) -> float:
+        """From 0 to 1."""
+        return self.read / (self.read + self.left) if self.left else 1.0
+
+
 @dataclass
 class Figures:
     """Rows, clocks and the ledger since ``began``; all times in seconds of one monotonic clock.
 
-    ``taken`` and ``clocks`` go by stream, ``ledger`` by gate; ``failure`` is that of the
-    last try, empty once a tick has succeeded.
+    ``taken``, ``clocks`` and ``reached`` go by stream (the last where an end is known), ``ledger`` by gate;
+    ``failure`` is that of the last try, empty once a tick has succeeded.
     """
 
     began: float
@@ -25,6 +46,7 @@ class Figures:
     last_output: float = 0.0
     taken: Counter[str] = field(default_factory=Counter)
     clocks: dict[str, str] = field(default_factory=dict)
+    reached: dict[str, Reached] = field(default_factory=dict)
     ledger: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     failure: str = ""
     failures: int = 0
@@ -42,13 +64,17 @@ class Figures:
         self.ticks += 1
         self.last_tick = progress["batchId"]
         self._count(progress, now)
-        self.recent.append((now - progress["batchDuration"] / 1000, now, progress["numInputRows"]))
+        if progress["numInputRows"]:  # a tick without rows, of a bound alone, is no reason for a rate of 0
+            self.recent.append((now - progress["batchDuration"] / 1000, now, progress["numInputRows"]))
 
     def _count(self, progress: Mapping[str, Any], now: float) -> None:
         for source in progress["sources"]:
             name = source["description"].rsplit(" (", 1)[0]
             self.taken[name] += source["numInputRows"]
             self.clocks[name] = source["clock"]
+            if "backlog" in source:
+                before = self.reached.get(name, Reached(source["backlog"]["unit"]))
+                self.reached[name] = before.after(source["backlog"])
         for gate, counts in progress["observedMetrics"].items():
             self.ledger[gate].update(counts)
         if progress["sink"]["numOutputRows"]:
@@ -82,6 +108,13 @@ class Figures:
         if not self.recent:
             return 0.0
         return sum(rows for _, _, rows in self.recent) / max(now - self.recent[0][0], 1e-3)
+
+    def ahead(self, backlogs: Mapping[str, Mapping[str, Any]]) -> dict[str, Reached]:
+        """How far each stream has come; ``backlogs``: what the tick under way knows, which counts as not read yet."""
+        found = dict(self.reached)
+        for name, one in backlogs.items():
+            found[name] = Reached(one["unit"], found[name].read if name in found else 0, one["taken"] + one["left"])
+        return found
 
     def summary(self, now: float) -> dict[str, Any]:
         """The run as plain values."""

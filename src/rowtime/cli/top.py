@@ -93,6 +93,8 @@ def _plain(card: Card, now: int) -> dict[str, Any]:
         "rows_held": card.held,
         "bound": None if card.bound is None else to_text(card.bound),
         "freshness_seconds": None if behind is None else behind / 1e6,
+        "under_way": None if alive.under_way is None else alive.under_way.as_json(),
+        "doing": _doing(card, now),
         "failures": alive.failures,
         "error": alive.error,
         "problems": [problem.as_json() for problem in card.problems],
@@ -115,8 +117,9 @@ def _table(watched: Watched) -> RenderableType:
     for card in found:
         state = "unreadable" if card.problems else card.liveness.state
         table.add_row(Text(card.name), Text(_state(card), style=STYLES.get(state, "")), *map(Text, _numbers(card, now)))
+    doing = [Text(f"{card.name}: {words}") for card in found if (words := _doing(card, now))]
     notes = [Text(line, style="red") for card in found for line in _notes(card)]
-    return Group(table, *notes)
+    return Group(table, *doing, *notes)
 
 
 def _state(card: Card) -> str:
@@ -124,6 +127,12 @@ def _state(card: Card) -> str:
         return "unreadable"
     alive = card.liveness
     return f"{alive.state}, try {alive.failures}" if alive.state == RETRYING else alive.state
+
+
+def _doing(card: Card, now: int) -> str:
+    """What the driver does in a tick that takes its time."""
+    doing = card.liveness.under_way
+    return "" if doing is None else doing.words(now)
 
 
 def _numbers(card: Card, now: int) -> Sequence[str]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from rowtime.cli.figures import Figures
+from rowtime.cli.figures import Figures, Reached
 from rowtime.cli.status import counts_as_text
 from rowtime.plan.poisoned import Poisoned
 from rowtime.plan.waiting import Wait
+from rowtime.web.words import size
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 LINE_EVERY = 1.0  # seconds: at most one line of figures
 QUIET = 3.0  # seconds without output before a line says what waits
+BUSY = 3.0  # seconds that a slow tick goes on before a line says what it does
+BUSY_AGAIN = 10.0  # seconds before the next such line
 REPEAT = 30.0  # seconds before the same is said again
 
 Outputs = Sequence[tuple[str, int, str]]
@@ -25,7 +28,8 @@ Outputs = Sequence[tuple[str, int, str]]
 class Snapshot:
     """What there is to show at one moment.
 
-    ``outputs`` are sinks with their rows and bounds; ``started``: Spark runs.
+    ``outputs`` are sinks with their rows and bounds; ``started``: Spark runs. ``doing``: what the driver does in a tick
+    that takes its time; ``backlogs``: by stream, what that tick takes and what is left behind it.
     """
 
     figures: Figures
@@ -33,6 +37,24 @@ class Snapshot:
     outputs: Outputs
     now: float
     started: bool = True
+    doing: str = ""
+    backlogs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def reached(self) -> Mapping[str, Reached]:
+        """How far each stream has come whose end is known."""
+        return self.figures.ahead(self.backlogs)
+
+    @property
+    def share(self) -> str:
+        """How far all of these have come: the one that is the furthest behind decides when the end is reached."""
+        found = [one.share for one in self.reached.values()]
+        return percent(min(found)) if found else ""
+
+
+def percent(share: float) -> str:
+    """A share as people read it; 100 % only once nothing is left."""
+    return f"{min(share, 0.99) if share < 1 else 1:.0%}".replace("%", " %")
 
 
 def screen(seen: Snapshot) -> RenderableType:
@@ -51,10 +73,13 @@ def screen(seen: Snapshot) -> RenderableType:
 def _screen_rows(seen: Snapshot) -> Iterator[tuple[str, str, str]]:
     figures = seen.figures
     speed = f"{figures.rows_in:,} rows   {figures.rate(seen.now):,.0f} rows/s   {seen.now - figures.began:.0f} s"
-    doing = f"tick {figures.last_tick}" if figures.ticks else "waiting for rows" if seen.started else "starting Spark"
-    yield "rowtime", f"{doing}   {speed}", ""
-    for stream, clock in figures.clocks.items():
-        yield stream, f"clock {clock}   {figures.taken[stream]:,} rows", ""
+    yield "rowtime", "   ".join(filter(None, (_state(seen), seen.share, speed))), ""
+    if seen.doing:
+        yield "now", seen.doing, ""
+    for stream in {**figures.clocks, **seen.reached}:
+        clock = f"clock {figures.clocks[stream]}" if stream in figures.clocks else ""
+        read = f"{figures.taken[stream]:,} rows"
+        yield stream, "   ".join(filter(None, (clock, read, _left(seen.reached.get(stream))))), ""
     for gate, counts in figures.ledger.items():
         yield f"at {gate}", counts_as_text(counts), "yellow" if gate in figures.refused else ""
     for sink, rows, bound in seen.outputs:
@@ -63,6 +88,21 @@ def _screen_rows(seen: Snapshot) -> Iterator[tuple[str, str, str]]:
         yield "failed", f"try {figures.failures}: {figures.failure}", "red"
     for wait in seen.waits:
         yield "waits", str(wait), "dim"
+
+
+def _state(seen: Snapshot) -> str:
+    if seen.figures.ticks:
+        return f"tick {seen.figures.last_tick}"
+    if not seen.started:
+        return "starting Spark"
+    return "first tick" if seen.doing else "waiting for rows"
+
+
+def _left(reached: Reached | None) -> str:
+    if reached is None:
+        return ""
+    left = f"{reached.left:,} rows" if reached.unit == "rows" else size(reached.left)
+    return f"{left} left" if reached.left else "all read"
 
 
 @dataclass
@@ -76,6 +116,7 @@ class Lines:
     failures: int = 0
     waits: str = ""
     waits_told: float = field(default=float("-inf"))
+    busy_due: float | None = None  # when to say what the tick under way does
 
     def show(self, seen: Snapshot) -> None:
         """Write what is new since the last time, if it is time."""
@@ -85,7 +126,8 @@ class Lines:
             self._write(f"tick failed (try {figures.failures}), trying again: {figures.failure}")
         if figures.ticks > self.ticks and seen.now - self.told >= LINE_EVERY:
             self._figures(seen)
-        if seen.now - figures.last_output >= QUIET:
+        self._doing(seen)
+        if not seen.doing and seen.now - figures.last_output >= QUIET:
             self._waits(seen)
 
     def finish(self, seen: Snapshot) -> None:
@@ -100,7 +142,19 @@ class Lines:
         clocks = ", ".join(f"{stream} at {clock}" for stream, clock in figures.clocks.items())
         refused = f"  refused {figures.rows_refused:,}" if figures.rows_refused else ""
         rate = f"{figures.rate(seen.now):,.0f} rows/s"
-        self._write(f"tick {figures.last_tick}  +{added:,} rows ({rate})  out {figures.rows_out:,}{refused}  {clocks}")
+        share = f"  {seen.share}" if seen.share else ""
+        rows = f"+{added:,} rows ({rate}){share}"
+        self._write(f"tick {figures.last_tick}  {rows}  out {figures.rows_out:,}{refused}  {clocks}")
+
+    def _doing(self, seen: Snapshot) -> None:
+        """Say what a tick does that takes its time: after a few seconds, then now and then."""
+        if not seen.doing:
+            self.busy_due = None
+        elif self.busy_due is None:
+            self.busy_due = seen.now + BUSY
+        elif seen.now >= self.busy_due:
+            self.busy_due = seen.now + BUSY_AGAIN
+            self._write(f"{seen.doing}{f'  {seen.share}' if seen.share else ''}")
 
     def _waits(self, seen: Snapshot) -> None:
         text = "\n".join(f"waiting  {wait}" for wait in seen.waits)

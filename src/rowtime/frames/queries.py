@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from threading import local
+from threading import enumerate as threads
+from threading import get_ident, local
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -25,6 +27,9 @@ SETTINGS: Final[dict[str, Any]] = {
 }
 _NUMBERS: Final = count()
 _THREAD: Final = local()
+_OPEN: Final[dict[int, duckdb.DuckDBPyConnection]] = {}  # by thread
+COMPUTING: Final[set[int]] = set()
+"""The threads that run a query now."""
 
 
 class Uncomputed(Exception):
@@ -55,6 +60,7 @@ class Query:
         connection, began = _connection(), time.perf_counter_ns()
         for name, table in self.tables.items():
             connection.register(name, table)
+        COMPUTING.add(get_ident())
         try:
             return connection.sql(self.sql).to_arrow_table()
         except duckdb.Error as wrong:
@@ -62,6 +68,7 @@ class Query:
         finally:
             for name in self.tables:
                 connection.unregister(name)
+            COMPUTING.discard(get_ident())
             _spans().append((began, time.perf_counter_ns()))
 
 
@@ -99,9 +106,19 @@ def _spans() -> list[tuple[int, int]]:
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
-    known: duckdb.DuckDBPyConnection | None = getattr(_THREAD, "connection", None)
+    """The connection of this thread; those of threads that have ended are closed."""
+    known = _OPEN.get(get_ident())
     if known is None:
         import duckdb  # noqa: PLC0415 - as above
 
-        known = _THREAD.connection = duckdb.connect(config=SETTINGS)
+        close({thread.ident for thread in threads()})
+        known = _OPEN[get_ident()] = duckdb.connect(config=SETTINGS)
     return known
+
+
+@atexit.register
+def close(but: Collection[int | None] = ()) -> None:
+    """Close the connections of all threads but some: one that outlives Python's end makes the process abort."""
+    for thread in [*_OPEN]:
+        if thread not in but:
+            _OPEN.pop(thread).close()

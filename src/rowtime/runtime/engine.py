@@ -49,6 +49,7 @@ from rowtime.runtime.skipped_rows import seen_by, show, shown_in
 from rowtime.runtime.sources.contract import Limits, Source
 from rowtime.runtime.tick import GivenTable, RunningTick
 from rowtime.runtime.upgrades import bound, change
+from rowtime.runtime.watch import Watch
 from rowtime.state import cuts, refused_files, settings
 from rowtime.state.costs import INPUT, JOURNAL, KEY, SINKS
 from rowtime.state.files import remove
@@ -112,7 +113,7 @@ class Engine:
     settle: Settle = lambda *, succeeded: None  # noqa: ARG005 - its name is given
 
     def __post_init__(self) -> None:
-        self.presence = Presence()
+        self.presence, self.watch = Presence(), Watch()
         self.plan = self.program.described()
         self._fresh, self._failed, self._here = True, False, True
         self.skipped_in: Checkpoint | None = None  # where the rows of skips are, if not in the checkpoint
@@ -184,7 +185,7 @@ class Engine:
     def tick(self) -> TickReport | None:
         """Run one tick; ``None`` if there was nothing to do, and then nothing is journaled."""
         secrets, folder = self.program.secrets, self.checkpoint.folder
-        with quiet.quietly(secrets), naming_disks(folder), active(self.spark):
+        with quiet.quietly(secrets), naming_disks(folder), active(self.spark), self.watch:
             report = self._tried()
             settle(self.spark, self.checkpoint, self.stages, self.entry, now=False)
             return report
@@ -211,6 +212,7 @@ class Engine:
 
     def _ticked(self) -> TickReport | None:
         meter = Meter(self._job_times)
+        self.watch.begins(self.entry["tick"] + 1, meter)
         with meter.part(INPUT):
             settled = self._set_by_hand()
             self._ending, set_by_hand = asked(settled, self._streams)
@@ -288,6 +290,7 @@ class Engine:
         running.local = self._here and self._close_look is None
         running.tables, running.column_types, running.narrowed = self.tables, self.types, self._limits()
         running.meter = meter
+        self.watch.reads(running, taken)
         return running
 
     def _step(self, running: RunningTick) -> dict[str, Delta]:

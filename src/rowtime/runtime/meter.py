@@ -35,7 +35,8 @@ class Meter:
     size: int = 0
     times: dict[str, list[int]] = field(default_factory=dict)
     _spans: list[tuple[str, Span]] = field(default_factory=list)
-    _open: bool = False
+    now: str = ""
+    """The part that is open; empty while operators plan and compute."""
 
     def __post_init__(self) -> None:
         self.began, self._began = time.time_ns(), time.perf_counter_ns()
@@ -45,14 +46,14 @@ class Meter:
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
         """What runs in here is that part; a part inside of another one is a piece of that."""
-        if self._open:
+        if self.now:
             yield
             return
-        self._open, began = True, time.perf_counter_ns()
+        self.now, began = name, time.perf_counter_ns()
         try:
             yield
         finally:
-            self._open = False
+            self.now = ""
             self._spans.append((name, (began, time.perf_counter_ns())))
 
     def wrote(self, segments: Iterable[Segment]) -> None:
@@ -116,6 +117,12 @@ class JobTimes:
         with suppress(Py4JError, TypeError):
             return int(self._context.dagScheduler().numTotalJobs())
         return None
+
+    def running(self) -> bool:
+        """True if a job runs now; false where Spark does not tell."""
+        with suppress(Py4JError, TypeError):
+            return len(self._context.statusTracker().getActiveJobIds()) > 0
+        return False
 
     def since(self, first: int) -> list[Span]:
         """When the jobs from that number on began and ended, ns UTC; those of others in the same session as well."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.clock import least
@@ -126,5 +127,6 @@ def _source(engine: Engine, node: Stream, report: TickReport, waited: float | No
         "inputRowsPerSecond": None if waited is None else rows / waited,
         "processedRowsPerSecond": rows / max(report.cost.total / 1000, 1e-9),
         "clock": to_text(least(engine.entry["clocks"].get(node.name, {}).values())),
+        **({"backlog": asdict(report.backlogs[node.name])} if node.name in report.backlogs else {}),
         **({"files": list(report.noted[node.name])} if node.name in report.noted else {}),
     }

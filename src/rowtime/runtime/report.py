@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rowtime.runtime.intake import Taken
+from rowtime.runtime.sources.contract import Backlog
 from rowtime.state.costs import TickCost
 from rowtime.state.segments import Kept
 
@@ -26,6 +27,8 @@ class TickReport:
     jobs: tuple[str, ...] = ()
     noted: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     """By stream, files that were set aside, or have changed after they were read."""
+    backlogs: Mapping[str, Backlog] = field(default_factory=dict)
+    """By stream, what was left to read when the tick chose its range, where that was known."""
     kept: Mapping[str, Kept] = field(default_factory=dict)
     """State after the tick, by operator and what it is."""
     before: Mapping[str, Any] = field(default_factory=dict)
@@ -43,9 +46,15 @@ def report_of(running: RunningTick, taken: Mapping[str, Taken], before: Mapping[
         cost,
         tuple(running.jobs),
         {name: said for name, part in taken.items() if (said := part.part.detail.get("noted"))},
+        backlogs_of(taken),
         running.kept(),
         before,
     )
+
+
+def backlogs_of(taken: Mapping[str, Taken]) -> dict[str, Backlog]:
+    """What is left to read, by stream, where that is known."""
+    return {name: part.part.backlog for name, part in taken.items() if part.part.backlog is not None}
 
 
 def cost_so_far(running: RunningTick, taken: Mapping[str, Taken], *, complete: bool = False) -> TickCost:

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from rowtime.core.errors import refuse
 from rowtime.runtime import java
+from rowtime.runtime.start_noise import quiet_start
 
 _CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -74,7 +75,7 @@ def new_spark(
         builder = builder.master(master or "local[*]")
     for key, value in settings_for(master or os.environ.get("MASTER", "local[*]"), jars, conf or {}).items():
         builder = builder.config(key, value)
-    with java.found():
+    with java.found(), quiet_start():
         return builder.getOrCreate()
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.errors import refuse
-from rowtime.web.pages import data, fragment, mark_of, page
+from rowtime.core.time import SECOND
+from rowtime.web.pages import data, fragment, mark_of, now, page
 from rowtime.web.views.explained import Explained, held_over_time, writers
 from rowtime.web.views.graph import graph
 from rowtime.web.views.ticks import durations, rows, summary
@@ -30,7 +31,8 @@ def facts_of(pipeline: Pipeline) -> dict[str, Any]:
     moments = records.moments
     faults = [records.faults[number] for number in sorted(records.faults)[-3:]]
     last = moments[-1] if records.last is not None and moments else None
-    mark = mark_of(alive, records.number, records.read, faults)
+    beat = now() // SECOND if alive.under_way else 0  # its words say for how long
+    mark = mark_of(alive, records.number, records.read, faults, beat)
     told = {"read": records.read, "wanted": records.wanted}
     return {"alive": alive, "last": last, "faults": faults, "mark": mark, **told}
 

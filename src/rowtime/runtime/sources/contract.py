@@ -44,6 +44,18 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Backlog:
+    """How far a range leads towards the end that was known when it was chosen, in ``unit``: ``rows`` or ``bytes``.
+
+    ``taken``: what the range takes; ``left``: what is there behind it.
+    """
+
+    unit: str
+    taken: int
+    left: int
+
+
+@dataclass(frozen=True)
 class Slice:
     """What one tick takes from a source: positions [start, end) of each writer.
 
@@ -63,6 +75,8 @@ class Slice:
     left: tuple[str, ...] = ()
     rows: int | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
+    backlog: Backlog | None = None
+    """How much is left to read; ``None`` where no end is known, and for a range that is read again."""
 
     @property
     def empty(self) -> bool:

@@ -27,7 +27,7 @@ from rowtime.expr.store_assignment import as_read
 from rowtime.frames.kinds import named
 from rowtime.operators.contract import quoted
 from rowtime.plan.formats.files import GLOB, OF_ROWTIME, names_of
-from rowtime.runtime.sources.contract import Limits, Offsets, Slice
+from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Slice
 from rowtime.runtime.sources.csv_decoding import PlainCsv
 from rowtime.runtime.sources.csv_header import by_header
 from rowtime.runtime.sources.file_faults import Expected
@@ -104,7 +104,8 @@ class FilesSource:
             here = {self.writer: known.count}
             return Slice(here, here, rows=0, detail={"files": []}), known.state(state, known.count, ())
         taken = self._taken = known.take(first, limits)
-        return self.slice_of(first, taken), known.state(state, first, taken)
+        backlog = Backlog("bytes", sum(file.size for file in taken), known.size_from(first + len(taken)))
+        return replace(self.slice_of(first, taken), backlog=backlog), known.state(state, first, taken)
 
     def blame(self, error: BaseException) -> bool:
         """True if files that were taken last are the reason for a failure, and another try leaves them out."""

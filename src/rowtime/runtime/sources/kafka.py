@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.runtime.brokers import Brokers, Extent, Partition
-from rowtime.runtime.sources.contract import Limits, Offsets, Slice
+from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Slice
 from rowtime.runtime.sources.kafka_rows import RECORD, Columns, check_raw, json_items, raw_items
 
 if TYPE_CHECKING:
@@ -84,12 +84,14 @@ class KafkaSource:
         begin = self._begin(start, extents, first=not state)
         end = share(begin, {w: extent.end for w, extent in extents.items()}, limits.rows)
         gone = self._gone(start, extents)
+        rows = sum(end[w] - begin[w] for w in end)
         part = Slice(
             start={**begin, **{w: start[w] for w in gone}},
             end={**end, **{w: start[w] for w in gone}},
             arrived={w: asked_at for w, extent in extents.items() if end[w] == extent.end},
             left=tuple(w for w in gone if w not in state.get("left", ())),
-            rows=sum(end[w] - begin[w] for w in end),
+            rows=rows,
+            backlog=Backlog("rows", rows, sum(extent.end - end[w] for w, extent in extents.items())),
         )
         return part, {"started": True, "left": gone, "topics": {**state.get("topics", {}), **ids}}
 

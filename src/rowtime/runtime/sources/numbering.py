@@ -94,6 +94,10 @@ class Numbering:
         self._index(first, first + len(taken))
         return taken
 
+    def size_from(self, number: int) -> int:
+        """How many bytes the files have from a number on."""
+        return sum(file.size for file in islice(self.list.files, number, None))
+
     def pass_over(self) -> None:
         """Number what is there now without reading it."""
         self.number(self.new())

@@ -28,7 +28,7 @@ from rowtime.core.stores import ObjectPlace, Place
 from rowtime.core.time import BEGINNING, END
 from rowtime.frames.kinds import holds, named
 from rowtime.frames.local import has
-from rowtime.runtime.sources.contract import BoundItem, Limits, Offsets, Slice
+from rowtime.runtime.sources.contract import Backlog, BoundItem, Limits, Offsets, Slice
 from rowtime.runtime.sources.file_places import as_pattern
 from rowtime.runtime.sources.peek import timestamps
 from rowtime.runtime.sources.statistics import unskipped
@@ -98,6 +98,7 @@ class StreamLogSource:
         last = [part[-1] for writer, part in taken.items() if part and part[-1] is seen[writer].entries[-1]]
         stream_log.settle(self.log, [*last, *orders[-1:]])
         part = _ordered(_slice(start, seen, taken, now), orders)
+        part = replace(part, backlog=Backlog("rows", part.rows or 0, self._left(seen, taken)))
         said = self._column_bounds(taken)
         return (replace(part, detail={**part.detail, "columns": said}) if said else part), state
 
@@ -122,6 +123,17 @@ class StreamLogSource:
         said = self._column_bounds(taken)
         detail = {**part.detail, "columns": said} if said else part.detail
         return replace(part, end=dict(end), detail=detail)
+
+    def _left(self, seen: Mapping[str, Seen], taken: Taken) -> int:
+        """How many rows lie behind what is taken; what is not listed yet counts by its positions, bounds among them."""
+        listed = (entry for writer, found in seen.items() for entry in found.entries[len(taken[writer]) :])
+        left = sum(entry.count for entry in listed if isinstance(entry, Rows))
+        with reading(self.log):
+            for writer, found in seen.items():
+                if not found.to_end and found.entries:
+                    newest = stream_log.last_entry(self.log, writer)
+                    left += 0 if newest is None else max(0, newest.end - found.entries[-1].end)
+        return left
 
     def _end(self) -> Slice:
         """No row; of each writer its last bound, whether it has left, or that it gives no rowtimes."""

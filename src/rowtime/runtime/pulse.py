@@ -1,0 +1,74 @@
+"""A pulse: the word that a driver leaves of itself, so that others see the tick under way, and in a bucket its life.
+
+In a folder the lock says who lives, so a word is left only while a tick takes longer than a second: quick ones cost
+nothing. A bucket has no locks: there the driver gives a sign every ten seconds, and says goodbye.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
+
+from rowtime.state.liveness import Sign, give_sign, take_sign_back
+from rowtime.state.under_way import UnderWay
+
+if TYPE_CHECKING:
+    from rowtime.runtime.engine import Engine
+
+IN_A_FOLDER: Final = 1.0  # seconds between two words
+IN_A_BUCKET: Final = 10.0
+
+
+class Pulse:
+    """A context manager around the run of an engine; ``page``: the address of Spark's page."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._place = engine, engine.checkpoint.folder
+        self._locked = isinstance(self._place, Path)
+        self._over, self._told = Event(), False
+        self._page = "" if self._locked else engine.spark.sparkContext.uiWebUrl or ""
+
+    def __enter__(self) -> Self:
+        self._beat()
+        self._thread = Thread(target=self._beats, name="rowtime-pulse", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        if self._locked:
+            take_sign_back(self._place)
+        else:
+            give_sign(self._place, self._sign(None, ended=True))
+
+    def _beats(self) -> None:
+        while not self._over.wait(IN_A_FOLDER if self._locked else IN_A_BUCKET):
+            with suppress(Py4JError, OSError):  # Spark is going
+                self._beat()
+
+    def _beat(self) -> None:
+        doing = self._engine.watch.slow
+        if doing is not None or not self._locked:
+            give_sign(self._place, self._sign(doing))
+            self._told = True
+        elif self._told:
+            take_sign_back(self._place)
+            self._told = False
+
+    def _sign(self, doing: UnderWay | None, *, ended: bool = False) -> Sign:
+        every = 0.0 if self._locked else IN_A_BUCKET
+        return Sign(_now(), os.getpid(), every, self._page, ended, doing)
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

@@ -1,0 +1,87 @@
+"""A watch over an engine: which tick is under way, what it reads, and with which part of it the driver is busy.
+
+Any thread may look. The thread that runs the tick only notes where it is, so looking never makes it wait.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from threading import get_ident
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from rowtime.frames.queries import COMPUTING
+from rowtime.runtime.intake import Taken
+from rowtime.runtime.meter import Meter
+from rowtime.runtime.report import backlogs_of
+from rowtime.runtime.sources.contract import Backlog
+from rowtime.state.costs import DRIVER, JOBS, PLANNING
+from rowtime.state.under_way import UnderWay
+
+if TYPE_CHECKING:
+    from rowtime.runtime.tick import RunningTick
+
+LONG: Final = 1.0  # seconds
+
+
+class Watch:
+    """A context manager around each look for a tick; ``backlogs``: what the tick under way leaves unread, by stream."""
+
+    def __init__(self) -> None:
+        self._begun: tuple[int, Meter, int] | None = None
+        self._reads: tuple[RunningTick, int | None, bool] | None = None
+        self.backlogs: Mapping[str, Backlog] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._begun, self._reads, self.backlogs = None, None, {}
+
+    def begins(self, tick: int, meter: Meter) -> None:
+        """Note that the driver looks for the input of a tick."""
+        self._reads, self._begun = None, (tick, meter, get_ident())
+
+    def reads(self, running: RunningTick, taken: Mapping[str, Taken]) -> None:
+        """Note what the tick reads: it has something to do."""
+        counts = [part.part.rows for part in taken.values()]
+        known = [count for count in counts if count is not None]
+        at_most = any(part.source.decodes and part.part.rows for part in taken.values())
+        self.backlogs = backlogs_of(taken)
+        self._reads = (running, sum(known) if len(known) == len(counts) else None, at_most)
+
+    @property
+    def now(self) -> UnderWay | None:
+        """The tick under way; ``None`` between two looks for input. While it is being looked for, no rows are known."""
+        begun, reads = self._begun, self._reads
+        if begun is None:
+            return None
+        tick, meter, thread = begun
+        began, part = meter.began // 1000, meter.now or _computing(meter, thread)
+        if reads is None:
+            return UnderWay(tick, began, part)
+        running, rows, at_most = reads
+        what = running.jobs[-1].partition(" · ")[2] if running.jobs else ""
+        return UnderWay(tick, began, part, rows, at_most, what)
+
+    @property
+    def slow(self) -> UnderWay | None:
+        """The tick under way if it has been so for a second: quicker ones are over before anybody has read of them."""
+        found = self.now
+        return found if found is not None and found.seconds(time.time_ns() // 1000) >= LONG else None
+
+    @property
+    def words(self) -> str:
+        """What the driver does, in a line, if that takes longer than a second; else nothing."""
+        found = self.slow
+        return "" if found is None else found.words(time.time_ns() // 1000)
+
+
+def _computing(meter: Meter, thread: int) -> str:
+    """What happens outside of the parts that the tick takes the time of."""
+    if thread in COMPUTING:
+        return DRIVER
+    return JOBS if meter.jobs is not None and meter.jobs.running() else PLANNING

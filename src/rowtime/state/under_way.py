@@ -1,0 +1,59 @@
+"""The tick under way: what a driver does now, in the words that every display uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from rowtime.core.time import SECOND
+from rowtime.state.costs import CLOCK, DRIVER, INPUT, JOBS, JOURNAL, PLANNING, SINKS
+
+DOING: Final[Mapping[str, str]] = {
+    INPUT: "looking for input",
+    PLANNING: "planning",
+    CLOCK: "clock pass",
+    JOBS: "computing with Spark",
+    DRIVER: "computing on the driver",
+    SINKS: "writing output",
+    JOURNAL: "committing",
+}
+"""What a driver does in each part of a tick."""
+
+
+@dataclass(frozen=True)
+class UnderWay:
+    """A tick that has not ended. ``began``: µs UTC; ``part``: one of the parts of a tick (`state.costs`).
+
+    ``rows``: how many rows it reads, ``None`` where that is not known (yet); with ``at_most`` they may be fewer.
+    ``what``: the operator at work and what for, empty before the first one.
+    """
+
+    tick: int
+    began: int
+    part: str
+    rows: int | None = None
+    at_most: bool = False
+    what: str = ""
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> UnderWay:
+        """What `as_json` has made plain; raises ``KeyError``, ``TypeError`` or ``ValueError`` for anything else."""
+        told = (str(stored["part"]), stored.get("rows"), bool(stored.get("at_most")), str(stored.get("what", "")))
+        return cls(int(stored["tick"]), int(stored["began"]), *told)
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return asdict(self)
+
+    def seconds(self, now: int) -> float:
+        """For how long it has been under way at ``now`` (µs UTC)."""
+        return max(0, now - self.began) / SECOND
+
+    def words(self, now: int) -> str:
+        """Say it in a line: ``tick 3: clock pass (stream s: clock pass), 1,000 rows, for 12 s``."""
+        doing = DOING.get(self.part, self.part)
+        if self.what and self.part != INPUT:
+            doing += f" ({self.what})"
+        rows = "" if self.rows is None else f", {'up to ' if self.at_most else ''}{self.rows:,} rows"
+        return f"tick {self.tick}: {doing}{rows}, for {self.seconds(now):.0f} s"
