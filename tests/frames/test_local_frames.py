@@ -121,7 +121,7 @@ def test_what_cannot_be_computed_raises_and_is_not_left_out(spark: SparkSession,
 def test_a_series_that_goes_down_is_sparks(spark: SparkSession) -> None:
     """Without a step Spark counts down, and with one it refuses: DuckDB would give no row."""
     for step in ("", ", 1L"):
-        with pytest.raises(Uncomputed, match="goes down"):
+        with pytest.raises(Uncomputed, match="ivision by zero"):
             _frame(spark).selectExpr(f"explode(sequence(n, 2L{step})) AS x").toArrow()
 
 

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from rowtime.frames.kinds import DECIMAL, PLAIN, TIMES, WHOLE, decimal, fields_of, sql_type, struct_text, type_of
 from rowtime.frames.values import (
+    DIGITS,
     NUMBER,
     READS,
     Rule,
@@ -32,7 +33,6 @@ _UNITS: Final = {
 _MONDAY: Final = 4 * 86400 * 10**6  # µs from 1970-01-01, a Thursday, to the Monday after it
 _CALENDAR: Final = ("MONTH", "QUARTER", "YEAR")
 _POINT: Final = re.compile(r"-?\d+\.\d+")
-DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 
 
 def _column(node: exp.Expr, scope: Scope) -> Value:
@@ -83,7 +83,8 @@ def _literal(node: exp.Expr, scope: Scope) -> Value:  # noqa: ARG001 - a rule
 def _cast(node: exp.Expr, scope: Scope) -> Value:
     kind = type_of(node.args["to"])
     if kind.startswith("STRUCT"):
-        return _renamed_struct(scope.value(node.this), kind)
+        of = scope.value(node.this)
+        return cast(of, kind) if of.type == "void" else _renamed_struct(of, kind)
     if kind not in PLAIN:
         raise Untranslated(node.sql())
     if isinstance(node.this, exp.Literal) and not node.this.is_string and kind in WHOLE:

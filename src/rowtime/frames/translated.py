@@ -1,8 +1,9 @@
 """Translates Spark SQL into DuckDB's, where both are known to give the same values.
 
-What is not listed in `frames.scalars` and `frames.aggregates`, or stands over other types, raises ``Untranslated``:
-Spark then computes it. An expression that fails in one fails in the other, perhaps in other words: whoever computes it
-here lets Spark say what is wrong. `tests/frames/test_same_as_spark.py` compares both over the values of every type.
+What is not listed in `frames.scalars`, `frames.functions` and `frames.aggregates`, or stands over other types, raises
+``Untranslated``: Spark then computes it. An expression that fails in one fails in the other, perhaps in other words:
+whoever computes it here lets Spark say what is wrong. `tests/frames/test_same_as_spark.py` compares both over the
+values of every type.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from rowtime.frames.aggregates import AGGREGATES, sort_key
+from rowtime.frames.functions import FUNCTIONS
 from rowtime.frames.scalars import SCALARS
-from rowtime.frames.values import READS, Scope, Value, cast, constant, only
+from rowtime.frames.values import READS, Scope, Value, cast, constant, holds_or_fails, only
 from rowtime.frames.words import Untranslated
 
-_RULES: Final = {**SCALARS, **AGGREGATES}
+_RULES: Final = {**SCALARS, **FUNCTIONS, **AGGREGATES}
 
 
 def scope_of(columns: Mapping[str, Value]) -> Scope:
@@ -70,7 +72,7 @@ def _series(node: exp.Expr, scope: Scope) -> str:
     if step <= 0:
         raise Untranslated(node.sql())
     series = f"generate_series({low}, {high}, CAST({step} AS BIGINT))"
-    return f"CASE WHEN {low} > {high} THEN error('a sequence that goes down') ELSE {series} END"
+    return f"CASE WHEN {holds_or_fails(f'{low} <= {high}')} THEN {series} END"
 
 
 def tested(text: str, scope: Scope) -> str:

@@ -9,9 +9,10 @@ from typing import Final
 
 from sqlglot import exp
 
-from rowtime.frames.kinds import DECIMAL, PLAIN, WHOLE, sql_type
+from rowtime.frames.kinds import DECIMAL, PLAIN, WHOLE, decimal, sql_type
 from rowtime.frames.words import Untranslated
 
+DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}  # as Spark counts them
 WIDTH: Final = {name: n for n, name in enumerate(WHOLE)}
 NUMBER: Final = re.compile(r"-?\d+")
 _MIN_BIGINT: Final = -(2**63)
@@ -36,9 +37,13 @@ READS: Final[Mapping[type, frozenset[str]]] = {
     exp.Interval: frozenset({"this", "unit"}),
     exp.Lag: frozenset({"this", "offset"}),
     exp.Lead: frozenset({"this", "offset"}),
+    exp.Like: USUAL | {"negate"},
     exp.Literal: frozenset({"this", "is_string"}),
     exp.Ordered: frozenset({"this", "desc", "nulls_first"}),
     exp.RowNumber: frozenset(),
+    exp.Replace: USUAL | {"replacement"},
+    exp.Substring: frozenset({"this", "start", "length"}),
+    exp.TimeToStr: frozenset({"this", "format"}),
     exp.TimestampTrunc: frozenset({"this", "unit"}),
     exp.Window: frozenset({"this", "over", "partition_by", "order", "spec"}),
     exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side"}),
@@ -129,10 +134,24 @@ def together(values: Sequence[Value]) -> tuple[list[Value], str]:
 
 
 def comparable(values: Sequence[Value]) -> list[Value]:
-    """The same of values that are compared."""
+    """The same of values that are compared; decimals meet in one that holds all of their digits."""
+    if any(DECIMAL.fullmatch(one.type) for one in values):
+        return _as_decimals(values)
     found, kind = together(values)
     plain(Value("", kind))
     return found
+
+
+def _as_decimals(values: Sequence[Value]) -> list[Value]:
+    sizes = []
+    for one in values:
+        found = DECIMAL.fullmatch(one.type)
+        if found is None and one.type not in DIGITS:
+            raise Untranslated(one.type)
+        sizes.append((int(found[1]), int(found[2])) if found else (DIGITS[one.type], 0))
+    scale = max(scale for _, scale in sizes)
+    kind = decimal(max(digits - places for digits, places in sizes) + scale, scale)
+    return [one if one.type == kind else Value(f"CAST({one.sql} AS {kind})", kind) for one in values]
 
 
 def plain(of: Value) -> Value:
@@ -140,6 +159,11 @@ def plain(of: Value) -> Value:
     if of.type not in PLAIN and not DECIMAL.fullmatch(of.type):
         raise Untranslated(of.type)
     return of
+
+
+def holds_or_fails(test: str) -> str:
+    """A condition of DuckDB's that fails, by a division by zero, where it is false."""
+    return f"1 // CAST({test} AS INTEGER) = 1"
 
 
 def number(n: int, kind: str | None = None) -> Value:

@@ -1,0 +1,128 @@
+"""Functions of times and texts of Spark SQL as DuckDB's, where both give the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sqlglot import exp
+
+from rowtime.frames.kinds import TIMES
+from rowtime.frames.values import Rule, Scope, Value, comparable, constant, holds_or_fails
+from rowtime.frames.words import Untranslated, in_text
+
+_PATTERN: Final = {
+    "%Y": "%Y", "%mstrict": "%m", "%dstrict": "%d", "%Hstrict": "%H", "%Mstrict": "%M", "%Sstrict": "%S",
+}  # fmt: skip
+"""Parts of a pattern of DATE_FORMAT as the parser has them, and as DuckDB has them."""
+_BETWEEN: Final = frozenset("-/:. ,_")
+
+
+def _part(name: str) -> Rule:
+    """A part of a time, as a number."""
+
+    def rule(node: exp.Expr, scope: Scope) -> Value:
+        inner = node.this.this if isinstance(node.this, exp.TsOrDsToDate) else node.this
+        of = scope.value(inner)
+        if of.type not in TIMES and not (of.type == "date" and inner is not node.this):
+            raise Untranslated(of.type)
+        return Value(f"CAST({name}({of.sql}) AS INTEGER)", "int")
+
+    return rule
+
+
+def _formatted(node: exp.Expr, scope: Scope) -> Value:
+    """DATE_FORMAT. The parser has one word for years of any width, so others than those of four digits are Spark's."""
+    if not isinstance(node.this, exp.TimeStrToTime) or not isinstance(node.args["format"], exp.Literal):
+        raise Untranslated(node.sql())
+    of = scope.value(node.this.this)
+    if of.type not in TIMES:
+        raise Untranslated(of.type)
+    left, pattern = node.args["format"].name, ""
+    while left:
+        part = next((part for part in _PATTERN if left.startswith(part)), left[0])
+        if part not in _PATTERN and part not in _BETWEEN:
+            raise Untranslated(left)
+        pattern += _PATTERN.get(part, part)
+        left = left[len(part) :]
+    text = f"strftime({of.sql}, {in_text(pattern)})"
+    if "%Y" in pattern:
+        text = f"CASE WHEN {holds_or_fails(f'year({of.sql}) BETWEEN 1000 AND 9999')} THEN {text} END"
+    return Value(text, "string")
+
+
+def _text(node: exp.Expr, scope: Scope) -> Value:
+    of = scope.value(node)
+    if of.type != "string":
+        raise Untranslated(of.type)
+    return of
+
+
+def _length(node: exp.Expr, scope: Scope) -> Value:
+    return Value(f"CAST(length({_text(node.this, scope).sql}) AS INTEGER)", "int")
+
+
+def _replaced(node: exp.Expr, scope: Scope) -> Value:
+    of, what = _text(node.this, scope), node.expression
+    if not isinstance(what, exp.Literal) or not what.name:
+        raise Untranslated(node.sql())
+    by = _text(node.args["replacement"], scope).sql if node.args.get("replacement") else "''"
+    return Value(f"replace({of.sql}, {_text(what, scope).sql}, {by})", "string")
+
+
+def _like(node: exp.Expr, scope: Scope) -> Value:
+    """LIKE with a pattern that is written out; in Spark's a backslash escapes what follows."""
+    of, pattern = _text(node.this, scope), node.expression
+    if not isinstance(pattern, exp.Literal) or "\\" in pattern.name:
+        raise Untranslated(node.sql())
+    word = "NOT LIKE" if node.args.get("negate") else "LIKE"
+    return Value(f"({of.sql} {word} {_text(pattern, scope).sql})", "boolean")
+
+
+def _found(name: str) -> Rule:
+    def rule(node: exp.Expr, scope: Scope) -> Value:
+        return Value(f"{name}({_text(node.this, scope).sql}, {_text(node.expression, scope).sql})", "boolean")
+
+    return rule
+
+
+def _cut(node: exp.Expr, scope: Scope) -> Value:
+    """A part of a text, counted from its beginning."""
+    of, start = _text(node.this, scope), constant(node.args["start"])
+    length = constant(node.args["length"]) if node.args.get("length") else 2**31 - 1
+    if start < 1 or length < 0:
+        raise Untranslated(node.sql())
+    return Value(f"substring({of.sql}, {start}, {length})", "string")
+
+
+def _absolute(node: exp.Expr, scope: Scope) -> Value:
+    of = scope.value(node.this)
+    if not of.whole and of.type != "double":
+        raise Untranslated(of.type)
+    return Value(f"abs({of.sql})", of.type)
+
+
+def _null_if(node: exp.Expr, scope: Scope) -> Value:
+    of = scope.value(node.this)
+    left, right = comparable([of, scope.value(node.expression)])
+    return Value(f"CASE WHEN {left.sql} = {right.sql} THEN NULL ELSE {of.sql} END", of.type)
+
+
+FUNCTIONS: Final[Mapping[type | str, Rule]] = {
+    exp.Hour: _part("hour"),
+    exp.Minute: _part("minute"),
+    exp.Second: _part("second"),
+    exp.Year: _part("year"),
+    exp.Month: _part("month"),
+    exp.Day: _part("day"),
+    exp.TimeToStr: _formatted,
+    exp.Length: _length,
+    exp.Replace: _replaced,
+    exp.Like: _like,
+    exp.StartsWith: _found("starts_with"),
+    exp.EndsWith: _found("ends_with"),
+    exp.Contains: _found("contains"),
+    exp.Substring: _cut,
+    exp.Abs: _absolute,
+    exp.Nullif: _null_if,
+}
