@@ -309,11 +309,13 @@ class Pipeline:
 
     def session(self, program: Program, place: Place | None = None) -> SparkSession:
         """The session in which a program computes, and which reads the checkpoint at a place."""
+        from rowtime.frames.queries import warm  # noqa: PLC0415 - as Spark
         from rowtime.runtime.session import derive, new_spark, whole_files  # noqa: PLC0415 - only a run needs Spark
         from rowtime.runtime.store_access import reach, read_in_stores, settings_for  # noqa: PLC0415
 
         conf = settings_for([place, self.home.path, *read_in_stores(program)])
         spark = derive(self._spark or new_spark(self._jars(program), conf=conf))
+        warm()
         reach(spark, place)
         if place is not None and any(stream.source[0] == "log" for stream in program.streams):
             reach(spark, self.home.path, "the home")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import pyarrow as pa
 
-from rowtime.frames.kinds import PLAIN, arrow_of, holds, spark_type, sql_type, without_zones
+from rowtime.frames.kinds import DECIMAL, PLAIN, arrow_of, holds, spark_type, sql_type, without_zones
 from rowtime.frames.queries import Query, all_of, as_columns
 from rowtime.frames.translated import Item, item, order, parsed, scope_of, tested
 from rowtime.frames.values import Scope, Value
@@ -72,7 +72,8 @@ class LocalFrame(Rows):
     @cached_property
     def nothing(self) -> DataFrame:
         """No rows of these columns, in Spark."""
-        return self._session.createDataFrame([], self.schema)
+        rows = pa.table([pa.array([], arrow_of(kind)) for _, kind in self.fields], names=self.columns)
+        return self._session.createDataFrame(rows, schema=self.schema)
 
     @cached_property
     def scope(self) -> Scope:
@@ -89,6 +90,14 @@ class LocalFrame(Rows):
         except Untranslated:
             return False
         return True
+
+    def type_of(self, text: str) -> str | None:
+        """The type that an expression or aggregate has in Spark; ``None`` if only Spark knows."""
+        try:
+            found = self.scope.value(parsed(text)).type
+        except Untranslated:
+            return None
+        return found if found in PLAIN or DECIMAL.fullmatch(found) else None
 
     # -- what operators make of them ----------------------------------------------------
 

@@ -7,8 +7,8 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from threading import Thread, get_ident, local
 from threading import enumerate as threads
-from threading import get_ident, local
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -70,6 +70,14 @@ class Query:
                 connection.unregister(name)
             COMPUTING.discard(get_ident())
             _spans().append((began, time.perf_counter_ns()))
+
+
+def warm() -> None:
+    """Load what the first tick needs, while sources and checkpoints are looked at.
+
+    To be called once Java runs: starting it forks this process, which other threads should not meet.
+    """
+    Thread(target=all_of(pa.table({"c0": [0]})).rows, daemon=True, name="rowtime-warm").start()
 
 
 def all_of(table: pa.Table) -> Query:

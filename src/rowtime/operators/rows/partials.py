@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from rowtime.core.columns import POSITION, ROWTIME, WRITER
 from rowtime.expr.aggregates import Decomposed, Part, decompose, ordered_text, split
-from rowtime.frames.local import typed
+from rowtime.frames.local import is_local, typed
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.collations import grouped
@@ -181,9 +181,13 @@ def _merge(part: Part, kind: str | None) -> str:
 def _type_of(rows: DataFrame, text: str) -> str:
     if text.startswith("avg+"):
         total = text.removeprefix("avg+")
+        kind = _type_of(rows, total)
+        if kind in ("bigint", "double"):
+            return "double"
         mean = _type_of(rows, "avg" + total.removeprefix("sum"))
-        return mean if mean == "double" else _type_of(rows, total)
-    return typed(rows).groupBy().agg(F.expr(text)).schema[0].dataType.simpleString()
+        return mean if mean == "double" else kind
+    known = rows.type_of(text) if is_local(rows) else None
+    return known or typed(rows).groupBy().agg(F.expr(text)).schema[0].dataType.simpleString()
 
 
 def _cast(text: str, kind: str | None) -> str:
