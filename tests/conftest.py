@@ -187,6 +187,22 @@ def _jars(session: pytest.Session) -> list[str]:
     return found
 
 
+@pytest.fixture(params=["on the driver", "by Spark"])
+def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The test runs twice: all ticks are computed on the driver where they can be, and all by Spark."""
+    from rowtime.runtime.engine import Engine
+
+    running, way = Engine._running, str(request.param)
+
+    def chosen(engine: Engine, *given: Any) -> Any:
+        found = running(engine, *given)
+        found.local = found.local and way == "on the driver"
+        return found
+
+    monkeypatch.setattr(Engine, "_running", chosen)
+    return way
+
+
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """A small local Spark session in UTC and ANSI mode, one for the whole run."""

@@ -45,7 +45,9 @@ MADE: dict[str, Callable[[Any], Any]] = {
         "count(DISTINCT k) AS dk", "count_if(n > 1) AS i", "count(1) FILTER (WHERE n > 1) AS f",
         f"max_by(n, CASE WHEN t IS NOT NULL THEN {PLACE} END) AS last", f"min_by(k, {PLACE}) AS first",
     ]),
-    "one group": lambda rows: grouped(rows, [], ["sum(n) AS s", "max(t) AS t"]),
+    "one group": lambda rows: grouped(rows, [], [
+        "sum(n) AS s", "max(t) AS t", "max_by(v, CASE WHEN k = 'b' THEN 1 ELSE 0 END) AS null",
+    ]),
     "groups of no row": lambda rows: grouped(rows.where("false"), ["k"], ["count(*) AS c"]),
     "windows": lambda rows: rows.selectExpr(
         "k", "n", "row_number() OVER (ORDER BY k, n) AS i", "row_number() OVER (PARTITION BY k ORDER BY n DESC) AS j",
@@ -56,7 +58,8 @@ MADE: dict[str, Callable[[Any], Any]] = {
     "structs": lambda rows: rows.selectExpr("struct(n AS a, k, t) AS s").selectExpr("s", "s.a AS x", "s.t AS y"),
     "an inner join": lambda rows: joined(rows, _others(rows), "k = k2 AND n2 >= n - 5 AND n2 <= n + 5", "inner"),
     "a left join": lambda rows: joined(rows, _others(rows), "k <=> k2", "left"),
-    "rows with a match": lambda rows: joined(rows, _others(rows), "k <=> k2 AND n < n2", "left_semi"),
+    "a left join of few": lambda rows: joined(rows, _others(rows).where("n2 > 2"), "k = k2", "left"),
+    "rows with a match": lambda rows: joined(rows, _others(rows), "k <=> k2 AND n <= n2", "left_semi"),
     "rows without": lambda rows: joined(rows, _others(rows), "k = k2", "left_anti"),
 }  # fmt: skip
 
@@ -150,6 +153,13 @@ NOT_READ = [
 def test_what_a_rule_does_not_read_is_not_translated(spark: SparkSession, text: str) -> None:
     """A rule that reads a part of a node only, such as a series without its step, would give another value."""
     assert not _frame(spark).can(text)
+
+
+def test_a_sum_beyond_its_type_is_not_computed(spark: SparkSession) -> None:
+    found = grouped(_frame(spark).selectExpr("k", "4611686018427387904L AS n"), [], ["sum(n) AS s"])
+    assert is_local(found)
+    with pytest.raises(Uncomputed):
+        found.toArrow()
 
 
 def test_a_shared_frame_is_computed_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

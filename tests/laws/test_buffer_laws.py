@@ -68,6 +68,7 @@ def test_rows_wait_for_permits_and_permits_for_rows(spark: SparkSession) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("both_ways")
 def test_a_gate_that_forgets_what_waits_and_a_delay_that_does_not_wait_are_caught(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,7 @@ TICKS = [1, 2, 4, 6, 7, 9, 12]
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize(("name", "plant"), FAULTS, ids=[plant.__name__.strip("_") for _, plant in FAULTS])
 def test_a_planted_fault_is_caught(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str, plant: Callable[[pytest.MonkeyPatch], None]

@@ -101,6 +101,7 @@ FAULTS = (
 )  # fmt: skip
 
 
+@pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize(
     "plant",
     [
@@ -122,6 +123,7 @@ IN_TIME = [_row(number, ev) for number, ev in enumerate((0, 0.5, 1, 1.5, 2, 2.5,
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("both_ways")
 def test_fires_that_come_a_tick_too_late_are_caught(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     law = {law.name: law for law in PANES}["panes over a filter"]
     real, since = Panes._fire, dict[str, int]()
@@ -151,6 +153,7 @@ MEETING = [_apart(n, "ab"[n % 2], ev) for n, ev in enumerate((0, 3, 1, 6, 0.5, 2
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("both_ways")
 def test_a_region_that_is_left_out_of_the_least_is_caught(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     law = {law.name: law for law in PANES}["panes where regions meet"]
     check(law, MEETING, outcome(derive(spark), law, MEETING, [3, 8]))

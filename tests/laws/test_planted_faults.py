@@ -34,6 +34,7 @@ EXAMPLES = {name: example for family in FAMILIES for name, example in family.EXA
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize(("name", "plant"), FAULTS, ids=[plant.__name__.strip("_") for _, plant in FAULTS])
 def test_a_planted_fault_is_caught(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str, plant: Plant
@@ -41,16 +42,16 @@ def test_a_planted_fault_is_caught(
     session = derive(spark)
     plant(monkeypatch)
     with pytest.raises(Exception, match=r".*") as caught:
-        _check(session, name)
+        check_law(session, name)
     assert isinstance(caught.value, AssertionError), caught.value
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({name for name, _ in FAULTS}))
 def test_without_a_fault_nothing_is_caught(spark: SparkSession, name: str) -> None:
-    _check(derive(spark), name)
+    check_law(derive(spark), name)
 
 
-def _check(session: SparkSession, name: str) -> None:
+def check_law(session: SparkSession, name: str) -> None:
     items, cut = EXAMPLES.get(name, (EXAMPLE, CUT))
     check(LAW[name], items, outcome(session, LAW[name], items, cut))

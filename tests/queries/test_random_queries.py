@@ -121,6 +121,7 @@ def test_random_queries_have_the_rows_of_batch(spark: SparkSession, tmp_path: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("both_ways")
 def test_the_search_finds_a_fault_between_two_ticks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -245,6 +245,7 @@ def _too_early(plant: pytest.MonkeyPatch) -> None:
     plant.setattr(ordered_module, "about", lambda *given: [(w, -1, at) for w, _, at in about(*given)])
 
 
+@pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize("plant", [_forgets, _too_early])
 def test_a_planted_fault_is_caught(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Any

@@ -11,6 +11,9 @@ from rowtime.client.arrow_types import arrow_schema
 from rowtime.client.rows import batch
 from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
 from rowtime.core.time import END
+from rowtime.expr.store_assignment import as_read
+from rowtime.frames.kinds import holds, named
+from rowtime.frames.local import has
 from rowtime.runtime.sources.contract import BoundItem, Limits, Offsets, Slice
 from rowtime.testing.transcripts import ScriptItem
 
@@ -50,6 +53,18 @@ class ScriptedSource:
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """The rows of the range."""
+        return spark.createDataFrame(self._table(part))
+
+    def given(self, part: Slice) -> tuple[list[tuple[str, str]], list[pa.Table]] | None:
+        """The rows of `read` with the types of their columns; ``None`` if frames cannot hold one of them."""
+        hidden = [(ROWTIME, "timestamp"), (WRITER, "string"), (POSITION, "bigint"), (ARRIVAL, "timestamp")]
+        fields = [*((name, named(as_read(kind))) for name, kind in self._columns), *hidden]
+        if not all(holds(kind) for _, kind in fields):
+            return None
+        table = self._table(part)
+        return (fields, [table]) if has(table, fields) else None
+
+    def _table(self, part: Slice) -> pa.Table:
         rows = [
             item for item in self._items
             if item.values is not None and part.start.get(item.writer, 1) <= item.number < part.end.get(item.writer, 1)
@@ -62,7 +77,7 @@ class ScriptedSource:
         table = table.append_column(WRITER, pa.array([item.writer for item in rows], pa.string()))
         table = table.append_column(POSITION, pa.array([item.number for item in rows], pa.int64()))
         arrival = pa.array([item.number for item in rows], pa.int64()).cast(pa.timestamp("us", "UTC"))
-        return spark.createDataFrame(table.append_column(ARRIVAL, arrival))
+        return table.append_column(ARRIVAL, arrival)
 
     def finished(self, at: Offsets) -> bool:  # noqa: ARG002
         """False: an end is an item of the transcript."""

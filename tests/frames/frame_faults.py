@@ -1,0 +1,211 @@
+"""Faults of what the driver computes with DuckDB; `test_planted_faults` has the comparisons with Spark catch each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from rowtime.frames import aggregates, local, queries, scalars, translated
+from rowtime.frames.values import Rule, Scope, Value, cast
+
+if TYPE_CHECKING:
+    import pytest
+
+Plant = Callable[["pytest.MonkeyPatch"], None]
+
+
+def _rule(patch: pytest.MonkeyPatch, node: type | str, change: Callable[[str], str]) -> None:
+    """Change what one kind of expression is translated to."""
+    real: Rule = translated._RULES[node]
+
+    def rule(tree: exp.Expr, scope: Scope) -> Value:
+        found = real(tree, scope)
+        return Value(change(found.sql), found.type)
+
+    patch.setitem(translated._RULES, node, rule)  # type: ignore[arg-type]
+
+
+def _pair(patch: pytest.MonkeyPatch, node: type, form: str) -> None:
+    """Write an expression over two values another way."""
+
+    def rule(tree: exp.Expr, scope: Scope) -> Value:
+        real = scalars.SCALARS[node](tree, scope)
+        left, right = (scope.value(part) for part in (tree.this, tree.expression))
+        if real.type == "boolean" or not all(part.whole or part.type == "double" for part in (left, right)):
+            return Value(form.format(left.sql, right.sql), real.type)
+        return cast(Value(form.format(left.sql, right.sql), real.type), real.type)
+
+    patch.setitem(translated._RULES, node, rule)  # type: ignore[arg-type]
+
+
+def _query(patch: pytest.MonkeyPatch, old: str, new: str) -> None:
+    """Change the words of every query over rows."""
+    real = queries.Query.over
+    patch.setattr(queries.Query, "over", lambda self, sql, *others: real(self, sql.replace(old, new), *others))
+
+
+def nulls_are_sorted_last(patch: pytest.MonkeyPatch) -> None:
+    real = aggregates.sort_key
+    patch.setattr(translated, "sort_key", lambda *given: real(*given).replace("NULLS FIRST", "NULLS LAST"))
+
+
+def nulls_are_last_in_windows(patch: pytest.MonkeyPatch) -> None:
+    real = aggregates.sort_key
+    patch.setattr(aggregates, "sort_key", lambda *given: real(*given).replace("NULLS FIRST", "NULLS LAST"))
+
+
+def a_division_rounds_down(patch: pytest.MonkeyPatch) -> None:
+    _pair(patch, exp.IntDiv, "CAST(floor(CAST({0} AS DOUBLE) / CAST({1} AS DOUBLE)) AS BIGINT)")
+
+
+def a_division_by_zero_is_infinite(patch: pytest.MonkeyPatch) -> None:
+    _pair(patch, exp.Div, "(CAST({0} AS DOUBLE) / CAST({1} AS DOUBLE))")
+
+
+def hours_before_1970_are_rounded_up(patch: pytest.MonkeyPatch) -> None:
+    def rule(tree: exp.Expr, scope: Scope) -> Value:
+        of, unit = scope.value(tree.this), tree.args["unit"].name.upper()
+        us, size = f"epoch_us({of.sql})", scalars._UNITS.get(unit, 1)
+        return Value(f"make_timestamp({us} - {us} % {size})", of.type)
+
+    patch.setitem(translated._RULES, exp.TimestampTrunc, rule)  # type: ignore[arg-type]
+
+
+def remainders_are_negative(patch: pytest.MonkeyPatch) -> None:
+    _rule(patch, "pmod", lambda sql: sql.partition(" + ")[0].removeprefix("((") + "")
+
+
+def an_upper_end_belongs_to_a_window(patch: pytest.MonkeyPatch) -> None:
+    _rule(patch, exp.LT, lambda sql: sql.replace(" < ", " <= "))
+
+
+def a_lower_end_does_not_belong_to_a_window(patch: pytest.MonkeyPatch) -> None:
+    _rule(patch, exp.GTE, lambda sql: sql.replace(" >= ", " > "))
+
+
+def a_frame_has_a_row_more(patch: pytest.MonkeyPatch) -> None:
+    real = aggregates._frame
+    patch.setattr(aggregates, "_frame", lambda spec: real(spec).replace("1 PRECEDING", "CURRENT ROW"))
+
+
+def not_a_number_equals_nothing(patch: pytest.MonkeyPatch) -> None:
+    _rule(patch, exp.EQ, lambda sql: f"({sql} AND CAST({sql[1:].partition(' = ')[0]} AS VARCHAR) <> 'nan')")
+
+
+def null_keys_meet_nothing(patch: pytest.MonkeyPatch) -> None:
+    _rule(patch, exp.NullSafeEQ, lambda sql: sql.replace("IS NOT DISTINCT FROM", "="))
+
+
+def a_text_beside_null_is_the_text(patch: pytest.MonkeyPatch) -> None:
+    _rule(patch, exp.Concat, lambda sql: f"concat({sql[1:-1].replace(' || ', ', ')})")
+
+
+def decimals_lose_a_digit(patch: pytest.MonkeyPatch) -> None:
+    real = scalars._of_decimals
+
+    def rule(*given: Any) -> Value:
+        found = real(*given)
+        scale = int(found.type.rpartition(",")[2].rstrip(")"))
+        return Value(f"CAST(trunc({found.sql}, {max(scale - 1, 0)}) AS {found.type})", found.type)
+
+    patch.setattr(scalars, "_of_decimals", rule)
+
+
+def times_are_milliseconds(patch: pytest.MonkeyPatch) -> None:
+    real = queries._plain
+
+    def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+        found = real(column)
+        if not pa.types.is_timestamp(found.type):
+            return found
+        return pc.cast(pc.cast(found, pa.timestamp("ms"), safe=False), pa.timestamp("us"))
+
+    patch.setattr(queries, "_plain", plain)
+
+
+def a_union_drops_equal_rows(patch: pytest.MonkeyPatch) -> None:
+    _query(patch, "UNION ALL", "UNION")
+
+
+def rows_without_a_key_are_no_rows_without_a_match(patch: pytest.MonkeyPatch) -> None:
+    real = local.LocalFrame.joined
+
+    def joined(self: local.LocalFrame, other: local.LocalFrame, test: str, how: str) -> Any:
+        found = real(self, other, test, how)
+        return found.where("k IS NOT NULL") if found is not None and how == "left_anti" else found
+
+    patch.setattr(local.LocalFrame, "joined", joined)
+
+
+def rows_without_a_match_are_dropped(patch: pytest.MonkeyPatch) -> None:
+    patch.setitem(local._JOINS, "left", "INNER")
+
+
+def a_row_comes_once_a_match(patch: pytest.MonkeyPatch) -> None:
+    patch.setitem(local._JOINS, "left_semi", "INNER")
+
+
+def both_zeros_are_groups(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(local, "_one_zero", lambda key: key)
+
+
+def nulls_are_counted(patch: pytest.MonkeyPatch) -> None:
+    _rule(patch, exp.Count, lambda sql: sql if "DISTINCT" in sql else "count(*)")
+
+
+def the_last_value_that_is_not_null(patch: pytest.MonkeyPatch) -> None:
+    def changed(sql: str) -> str:
+        return sql.removeprefix("struct_extract(").replace("struct_pack(v := ", "(").removesuffix(", 'v')")
+
+    _rule(patch, exp.ArgMax, changed)
+
+
+def sums_wrap_around(patch: pytest.MonkeyPatch) -> None:
+    def changed(sql: str) -> str:
+        inner = sql.removeprefix("CAST(").removesuffix(" AS BIGINT)")
+        return f"CAST((({inner} + (1::HUGEINT << 63)) % (1::HUGEINT << 64)) - (1::HUGEINT << 63) AS BIGINT)"
+
+    _rule(patch, exp.Sum, changed)
+
+
+def what_cannot_be_computed_is_no_rows(patch: pytest.MonkeyPatch) -> None:
+    real = queries.Query.rows
+
+    def rows(self: queries.Query) -> pa.Table:
+        try:
+            return real(self)
+        except queries.Uncomputed:
+            return queries.Query(f"SELECT * FROM {self} LIMIT 0", self.tables).rows()
+
+    patch.setattr(queries.Query, "rows", rows)
+
+
+ROWS: Sequence[tuple[str, Plant]] = (
+    ("windows", nulls_are_last_in_windows),
+    ("windows", a_frame_has_a_row_more),
+    ("a left join", null_keys_meet_nothing),
+    ("a left join of few", rows_without_a_match_are_dropped),
+    ("rows with a match", a_row_comes_once_a_match),
+    ("rows without", rows_without_a_key_are_no_rows_without_a_match),
+    ("a union by names", a_union_drops_equal_rows),
+    ("groups", nulls_are_counted),
+    ("one group", the_last_value_that_is_not_null),
+)
+"""Each with the rows of `test_local_frames` that show it."""
+VALUES: Sequence[tuple[tuple[str, str], Plant]] = (
+    (("int", "int"), a_division_rounds_down),
+    (("int", "int"), an_upper_end_belongs_to_a_window),
+    (("int", "int"), a_lower_end_does_not_belong_to_a_window),
+    (("int", "int"), remainders_are_negative),
+    (("double", "double"), not_a_number_equals_nothing),
+    (("double", "double"), a_division_by_zero_is_infinite),
+    (("decimal(10,2)", "decimal(5,4)"), decimals_lose_a_digit),
+    (("timestamp", "timestamp"), times_are_milliseconds),
+    (("timestamp", "timestamp"), hours_before_1970_are_rounded_up),
+    (("string", "string"), a_text_beside_null_is_the_text),
+)
+"""Each with the types of `test_same_as_spark` whose values show it."""

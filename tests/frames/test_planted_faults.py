@@ -1,0 +1,52 @@
+"""Faults planted in what the driver computes: the comparisons with Spark have to catch each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.frames import frame_faults as faults
+from tests.frames import test_local_frames as of_rows
+from tests.frames import test_same_as_spark as of_values
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Check = Callable[["SparkSession"], None]
+
+
+def _rows(what: str) -> Check:
+    return lambda spark: of_rows.test_rows_are_those_that_spark_makes(spark, what)
+
+
+def _values(types: tuple[str, str]) -> Check:
+    return lambda spark: of_values.test_an_expression_has_the_value_that_spark_gives_it(spark, *types)
+
+
+CHECKED: list[tuple[faults.Plant, str, Check]] = [
+    *((plant, what, _rows(what)) for what, plant in faults.ROWS),
+    *((plant, " ".join(types), _values(types)) for types, plant in faults.VALUES),
+    (faults.nulls_are_sorted_last, "sorted rows",
+     lambda spark: of_rows.test_rows_are_sorted_as_spark_sorts_them(spark, ["k", "n"])),
+    (faults.both_zeros_are_groups, "a negative zero",
+     lambda spark: of_rows.test_a_group_of_both_zeros_has_the_positive_one(spark, [-0.0])),
+    (faults.sums_wrap_around, "a sum beyond its type", of_rows.test_a_sum_beyond_its_type_is_not_computed),
+    (faults.what_cannot_be_computed_is_no_rows, "an overflow",
+     lambda spark: of_rows.test_what_cannot_be_computed_raises_and_is_not_left_out(spark, "n * 4")),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("plant", "check"),
+    [(plant, check) for plant, _, check in CHECKED],
+    ids=[f"{plant.__name__}-{what}" for plant, what, _ in CHECKED],
+)
+def test_a_planted_fault_is_caught(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, plant: faults.Plant, check: Check
+) -> None:
+    plant(monkeypatch)
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        check(spark)
