@@ -14,12 +14,15 @@ from tests.event_cases import EventCase, load, plain
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(16)
-
 CASES = [*load("streaminsight"), *load("trill")]
+ALWAYS = ("I03", "T36")
+"""What the default tests try."""
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, id=case.name, marks=[] if case.name in ALWAYS else [pytest.mark.slow]) for case in CASES],
+)
 def test_an_event_list_gives_what_it_expects(spark: SparkSession, case: EventCase) -> None:
     _, cut = list(cuts(case.transcript))[-1]
     judge(case, play(derive(spark), case.transcript, cut))

@@ -156,6 +156,7 @@ def test_rows_with_an_order_may_be_events(spark: SparkSession, folder: Folder, t
     assert totals(rows) == [("00:00", "00:30", 1), ("00:30", "01:00", 3), ("01:00", "01:30", 2)]
 
 
+@pytest.mark.slow
 def test_events_without_an_order_are_judged_by_the_bound_before_their_batch(
     spark: SparkSession, folder: Folder, tmp_path: Path
 ) -> None:

@@ -18,24 +18,24 @@ from rowtime.core.time import to_micros
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(8)
-
-SQL = """
+FLIGHTS_SQL = """
 CREATE STREAM flights (departure TIMESTAMP, arrival TIMESTAMP, id INT, origin STRING, route STRING)
   EVENT SHAPE INTERVAL (departure, arrival);
-CREATE STREAM clicks (page STRING);
 CREATE STREAM counts (start TIMESTAMP, stop TIMESTAMP, origin STRING, n BIGINT) USING memory;
 CREATE STREAM pairs (start TIMESTAMP, stop TIMESTAMP, one INT, other INT) USING memory;
 CREATE STREAM changes (change STRING, start TIMESTAMP, stop TIMESTAMP, new_stop TIMESTAMP, origin STRING, n BIGINT)
   USING memory;
-CREATE STREAM minutes (page STRING, n BIGINT) USING memory;
-CREATE STREAM running (page STRING, n BIGINT) USING memory;
 CREATE VIEW counted AS SELECT STREAM origin, COUNT(*) AS n FROM flights GROUP BY SNAPSHOT(), origin;
 CREATE VIEW changing AS SELECT STREAM origin, COUNT(*) AS n FROM flights GROUP BY SNAPSHOT(), origin EMIT CHANGES;
 CREATE PUMP a AS INSERT INTO counts SELECT STREAM * FROM counted EMIT INTERVALS (start, stop);
 CREATE PUMP b AS INSERT INTO pairs SELECT STREAM a.id AS one, b.id AS other
   FROM flights AS a JOIN flights AS b ON a.route = b.route AND a.id < b.id EMIT INTERVALS (start, stop);
 CREATE PUMP c AS INSERT INTO changes SELECT STREAM * FROM changing;
+"""
+CLICKS_SQL = """
+CREATE STREAM clicks (page STRING);
+CREATE STREAM minutes (page STRING, n BIGINT) USING memory;
+CREATE STREAM running (page STRING, n BIGINT) USING memory;
 CREATE PUMP d AS INSERT INTO minutes SELECT STREAM page, COUNT(*) AS n FROM clicks AS c
   GROUP BY FLOOR(c.ROWTIME TO MINUTE), page;
 CREATE PUMP e AS INSERT INTO running SELECT STREAM page, COUNT(*) OVER (PARTITION BY page ORDER BY c.ROWTIME
@@ -52,27 +52,40 @@ def at(second: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint after two ticks."""
-    folder = tmp_path_factory.mktemp("trace")
-    made = pipeline(spark, folder)
-    for stream in made.compile().defines:
-        made.home.define(stream.name, stream.as_json())
-    for flights, bound, clicks in zip(FLIGHTS, FLIGHT_BOUNDS, CLICKS, strict=True):
-        with rt.writer("flights", home=folder / "home") as log:
-            names = ("departure", "arrival", "id", "origin", "route")
-            log.insert([dict(zip(names, (at(s), at(e), *rest), strict=True)) for s, e, *rest in flights])
-            log.set_rowtime_bound(at(bound))
-        with rt.writer("clicks", home=folder / "home") as log:
-            log.insert([{"page": page, "rowtime": at(second)} for second, page in clicks])
-        engine = made._engine(folder / "check", rt.Limits(), ends=False)
-        engine.tick()
-        engine.stop()
+def flights(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint over events after two ticks."""
+    folder = tmp_path_factory.mktemp("trace of events")
+    names = ("departure", "arrival", "id", "origin", "route")
+    sent = [[dict(zip(names, (at(s), at(e), *rest), strict=True)) for s, e, *rest in rows] for rows in FLIGHTS]
+    ran(pipeline(spark, folder, FLIGHTS_SQL), folder, "flights", sent, FLIGHT_BOUNDS)
     return folder
 
 
-def pipeline(spark: SparkSession, folder: Path) -> rt.Pipeline:
-    return rt.Pipeline(spark, home=folder / "home").sql(SQL)
+@pytest.fixture(scope="module")
+def clicks(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint over rows after two ticks."""
+    folder = tmp_path_factory.mktemp("trace of rows")
+    sent = [[{"page": page, "rowtime": at(second)} for second, page in rows] for rows in CLICKS]
+    ran(pipeline(spark, folder), folder, "clicks", sent, [None, None])
+    return folder
+
+
+def ran(made: rt.Pipeline, folder: Path, name: str, sent: list[list[dict[str, Any]]], bounds: list[Any]) -> None:
+    """Send rows, and perhaps a bound behind them, before each tick."""
+    for stream in made.compile().defines:
+        made.home.define(stream.name, stream.as_json())
+    for rows, bound in zip(sent, bounds, strict=True):
+        with rt.writer(name, home=folder / "home") as log:
+            log.insert(rows)
+            if bound is not None:
+                log.set_rowtime_bound(at(bound))
+        engine = made._engine(folder / "check", rt.Limits(), ends=False)
+        engine.tick()
+        engine.stop()
+
+
+def pipeline(spark: SparkSession, folder: Path, sql: str = CLICKS_SQL) -> rt.Pipeline:
+    return rt.Pipeline(spark, home=folder / "home").sql(sql)
 
 
 def rows(found: Trace, operator: str) -> list[tuple[Any, ...]]:
@@ -91,8 +104,9 @@ def operators(found: Trace) -> dict[str, list[str]]:
     return {kind: [name for name in names if found.kinds[name] == kind] for kind in set(found.kinds.values())}
 
 
-def test_of_a_snapshot_count_the_events_that_are_alive_or_touch_it(spark: SparkSession, place: Path) -> None:
-    found = trace(pipeline(spark, place), place / "check", {"origin": "A", "n": 2}, sink="a")
+@pytest.mark.slow
+def test_of_a_snapshot_count_the_events_that_are_alive_or_touch_it(spark: SparkSession, flights: Path) -> None:
+    found = trace(pipeline(spark, flights, FLIGHTS_SQL), flights / "check", {"origin": "A", "n": 2}, sink="a")
     assert rows(found, found.sink)[0][:3] == (1, "row", 6)
     (group,) = operators(found)["snapshot"]
     assert rows(found, group) == [
@@ -108,15 +122,18 @@ def test_of_a_snapshot_count_the_events_that_are_alive_or_touch_it(spark: SparkS
     ]
 
 
-def test_of_a_join_of_intervals_the_two(spark: SparkSession, place: Path) -> None:
-    found = trace(pipeline(spark, place), place / "check", "one = 3 AND other = 4", sink="b")
+@pytest.mark.slow
+def test_of_a_join_of_intervals_the_two(spark: SparkSession, flights: Path) -> None:
+    found = trace(pipeline(spark, flights, FLIGHTS_SQL), flights / "check", "one = 3 AND other = 4", sink="b")
     (join,) = operators(found)["lifetime join"]
     assert rows(found, join)[0][:4] == (1, "insert", 8, 9)
     assert rows(found, "flights")[:-1] == [(0, "insert", 2, 9, 3, "B", "s"), (1, "insert", 8, 12, 4, "A", "s")]
 
 
-def test_of_a_retraction_what_it_takes_back_and_what_made_it_do_so(spark: SparkSession, place: Path) -> None:
-    found = trace(pipeline(spark, place), place / "check", "change = 'retract' AND origin = 'A' AND n = 1", sink="c")
+@pytest.mark.slow
+def test_of_a_retraction_what_it_takes_back_and_what_made_it_do_so(spark: SparkSession, flights: Path) -> None:
+    made, where = pipeline(spark, flights, FLIGHTS_SQL), "change = 'retract' AND origin = 'A' AND n = 1"
+    found = trace(made, flights / "check", where, sink="c")
     (group,) = operators(found)["speculative groups"]
     assert rows(found, group)[:-1] == [
         (0, "insert", 0, 10, "A", 1),
@@ -126,17 +143,19 @@ def test_of_a_retraction_what_it_takes_back_and_what_made_it_do_so(spark: SparkS
     assert rows(found, "flights")[:-1] == [(0, "insert", 0, 10, 1, "A", "r"), (0, "insert", 3, 6, 2, "A", "r")]
 
 
-def test_of_a_group_its_rows_and_the_bound_that_closed_it(spark: SparkSession, place: Path) -> None:
-    found = trace(pipeline(spark, place), place / "check", number=0, sink="d")
+def test_of_a_group_its_rows_and_the_bound_that_closed_it(spark: SparkSession, clicks: Path) -> None:
+    found = trace(pipeline(spark, clicks), clicks / "check", number=0, sink="d")
     assert rows(found, "clicks") == [(0, "row", 10, None, "a"), (0, "row", 50, None, "a"), (1, "bound", 70, None)]
 
 
-def test_of_a_row_with_a_window_the_rows_of_the_window(spark: SparkSession, place: Path) -> None:
+@pytest.mark.slow
+def test_of_a_row_with_a_window_the_rows_of_the_window(spark: SparkSession, clicks: Path) -> None:
     where = f"page = 'a' AND rowtime = TIMESTAMP '{at(65)}'"
-    found = trace(pipeline(spark, place), place / "check", where, sink="e")
+    found = trace(pipeline(spark, clicks), clicks / "check", where, sink="e")
     assert rows(found, "clicks")[:-1] == [(0, "row", 50, None, "a"), (1, "row", 65, None, "a")]
 
 
+@pytest.mark.slow
 def test_a_query_traces_its_own_rows(spark: SparkSession, tmp_path: Path) -> None:
     made = rt.Pipeline(spark, home=tmp_path / "home").sql("CREATE STREAM s (k INT); SELECT STREAM k FROM s WHERE k > 1")
     made.sql(f"INSERT INTO s (ROWTIME, k) VALUES (TIMESTAMP '{at(1)}', 1), (TIMESTAMP '{at(2)}', 2)")
@@ -146,17 +165,17 @@ def test_a_query_traces_its_own_rows(spark: SparkSession, tmp_path: Path) -> Non
     assert rows(query.trace(number=0), "s") == rows(query.trace("k = 2"), "s")
 
 
-def test_a_row_that_is_not_there_is_refused(spark: SparkSession, place: Path) -> None:
-    made = pipeline(spark, place)
+def test_a_row_that_is_not_there_is_refused(spark: SparkSession, clicks: Path) -> None:
+    made = pipeline(spark, clicks)
     for row, number, sink in ((None, 99, "d"), ("pag = 'a'", None, "d"), (None, 0, None), (None, 0, "x")):
         with pytest.raises(rt.Refused) as refused:
-            trace(made, place / "check", row, number=number, sink=sink)
+            trace(made, clicks / "check", row, number=number, sink=sink)
         assert [problem.code for problem in refused.value.problems] == ["R409"]
 
 
-def test_the_command_shows_an_item_a_line(spark: SparkSession, place: Path) -> None:
+def test_the_command_shows_an_item_a_line(spark: SparkSession, clicks: Path) -> None:
     assert spark
-    arguments = ["trace", str(place / "check"), "--number", "0", "--sink", "d", "--home", str(place / "home")]
+    arguments = ["trace", str(clicks / "check"), "--number", "0", "--sink", "d", "--home", str(clicks / "home")]
     shown = CliRunner().invoke(app, [*arguments, "--json"])
     items = [json.loads(line) for line in shown.output.splitlines() if line.startswith("{")]
     last = {"operator": "clicks", "tick": 0, "kind": "row", "at": at(50), "columns": {"page": "a"}}

@@ -137,9 +137,7 @@ def test_the_shell_sees_the_exit_status(
     process: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
     (tmp_path / "bad.sql").write_text(BAD)
-    (tmp_path / "good.sql").write_text(GOOD)
-    statuses = [process(MAIN, "check", name).returncode for name in ("good.sql", "bad.sql", "none.sql")]
-    assert statuses == [0, 1, 2]
+    assert process(MAIN, "check", "bad.sql").returncode == 1
 
 
 @pytest.mark.usefixtures("spark")

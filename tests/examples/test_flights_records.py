@@ -142,6 +142,7 @@ def test_the_independent_deliveries_are_the_records(
         assert [independent.Delivery(*values) for values in zip(*columns, strict=True)] == deliveries[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hours", "late"),
     [

@@ -81,16 +81,19 @@ AT_THE_ENDS = (
 )
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
+PARTS = 8
+
+
+@pytest.mark.parametrize("part", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, PARTS))])
 def test_no_rule_of_the_table_is_broken(spark: SparkSession, part: int) -> None:
-    pairs, listed = 0, TABLE[part::3]
+    pairs, listed = 0, TABLE[part::PARTS]
     for seed in range(20 if LONG else 1):
         search = Search(derive(spark), seed, 2_000 if LONG else 150, wide=False)
         assert search.broken(listed) == []
         assert len(search.errors) < len(listed) // 50, search.errors
         pairs += search.pairs
     print(f"{pairs} pairs of neighbours, {len(listed)} expressions")
-    assert pairs >= 65_000
+    assert pairs >= 20_000
 
 
 @pytest.mark.slow
@@ -143,7 +146,7 @@ def nested(draw: Callable[..., object], depth: int = 3) -> str:
 
 
 @settings(
-    max_examples=40 if LONG else 3, deadline=None, derandomize=not LONG, database=None,
+    max_examples=40 if LONG else 1, deadline=None, derandomize=not LONG, database=None,
     phases=[Phase.generate], suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 @given(st.lists(nested(), min_size=150, max_size=250), st.integers(0, 1000))
@@ -160,4 +163,4 @@ def test_random_nested_expressions_are_never_unsound(spark: SparkSession) -> Non
         return made[-1]
 
     _never_unsound(search)
-    assert sum(one.pairs for one in made) > 1_000
+    assert sum(one.pairs for one in made) > 300

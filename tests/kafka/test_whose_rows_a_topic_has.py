@@ -132,6 +132,7 @@ def test_a_new_checkpoint_wrote_the_rows_of_a_topic_twice(
     assert another.records() == [(0, 0), (1, 1), (2, 2)]
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_an_older_version_adopts_its_topic(
     spark: SparkSession, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

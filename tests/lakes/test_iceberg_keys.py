@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pytest
 
 import rowtime as rt
 from rowtime.api.verification import verify
@@ -16,7 +17,6 @@ from tests.lakes.test_delta_tables import define, run, send
 from tests.lakes.test_iceberg_tables import CATALOG, catalog, numbers
 
 if TYPE_CHECKING:
-    import pytest
     from pyspark.sql import SparkSession
 
     from rowtime.runtime.sinks.lake import Ready
@@ -32,6 +32,7 @@ CREATE STREAM o (k BIGINT NOT NULL, s STRING NOT NULL, n BIGINT) USING iceberg
 CREATE PUMP p AS INSERT INTO o SELECT STREAM n % 400 AS k, 'it''s' AS s, n FROM a;"""
 
 
+@pytest.mark.slow
 def test_the_last_row_of_a_key_counts_whenever_the_driver_dies(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,6 +96,13 @@ def expected(numbers: range) -> list[dict[str, Any]]:
     return sorted(({"n": n, "name": None if n % 2 else "even"} for n in numbers), key=str)
 
 
+def test_a_stream_over_a_table_of_a_bucket_has_its_rows(spark: SparkSession, tmp_path: Path, bucket: str) -> None:
+    reader = Reader(spark, tmp_path, bucket)
+    append(tmp_path, bucket, range(4))
+    assert reader.go() == expected(range(4))
+
+
+@pytest.mark.slow
 def test_a_stream_over_a_table_of_a_bucket_has_each_row_once(spark: SparkSession, tmp_path: Path, bucket: str) -> None:
     reader = Reader(spark, tmp_path, bucket)
     append(tmp_path, bucket, range(4))

@@ -47,9 +47,8 @@ def _number(law: Law) -> str | None:
     return next((name for name in NUMBERS if shape is not None and name in shape.names), None)
 
 
-def behind_a_pump(law: Law) -> Law:
+def behind_a_pump(law: Law, column: str) -> Law:
     """The law with a column of its query in a pump into a target that does not take every row."""
-    column = _number(law)
     before, _, query = law.sql.rstrip("; ").rpartition(";")
     sql = (
         f"{before}; {TARGET}; CREATE VIEW whole AS {query}; CREATE PUMP through AS INSERT INTO typed "
@@ -69,7 +68,7 @@ def behind_a_pump(law: Law) -> Law:
 
 
 ALL = (*LAWS, *DEEPER, *SORTED, *GUARDS, *JOINS, *OVER, *SESSIONS, *AS_OF, *PANES, *WINDOWS)
-PUMPED = tuple(behind_a_pump(law) for law in ALL if _number(law))
+PUMPED = tuple(behind_a_pump(law, column) for law in ALL if (column := _number(law)))
 
 
 def events_behind_a_pump(law: LifetimeLaw, columns: str) -> LifetimeLaw:

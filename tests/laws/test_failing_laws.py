@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SEEDS = (1,)
 OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
-ALWAYS = ("sum beyond its type", "sum of snapshots", "first rows")
+ALWAYS = ("sum beyond its type",)
 """What the default tests try."""
 
 
@@ -87,6 +87,7 @@ def test_what_fails_below_a_join_is_refused_however_its_rows_are_read(
     assert refused_of(planted) != refused_of(small), "the planted fault is seen"
 
 
+@pytest.mark.slow
 def test_groups_and_pairs_that_fail_are_a_stream_like_others(spark: SparkSession) -> None:
     sql = (
         "CREATE VIEW g AS SELECT STREAM k, 10 DIV SUM(n) AS s FROM a GROUP BY FLOOR(a.ROWTIME TO SECOND), k;"
@@ -127,6 +128,7 @@ def test_an_event_that_fails_in_one_window_is_in_the_others(spark: SparkSession)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("both_ways")
 def test_a_planted_fault_is_found(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     clause = next(one for one in CLAUSES if one.name == "join condition")
     monkeypatch.setattr("rowtime.operators.joins.join.judged", _first_test_only)

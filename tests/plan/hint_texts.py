@@ -86,20 +86,29 @@ def _named(tree: ast.AST, name: str) -> list[ast.expr]:
     return found
 
 
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """What may be a function or a class: no part of an expression is."""
+    for node in ast.iter_child_nodes(tree):
+        if not isinstance(node, ast.expr):
+            yield node
+            yield from _statements(node)
+
+
 class _Module:
     def __init__(self, file: Path) -> None:
         self.name = str(file.relative_to(SOURCES))
         self.tree = ast.parse(file.read_text())
         self.functions: dict[str, Function] = {}
         self.methods: dict[str, Function] = {}
-        for node in ast.walk(self.tree):
+        statements = [*_statements(self.tree)]
+        for node in statements:
             if isinstance(node, ast.ClassDef):
                 made = {part.name: part for part in node.body if isinstance(part, Function)}
                 self.methods.update(made)
                 if "__init__" in made:
                     self.functions[node.name] = made["__init__"]
         inside = {id(method) for method in self.methods.values()}
-        for node in ast.walk(self.tree):
+        for node in statements:
             if isinstance(node, Function) and id(node) not in inside:
                 self.functions.setdefault(node.name, node)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +23,6 @@ from rowtime.operators.events.emit_tables import together
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.sampled(8)
 
 UTC = pa.timestamp("us", "UTC")
 START = 1_704_103_200_000_000  # 2024-01-01 10:00 UTC, µs
@@ -152,10 +151,17 @@ def micros(at: object) -> int:
     return found
 
 
-@pytest.mark.parametrize("ways", ["driver", "driver, collected", "spark"])
-@pytest.mark.parametrize("ordered", [False, True])
-@pytest.mark.parametrize("files", [1, None])
-@pytest.mark.parametrize("query", QUERIES)
+ALWAYS = [("snapshots", None, False, "driver, collected"), ("join", None, True, "driver")]
+"""What the default tests try."""
+
+
+@pytest.mark.parametrize(
+    ("query", "files", "ordered", "ways"),
+    [
+        pytest.param(*given, marks=[] if given in ALWAYS else [pytest.mark.slow])
+        for given in product(QUERIES, (1, None), (False, True), ("driver", "driver, collected", "spark"))
+    ],
+)
 def test_final_events_are_those_of_a_loop(
     spark: SparkSession,
     tmp_path: Path,

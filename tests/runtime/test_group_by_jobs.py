@@ -28,14 +28,14 @@ def test_a_tick_costs_one_job_and_compaction_keeps_segments_few(spark: SparkSess
     pipeline.home.define(stream.name, stream.as_json())
     jobs = []
     with rt.writer("a", home=tmp_path / "home") as log:
+        engine = pipeline._engine(tmp_path / "check", rt.Limits(), ends=False)
         for second in range(0, 135, 5):
             log.insert([{"v": 1, "ev": f"2024-01-01 10:{second // 60:02}:{second % 60:02}"}])
-            engine = pipeline._engine(tmp_path / "check", rt.Limits(), ends=False)
             report = engine.tick()
             assert report is not None
             jobs.append([job.split(": ", 1)[1] for job in report.jobs if "clock pass" not in job])
             assert len(engine.entry["segments"].get("p.group/state", [])) <= 14
-            engine.stop()
+        engine.stop()
     aggregations = [[job for job in tick if job.startswith(("aggregate", "compact"))] for tick in jobs]
     assert max(len(tick) for tick in aggregations) == 2  # an aggregation, now and then a compaction
     closings = [number for number, tick in enumerate(aggregations) if "aggregate, close groups" in tick]

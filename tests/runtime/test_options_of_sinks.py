@@ -61,7 +61,7 @@ def test_options_of_a_sink_were_accepted_and_ignored(spark: SparkSession, tmp_pa
     assert verified.equal
 
 
-@pytest.mark.parametrize("driver", [True, False])
+@pytest.mark.parametrize("driver", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_file_of_a_directory_had_any_number_of_rows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, driver: bool
 ) -> None:

@@ -80,14 +80,15 @@ def test_a_directory_takes_the_files_of_panes_as_they_are(spark: SparkSession, t
     assert [(row["hour"].hour, row["timing"], row["c"]) for row in rows] == FIRES
 
 
+@pytest.mark.parametrize("count", [200, pytest.param(3000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("behind", "emit", "timing"),
     [(timedelta(days=3), "", "LATE"), (timedelta(0), "EMIT EVERY INTERVAL '1' SECOND", "EARLY")],
 )
-def test_thousands_of_fires_of_one_pane_in_one_tick_are_running_totals(
-    spark: SparkSession, tmp_path: Path, behind: timedelta, emit: str, timing: str
+def test_many_fires_of_one_pane_in_one_tick_are_running_totals(
+    spark: SparkSession, tmp_path: Path, behind: timedelta, emit: str, timing: str, count: int
 ) -> None:
-    begun, count = datetime(2024, 1, 1, tzinfo=UTC), 3000
+    begun = datetime(2024, 1, 1, tzinfo=UTC)
     moving = [begun + timedelta(seconds=n) for n in range(count)]  # each of them moves the bound
     table = {"n": [*range(count), *([count] * count)], "t": [*moving, *(time - behind for time in moving)]}
     table["rt"] = [

@@ -56,7 +56,7 @@ class Ran:
         return [*costs_of(self.entries)]
 
 
-@pytest.fixture(scope="module", params=[DRIVER, JOBS])
+@pytest.fixture(scope="module", params=[DRIVER, pytest.param(JOBS, marks=pytest.mark.slow)])
 def ran(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """Two runs on the driver, and two by Spark."""
     with pytest.MonkeyPatch.context() as patch:

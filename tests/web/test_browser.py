@@ -284,6 +284,7 @@ def test_pages_fit_a_phone_in_dark_and_in_light(browser: Browser, url: str, sche
     context.close()
 
 
+@pytest.mark.slow
 def test_ten_thousand_writers_are_shown_within_a_second(browser: Browser, tmp_path: Path) -> None:
     """Of the console's own time: what the browser and a busy machine take besides is not its."""
     import time

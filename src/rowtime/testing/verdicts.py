@@ -16,6 +16,7 @@ from rowtime.core.errors import RowtimeError
 from rowtime.plan.check import check, proof_of
 from rowtime.sql.generate import to_spark
 from rowtime.sql.script import parse_expression
+from rowtime.testing.transcripts import Safe
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +27,7 @@ Judge = Callable[[Mapping[str, Any], "SparkSession"], list[str]]
 def judge_of(path: Path) -> tuple[Judge, Mapping[str, Any]] | None:
     """How a file is judged, and its content; ``None`` for a transcript, and for what is no YAML."""
     try:
-        case = yaml.safe_load(path.read_text(encoding="utf-8"))
+        case = yaml.load(path.read_text(encoding="utf-8"), Loader=Safe)  # noqa: S506 - a safe loader
     except (OSError, ValueError, yaml.YAMLError):
         return None
     if not isinstance(case, dict):
