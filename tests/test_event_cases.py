@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CASES = [*load("streaminsight"), *load("trill")]
-ALWAYS = ("I03", "T36")
+ALWAYS = ("I03",)
 """What the default tests try."""
 
 

@@ -184,6 +184,19 @@ def what_cannot_be_computed_is_no_rows(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(queries.Query, "rows", rows)
 
 
+def rows_keep_the_order_in_which_they_came(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(local.LocalFrame, "in_order", lambda self, _terms: self)
+
+
+def the_last_row_is_lost(patch: pytest.MonkeyPatch) -> None:
+    real = queries.Query.rows
+    patch.setattr(queries.Query, "rows", lambda self: (rows := real(self)).slice(0, max(rows.num_rows - 1, 0)))
+
+
+def what_was_refused_stays_alone(patch: pytest.MonkeyPatch) -> None:
+    patch.setitem(local._JOINS, "left_anti", "SEMI")
+
+
 ROWS: Sequence[tuple[str, Plant]] = (
     ("windows", nulls_are_last_in_windows),
     ("windows", a_frame_has_a_row_more),
@@ -209,3 +222,10 @@ VALUES: Sequence[tuple[tuple[str, str], Plant]] = (
     (("string", "string"), a_text_beside_null_is_the_text),
 )
 """Each with the types of `test_same_as_spark` whose values show it."""
+LAWS: Sequence[tuple[str, Plant]] = (
+    ("t-sort", the_last_row_is_lost),
+    ("t-sort", what_was_refused_stays_alone),
+    ("group by with partial results", rows_keep_the_order_in_which_they_came),
+    ("rejected rows", the_last_row_is_lost),
+)
+"""Each with a law of `tests/laws` whose ticks the driver computes."""

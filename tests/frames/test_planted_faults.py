@@ -1,4 +1,4 @@
-"""Faults planted in what the driver computes: the comparisons with Spark have to catch each of them."""
+"""Faults planted in what the driver computes: the comparisons with Spark, or a law, have to catch each of them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rowtime.runtime.session import derive
 from tests.frames import frame_faults as faults
 from tests.frames import test_local_frames as of_rows
 from tests.frames import test_same_as_spark as of_values
+from tests.laws import test_planted_faults as of_laws
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,9 +27,14 @@ def _values(types: tuple[str, str]) -> Check:
     return lambda spark: of_values.test_an_expression_has_the_value_that_spark_gives_it(spark, *types)
 
 
+def _law(name: str) -> Check:
+    return lambda spark: of_laws.check_law(derive(spark), name)
+
+
 CHECKED: list[tuple[faults.Plant, str, Check]] = [
     *((plant, what, _rows(what)) for what, plant in faults.ROWS),
     *((plant, " ".join(types), _values(types)) for types, plant in faults.VALUES),
+    *((plant, name, _law(name)) for name, plant in faults.LAWS),
     (faults.nulls_are_sorted_last, "sorted rows",
      lambda spark: of_rows.test_rows_are_sorted_as_spark_sorts_them(spark, ["k", "n"])),
     (faults.both_zeros_are_groups, "a negative zero",

@@ -163,7 +163,13 @@ def test_a_region_that_is_left_out_of_the_least_is_caught(spark: SparkSession, m
 
 
 @pytest.mark.parametrize("name", ["panes over a filter", "panes with early fires"])
-@pytest.mark.parametrize("cut", [TICKS, range(1, 10)], ids=["a few ticks", "a tick an item"])
+@pytest.mark.parametrize(
+    "cut",
+    [
+        pytest.param(TICKS, id="a few ticks"),
+        pytest.param(range(1, 10), id="a tick an item", marks=pytest.mark.slow),
+    ],
+)
 def test_without_a_fault_late_rows_fire_as_the_oracle_says(spark: SparkSession, name: str, cut: Sequence[int]) -> None:
     _check_late(spark, name, cut)
 

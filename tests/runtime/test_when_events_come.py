@@ -36,8 +36,8 @@ def slow(*case: object) -> object:
     ("sql", "expected"),
     [
         (COUNTS + TUMBLE, [(3, 10), (5, 20)]),
-        (COUNTS + HOP, [(2, 5), (3, 10), (5, 15), (5, 20)]),
-        (COUNTS + TUMBLE + " EMIT EDGES", [(3, 0), (3, 10), (5, 10), (5, 20)]),
+        slow(COUNTS + HOP, [(2, 5), (3, 10), (5, 15), (5, 20)]),
+        slow(COUNTS + TUMBLE + " EMIT EDGES", [(3, 0), (3, 10), (5, 10), (5, 20)]),
         slow(COUNTS + TUMBLE + " EMIT INTERVALS FULLY ORDERED", [(3, 0), (5, 10)]),
         slow(COUNTS + TUMBLE + " EMIT POINTS", [(3, 0), (5, 10)]),
         slow(COUNTS + HOP + " EMIT POINTS", [(2, -5), (3, 0), (5, 5), (5, 10)]),
