@@ -18,16 +18,22 @@ from benchmarks.backfill import BACKFILL
 from benchmarks.check_script import CHECK_SCRIPT
 from benchmarks.disorder import GUARD_LEDGER, TSORT, TSORT_FLINK
 from benchmarks.engines import Engines, session
+from benchmarks.first_tick import FIRST_TICK
 from benchmarks.flat_state import FLAT_STATE
 from benchmarks.flat_ticks import FLAT_TICKS
 from benchmarks.lake import DELTA, DELTA_DELAY, DELTA_SPARK
+from benchmarks.late import LATE_1M, LATE_10K
+from benchmarks.latency import LATENCY
 from benchmarks.lifetimes import LIFETIMES
 from benchmarks.many_writers import MANY_WRITERS
 from benchmarks.measurement import Measurement, Result, answers_of, summary
 from benchmarks.nexmark import NEXMARK
+from benchmarks.nexmark_flink import NEXMARK_FLINK
 from benchmarks.over import OVER, OVER_FLINK
 from benchmarks.over_state import OVER_STATE
 from benchmarks.panes import PANES
+from benchmarks.peak_memory import MEMORY
+from benchmarks.pipeline_tick import PIPELINE_TICK
 from benchmarks.sessions_joins import SESSIONS_JOINS, SESSIONS_JOINS_FLINK
 from benchmarks.small_tick import SMALL_TICK
 from benchmarks.throughput import GROUP_1M, GROUP_10K
@@ -55,8 +61,24 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     CHECK_SCRIPT,
     *LIFETIMES,
     *NEXMARK,
+    NEXMARK_FLINK,
+    LATE_10K,
+    LATE_1M,
+    PIPELINE_TICK,
+    LATENCY,
+    FIRST_TICK,
+    MEMORY,
 )
-LONG_ONLY = (DELTA_SPARK, TSORT, *OVER_FLINK, *SESSIONS_JOINS, *SESSIONS_JOINS_FLINK, *NEXMARK)
+LONG_ONLY = (
+    DELTA_SPARK,
+    TSORT,
+    *OVER_FLINK,
+    *SESSIONS_JOINS,
+    *SESSIONS_JOINS_FLINK,
+    *NEXMARK,
+    NEXMARK_FLINK,
+    LATE_1M,
+)
 """Left out of the short form unless they are asked for."""
 
 
@@ -78,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--short", action="store_true", help="fewer ticks and rounds: about seven minutes")
+    parser.add_argument("--short", action="store_true", help="fewer ticks and rounds: about ten minutes")
     parser.add_argument("--only", action="append", choices=[m.name for m in MEASUREMENTS], help="may be given again")
     parser.add_argument("--out", type=Path, help="append the lines to this file too")
     return parser.parse_args(arguments)

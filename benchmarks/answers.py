@@ -17,17 +17,17 @@ def compare(ours: Path, theirs: Path, count: int) -> str:
     rowtime ends its stream, so it has all groups, which count every row; Spark keeps the last
     windows for ever. So every window that Spark let out must be there with the same rows.
     """
-    mine, other = _rows(ours), _rows(theirs)
+    mine, other = rows_of(ours), rows_of(theirs)
     if (counted := pc.sum(mine["c"]).as_py()) != count:
         return f"rowtime counted {counted} rows of {count}"
     closed = pc.is_in(mine["w"], pc.unique(other["w"]))
     mine = mine.filter(closed)
     if mine.num_rows != other.num_rows:
         return f"{mine.num_rows} groups against {other.num_rows}"
-    return "equal" if _sorted(mine).equals(_sorted(other)) else "groups differ"
+    return "equal" if sorted_rows(mine).equals(sorted_rows(other)) else "groups differ"
 
 
-def _rows(folder: Path) -> pa.Table:
+def rows_of(folder: Path) -> pa.Table:
     files = [path for path in folder.glob("*.parquet") if not path.name.startswith((".", "_"))]
     parts = [pq.read_table(path, columns=COLUMNS, partitioning=None) for path in files]
     rows = pa.concat_tables(parts, promote_options="permissive")
@@ -38,5 +38,5 @@ def _rows(folder: Path) -> pa.Table:
     )
 
 
-def _sorted(rows: pa.Table) -> pa.Table:
+def sorted_rows(rows: pa.Table) -> pa.Table:
     return rows.sort_by([(name, "ascending") for name in COLUMNS]).combine_chunks()

@@ -84,12 +84,12 @@ class Engines:
         text = SQL.format(source=source, output=place / "out", within=within, sink=sink)
         return rt.Pipeline(self.spark, home=place / "home").sql(text)
 
-    def native(self, source: Path, files: int, store: str = "default") -> Run:
+    def native(self, source: Path, files: int, store: str = "default", within: int = 10) -> Run:
         """Spark's streaming engine: the same files a batch, its own watermark, append mode."""
         place = self.fresh(store)
         spark = self.derived({"spark.sql.streaming.stateStore.providerClass": STORES[store]})
         rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files).parquet(str(source))
-        groups = _grouped(rows.withWatermark("ev", "10 seconds"))
+        groups = _grouped(rows.withWatermark("ev", f"{within} seconds"))
         run, began = Run(place / "out"), time.perf_counter()
         writer = groups.writeStream.format("parquet").option("path", str(run.output))
         query = writer.option("checkpointLocation", str(place / "checkpoint")).trigger(availableNow=True).start()

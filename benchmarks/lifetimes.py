@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -138,10 +138,10 @@ def measure(engines: Engines, *, short: bool, query: Query, shape: str = "interv
     )
     used: dict[str, list[float]] = {"rowtime": [], "batch": []}
     took: dict[str, list[float]] = {"rowtime": [], "batch": []}
-    same, ticks = [], []
+    answers, ticks = [], []
     for number, given in enumerate([warm, *[many] * rounds]):
         began = engines.processor()
-        mine, each, output = _rowtime(engines, query, given, shape)
+        mine, each, output = run_rowtime(engines, query, given, shape)
         between = engines.processor()
         other, expected = _batch(engines, query, given)
         if not number:
@@ -151,7 +151,7 @@ def measure(engines: Engines, *, short: bool, query: Query, shape: str = "interv
         took["rowtime"].append(mine)
         took["batch"].append(other)
         ticks.append(each)
-        same.append(_same(_rows(output, query), _rows(expected, query)))
+        answers.append(same(rows_of(output, query), rows_of(expected, query)))
     medians = {name: middle(times) for name, times in took.items()}
     return {
         "keys": query.keys,
@@ -161,14 +161,14 @@ def measure(engines: Engines, *, short: bool, query: Query, shape: str = "interv
         "median_ms": medians,
         "events_a_second": {name: int(total / value * 1000) for name, value in medians.items()},
         "median_processor_s": {name: middle(seconds) for name, seconds in used.items()},
-        "answers": {"batch": next((answer for answer in same if answer != "equal"), "equal")},
+        "answers": {"batch": next((answer for answer in answers if answer != "equal"), "equal")},
         "speed_of_the_batch": round(medians["batch"] / medians["rowtime"], 2),
         # The batch has whole events: it need not match edges, and nothing is required of those.
         "ratios": [] if shape == "edges" else [against("batch", medians["batch"] / medians["rowtime"], 0.7)],
     }
 
 
-def _rowtime(
+def run_rowtime(
     engines: Engines, query: Query, given: dict[str, Intervals], shape: str
 ) -> tuple[float, list[float], Path]:
     place = engines.fresh("lifetimes")
@@ -187,7 +187,7 @@ def _rowtime(
 
 
 def _shaped(one: Intervals, shape: str) -> Intervals:
-    return Intervals(one.stream, one.of, one.keys, one.rows, shape == "edges")
+    return replace(one, edges=shape == "edges")
 
 
 def _batch(engines: Engines, query: Query, given: dict[str, Intervals]) -> tuple[float, Path]:
@@ -199,7 +199,7 @@ def _batch(engines: Engines, query: Query, given: dict[str, Intervals]) -> tuple
     return (time.perf_counter() - began) * 1000, place
 
 
-def _rows(folder: Path, query: Query) -> pa.Table:
+def rows_of(folder: Path, query: Query) -> pa.Table:
     """The answer in one order; Spark writes its timestamps as INT96, which are read as nanoseconds."""
     names = [*query.names.split(", "), "start", "stop"]
     files = [path for path in folder.glob("*.parquet") if not path.name.startswith((".", "_"))]
@@ -209,7 +209,7 @@ def _rows(folder: Path, query: Query) -> pa.Table:
     return rows.sort_by([(name, "ascending") for name in names]).combine_chunks()
 
 
-def _same(mine: pa.Table, other: pa.Table) -> str:
+def same(mine: pa.Table, other: pa.Table) -> str:
     return "equal" if mine.equals(other) else f"{mine.num_rows} rows against {other.num_rows}, or values differ"
 
 

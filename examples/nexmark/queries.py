@@ -18,22 +18,32 @@ QUERIES: Final = ("q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7", "q8", "q9", "q
 STREAMS: Final = ("person", "auction", "bid")
 
 
-def pipeline(query: str, events: Path | str, home: Path, spark: SparkSession | None = None) -> rt.Pipeline:
-    """The query over the streams of ``events``, a folder or its URL."""
+def pipeline(
+    query: str, events: Path | str, home: Path, spark: SparkSession | None = None, kind: str = "parquet"
+) -> rt.Pipeline:
+    """The query over the streams of ``events``, a folder or its URL, whose files are of this ``kind``."""
     made = rt.Pipeline(spark, home=home)
     for name in ("streams", query):
-        made.sql((FOLDER / f"{name}.sql").read_text(encoding="utf-8"), {"events": str(events)})
+        text = (FOLDER / f"{name}.sql").read_text(encoding="utf-8")
+        made.sql(text.replace("USING parquet", f"USING {kind}"), {"events": str(events)})
     return made
 
 
-def streamed(query: str, events: Path, place: Path, spark: SparkSession | None = None, files: int = 1) -> pa.Table:
+def streamed(  # noqa: PLR0913 - what there is to say of a run
+    query: str,
+    events: Path,
+    place: Path,
+    spark: SparkSession | None = None,
+    files: int = 1,
+    kind: str = "parquet",
+) -> pa.Table:
     """What rowtime makes of it, with ``files`` files of each stream a tick; ``place``: for home and checkpoint."""
     found: list[pa.Table] = []
 
     def take(batch: rt.Batch) -> None:
         found.append(batch.table())
 
-    made = pipeline(query, events, place / "home", spark).sink("result", take)
+    made = pipeline(query, events, place / "home", spark, kind).sink("result", take)
     made.run_available(place / "checkpoint", end=True, limits=rt.Limits(files=files))
     rows = pa.concat_tables([table for table in found if table.num_rows] or found[:1])
     return rows.select([name for name in rows.column_names if name != "rowtime" and not name.startswith("__")])

@@ -1,0 +1,117 @@
+"""The greatest memory of pipelines, each in a process of its own: the flights, and ten million rows of the benchmarks.
+
+`python -m benchmarks.peak_memory NAME FILES FOLDER` is such a process. It prints as JSON what its Python used at most
+(what the system counts as resident), the most that Java's heap held before a collection and after one, by Java's log of
+its collections, and whether the rows that came out are all.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from benchmarks import late
+from benchmarks.data import Rows
+from benchmarks.disorder import FILE, SORTED
+from benchmarks.disorder import Run as Sorting
+from benchmarks.disorder import source as disordered
+from benchmarks.engines import SETTINGS, Engines
+from benchmarks.measurement import Measurement, Result, against
+from examples.flights.__main__ import FLIGHTS, Places
+from examples.flights.__main__ import run as run_flights
+from examples.flights.feed import feed
+from rowtime.runtime.session import new_spark
+
+PYTHON, HEAP = 600, 2048  # MiB
+ROWS, SHORT = 10_000_000, 2_000_000
+QUICK = ("flights", "late_1m")
+COLLECTION = re.compile(r"(\d+)M->(\d+)M\(\d+M\)")
+
+
+def measure(engines: Engines, *, short: bool) -> Result:
+    count = SHORT if short else ROWS
+    found = {name: _process(name, count, engines.fresh("peak")) for name in (QUICK if short else CASES)}
+    answers = {name: one.pop("answer") for name, one in found.items()}
+    ratios = []
+    for name, one in found.items():
+        ratios.append(against(f"{PYTHON} MiB of Python, {name}", one["python_mib"] / PYTHON, 1.0, most=True))
+        ratios.append(against(f"{HEAP} MiB of Java's heap, {name}", one["java_heap_mib"] / HEAP, 1.0, most=True))
+    return {"rows": count, "peak": found, "answers": answers, "ratios": ratios}
+
+
+def _process(name: str, count: int, folder: Path) -> Result:
+    command = [sys.executable, "-m", "benchmarks.peak_memory", name, str(count), str(folder)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    found: Result = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def main(name: str, count: str, folder: str) -> None:
+    place = Path(folder)
+    log = place / "collections.log"
+    settings = {**SETTINGS, "spark.ui.enabled": "false", "spark.driver.extraJavaOptions": f"-Xlog:gc:file={log}"}
+    engines = Engines(new_spark(master="local[2]", conf=settings), place)
+    answer = CASES[name](engines, int(count))
+    runtime = engines.spark._jvm.java.lang.Runtime.getRuntime()  # noqa: SLF001 - Python has no other way to ask Java
+    last = int(runtime.totalMemory() - runtime.freeMemory()) >> 20
+    engines.spark.stop()
+    collections = [tuple(map(int, found)) for found in COLLECTION.findall(log.read_text())]
+    peak = {
+        "python_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
+        "java_heap_mib": max([last, *(before for before, _ in collections)]),
+        "java_heap_after_collections_mib": max((after for _, after in collections), default=0),
+    }
+    print(json.dumps({**peak, "answer": answer}))
+
+
+def _flights(engines: Engines, count: int) -> str:  # noqa: ARG001 - there are as many as there are
+    places = Places(*(engines.folder / name for name in ("home", "checkpoint", "hourly")))
+    feed(places.home)
+    outcome = run_flights(places, engines.spark)
+    return _all(sum(counts["in"] for counts in outcome.ledger.values()), FLIGHTS)
+
+
+def _groups(engines: Engines, count: int, keys: int) -> str:
+    rows = Rows(keys, count // 1_000_000)
+    run = engines.rowtime(rows.folder(), rows.files)
+    return _all(_counted(run.output), rows.count)
+
+
+def _late(engines: Engines, count: int) -> str:
+    rows = late.LateRows(1_000_000, 10.0, count // late.FILE)
+    run = late.run(engines, rows)
+    return _all(_counted(run.output) + run.refused, rows.count)
+
+
+def _sorted(engines: Engines, count: int) -> str:
+    run = Sorting(engines, SORTED, disordered(10, count // FILE))
+    return _all(run.given + run.refused, count)
+
+
+def _counted(output: Path) -> int:
+    return int(pc.sum(pq.read_table(output, columns=["c"])["c"]).as_py())
+
+
+def _all(found: int, expected: int) -> str:
+    return "equal" if found == expected else f"{found} rows of {expected}"
+
+
+CASES: dict[str, Callable[[Engines, int], str]] = {
+    "flights": _flights,
+    "group_10k": lambda engines, count: _groups(engines, count, 10_000),
+    "group_1m": lambda engines, count: _groups(engines, count, 1_000_000),
+    "late_1m": _late,
+    "tsort": _sorted,
+}
+MEMORY = Measurement("memory", "the greatest memory of Python and of Java's heap, a process each time", measure)
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
