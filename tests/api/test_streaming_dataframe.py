@@ -105,6 +105,7 @@ def test_each_writer_has_a_mark_of_its_own_and_the_least_closes(
     assert [gate.get("LATE") for name, gate in query.ledger.items() if name != "events"] == [1]
 
 
+@pytest.mark.slow
 def test_without_an_order_nobody_is_refused_inside_a_batch(spark: SparkSession, folder: Folder, tmp_path: Path) -> None:
     made, rows = pipeline(spark, tmp_path, folder.frame, PER_MINUTE.format("events"), rowtime="at")
     folder.add(("a", 1, "10:01:00"), ("a", 2, "10:00:10"), ("a", 3, "10:00:59"))

@@ -54,6 +54,7 @@ def dies_in(spark: SparkSession, folder: Path, point: str, patch: pytest.MonkeyP
     deaths.dies_in(made._engine(folder / "check", rt.Limits(), ends=False), IcebergTable, point, patch)
 
 
+@pytest.mark.slow
 def test_a_driver_that_dies_at_any_point_loses_and_repeats_no_row(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

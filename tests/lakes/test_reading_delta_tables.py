@@ -268,9 +268,10 @@ CREATE STREAM o (n BIGINT, day STRING) USING delta OPTIONS (path '{folder}/out',
 CREATE PUMP p AS INSERT INTO o SELECT STREAM a.n, t.day FROM a LEFT JOIN t ON a.n = t.n;"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "known"),
-    [("", [0, 2, 3, 4, 5]), pytest.param(", versionAsOf '0'", [0, 1, 2], marks=pytest.mark.slow)],
+    [("", [0, 2, 3, 4, 5]), (", versionAsOf '0'", [0, 1, 2])],
     ids=("as it is", "version 0"),
 )
 def test_a_static_table_is_that_of_its_version_or_of_the_first_start(
@@ -358,6 +359,7 @@ def test_a_table_with_deletion_vectors_is_refused(tmp_path: Path) -> None:
         next(history.since(-1))
 
 
+@pytest.mark.slow
 def test_partitions_of_all_types_are_read_from_the_log(spark: SparkSession, tmp_path: Path) -> None:
     rows = [
         {"n": n, "day": None if n == 7 else date(1500, 1, 1) + timedelta(days=n), "flag": n % 2 == 0, "k": n}

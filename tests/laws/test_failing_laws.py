@@ -111,6 +111,7 @@ def test_groups_and_pairs_that_fail_are_a_stream_like_others(spark: SparkSession
     }
 
 
+@pytest.mark.slow
 def test_an_event_that_fails_in_one_window_is_in_the_others(spark: SparkSession) -> None:
     sql = (
         "SELECT STREAM SUM(10 DIV (second(LIFETIME_END(e)) - 2)) AS s, COUNT(*) AS c FROM e "

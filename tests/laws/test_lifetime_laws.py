@@ -141,6 +141,7 @@ def test_no_event_is_kept_after_the_end(spark: SparkSession, law: LifetimeLaw) -
     assert found.held == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "law", [*OFTEN, *(pytest.param(one, id=one.name, marks=pytest.mark.slow) for one in SPECULATION)]
 )

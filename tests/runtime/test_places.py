@@ -24,7 +24,7 @@ def states(spark: SparkSession, case: Case) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("number", [2, 5])  # a stream log and its state; files
+@pytest.mark.parametrize("number", [2, pytest.param(5, marks=pytest.mark.slow)])  # a stream log and its state; files
 def test_no_path_is_left_to_the_default_file_system(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
