@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks.backfill import BACKFILL
 from benchmarks.check_script import CHECK_SCRIPT
 from benchmarks.disorder import GUARD_LEDGER, TSORT, TSORT_FLINK
+from benchmarks.edges import EDGES_INTERVALS
 from benchmarks.engines import Engines, session
 from benchmarks.first_tick import FIRST_TICK
 from benchmarks.flat_state import FLAT_STATE
@@ -67,6 +68,7 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     PIPELINE_TICK,
     LATENCY,
     FIRST_TICK,
+    EDGES_INTERVALS,
     MEMORY,
 )
 LONG_ONLY = (

@@ -1,0 +1,56 @@
+"""Events from edges against the same events from intervals: a million edges a tick, which are half a million events.
+
+The query hands the events on as intervals, so what differs is what it takes to make events of their edges. The snapshot
+count over both is measured as well in the long form; nothing is required of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from benchmarks.lifetimes import COUNT, Intervals, Query, rows_of, run_rowtime, same
+from benchmarks.measurement import Measurement, Result, against, middle
+
+if TYPE_CHECKING:
+    from benchmarks.engines import Engines
+
+EDGES = 1_000_000  # a tick
+MOST = 2.0
+SHAPES = ("intervals", "edges")
+EVENTS = Query("SELECT STREAM k, v FROM a", "", "k BIGINT, v BIGINT", ("a",), 1_000)
+
+
+def measure(engines: Engines, *, short: bool) -> Result:
+    ticks, rounds = (2, 1) if short else (5, 3)
+    queries = {"events": EVENTS} | ({} if short else {"snapshot": COUNT})
+    lines, answers = {}, {}
+    for name, query in queries.items():
+        lines[name], answers[name] = _measured(engines, query, ticks, rounds)
+    ratios = [against("intervals", lines["events"]["ratio"], MOST, most=True)]
+    return {
+        "edges_a_tick": EDGES,
+        "ticks": ticks,
+        "rounds": rounds,
+        "queries": lines,
+        "answers": answers,
+        "ratios": ratios,
+    }
+
+
+def _measured(engines: Engines, query: Query, ticks: int, rounds: int) -> tuple[Result, str]:
+    """Medians in turns after a warm-up over few events; both have to give the same rows."""
+    few, many = (Intervals("a", 1, query.keys, rows, files=ticks) for rows in (10_000, EDGES // 2))
+    spent: dict[str, list[float]] = {shape: [] for shape in SHAPES}
+    for number in range(rounds + 1):
+        found = []
+        for shape, times in spent.items():
+            took, each, output = run_rowtime(engines, query, {"a": many if number else few}, shape)
+            found.append(rows_of(output, query))
+            times.extend([took] if number else [])
+        answer = same(*found)
+    medians = {shape: middle(times) for shape, times in spent.items()}
+    ratio = round(medians["edges"] / medians["intervals"], 2)
+    return {"median_ms": medians, "last_edges_ticks_ms": [round(ms) for ms in each], "ratio": ratio}, answer
+
+
+EDGES_INTERVALS = Measurement("edges", "events from edges, a million a tick, against events from intervals", measure)
