@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 import rowtime as rt
+from rowtime.api import shown as shown_by
 from rowtime.api.shown import Ledger, Waits
 from rowtime.audit.traced import Trace, Traced
 from rowtime.core import markup
@@ -73,6 +78,30 @@ def test_problems_explain_waits_ledgers_and_traces_show_their_text(tmp_path: Pat
 def test_a_long_table_says_how_many_rows_it_leaves_out() -> None:
     assert markup.table(["n"], ([n] for n in range(markup.MOST + 5))).endswith("… 5 more</div>")
     assert markup.text("\ud800 & <") == "? &amp; &lt;"
+
+
+@pytest.mark.parametrize("kernel", [True, False], ids=["notebook", "terminal"])
+def test_in_a_notebook_the_picture_of_a_query_follows_it(monkeypatch: pytest.MonkeyPatch, *, kernel: bool) -> None:
+    import IPython
+    import IPython.display
+
+    seen: list[str] = []
+    ends = iter([False, False, True])
+    over = threading.Event()
+
+    def show(bundle: dict[str, str], **_: Any) -> SimpleNamespace:
+        seen.append(bundle["text/html"])
+        return SimpleNamespace(
+            update=lambda bundle, **_: seen.append(bundle["text/html"]) or len(seen) < 4 or over.set()
+        )
+
+    pages = iter(["begins", "one", "two", "ended"])
+    monkeypatch.setattr(IPython.display, "display", show)
+    monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace(kernel=1) if kernel else SimpleNamespace())
+    monkeypatch.setattr(shown_by, "query_page", lambda _: next(pages))
+    shown_by.follow(SimpleNamespace(isActive=True, ended=lambda _: next(ends)))  # type: ignore[arg-type]
+    assert over.wait(30 if kernel else 0.1) == kernel
+    assert seen == (["begins", "one", "two", "ended"] if kernel else ["begins"])
 
 
 def test_showing_a_pipeline_loads_no_spark(tmp_path: Path) -> None:

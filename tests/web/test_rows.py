@@ -14,7 +14,7 @@ import pytest
 
 from rowtime.core.errors import Refused
 from rowtime.core.time import to_datetime, to_micros
-from rowtime.web import traces
+from rowtime.web import commands as web_commands
 from rowtime.web.kept_rows import Kept, Part
 from rowtime.web.views.rows import PAGE, condition_of, page_of_rows, row_at
 from tests.web.conftest import AT, address
@@ -149,7 +149,7 @@ def test_a_trace_is_shown_as_a_graph_from_the_row_down(client: TestClient, monke
     class Ran:
         returncode, stdout, stderr = 0, "\n".join(map(json.dumps, ITEMS)), ""
 
-    monkeypatch.setattr(traces.subprocess, "run", lambda command, **_: commands.append(command) or Ran)
+    monkeypatch.setattr(web_commands.subprocess, "run", lambda command, **_: commands.append(command) or Ran)
     asked = {"sink": "per_minute.sink", "number": "38"}
     assert "Trace this row" in client.get("/trace", params=asked).text
     assert client.post("/trace/begin", data=asked).status_code == 303
@@ -178,7 +178,7 @@ def test_a_row_of_a_stream_is_followed_to_where_it_went(client: TestClient, monk
     class Ran:
         returncode, stdout, stderr = 0, "\n".join(map(json.dumps, ITEMS)), ""
 
-    monkeypatch.setattr(traces.subprocess, "run", lambda command, **_: commands.append(command) or Ran)
+    monkeypatch.setattr(web_commands.subprocess, "run", lambda command, **_: commands.append(command) or Ran)
     asked = {"from": "doors", "where": "device = '<b>'"}
     answer = client.post("/trace/begin", data=asked)
     assert answer.headers["location"].endswith("/trace?from=doors&where=device+%3D+%27%3Cb%3E%27")
@@ -198,7 +198,7 @@ def test_a_trace_that_fails_says_why_and_can_be_tried_again(
     class Ran:
         returncode, stdout, stderr = 1, json.dumps({"problems": [problem]}), ""
 
-    monkeypatch.setattr(traces.subprocess, "run", lambda _command, **_: Ran)
+    monkeypatch.setattr(web_commands.subprocess, "run", lambda _command, **_: Ran)
     asked = {"sink": "per_minute.sink", "number": "38"}
     client.post("/trace/begin", data=asked)
     text = client.get("/trace", params=asked).text

@@ -31,7 +31,7 @@ from rowtime.plan.upgrade import upgrade_of
 from rowtime.runtime.claims import let_leave
 from rowtime.runtime.engine import Engine
 from rowtime.runtime.first_start import FirstStart
-from rowtime.runtime.quiet import quietly
+from rowtime.runtime.quiet import hiding
 from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.sources.contract import Limits, Repeatable
@@ -243,7 +243,7 @@ class Pipeline:
         from rowtime.api.preview import alone, rows_of  # noqa: PLC0415 - it makes a query
 
         program = alone(self.compile(), self._compiled(self._script(query), self.home))
-        with tempfile.TemporaryDirectory(prefix="rowtime-preview-") as folder, quietly(program.secrets):
+        with tempfile.TemporaryDirectory(prefix="rowtime-preview-") as folder, hiding(program.secrets):
             place = Checkpoint(place_of(folder))
             return rows_of(self._started(_Start(program, place, PREVIEW_LIMITS, end, True, ())), rows)  # noqa: FBT003 - available_now
 
@@ -260,7 +260,7 @@ class Pipeline:
         if not program.sinks:
             hint = "Add a SELECT STREAM, or CREATE PUMP … AS INSERT INTO … SELECT STREAM …."
             raise refuse("R134", "nothing would run: there is no query and no started pump", hint)
-        with quietly(program.secrets):
+        with hiding(program.secrets):
             place = Checkpoint(place_of(checkpoint or tempfile.mkdtemp(prefix="rowtime-")))
             return self._started(_Start(program, place, limits, ends, available_now, take_over))
 

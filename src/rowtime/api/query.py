@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from rowtime.api.shown import Ledger, Waits, query_page
+from rowtime.api.shown import Ledger, Waits, follow, query_page
 from rowtime.api.tables import in_polars
 from rowtime.core.clock import least
 from rowtime.core.errors import headline, refuse
@@ -113,10 +113,14 @@ class Query:
 
     def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802 - Spark's name
         """Wait for the end; raises what made the query fail."""
-        ended = self._done.wait(timeout)
+        ended = self.ended(timeout)
         if self.exception is not None:
             raise self.exception
         return ended
+
+    def ended(self, timeout: float | None = None) -> bool:
+        """Wait for the end, whatever it is; false if it has not come by then."""
+        return self._done.wait(timeout)
 
     def addListener(self, listener: QueryListener) -> None:  # noqa: N802 - Spark's name
         """Tell a listener what happens from now on. It has the methods of Spark's ``StreamingQueryListener``."""
@@ -212,9 +216,16 @@ class Query:
         assert self._pipeline is not None
         return trace(self._pipeline, self.checkpoint, row, number=number, sink=sink)
 
+    def __repr__(self) -> str:
+        return f"Query({self.status['message']}, tick {self.engine.entry['tick']})"
+
     def _repr_html_(self) -> str:
         """Show in a notebook what the query does now, with its numbers."""
         return query_page(self)
+
+    def _ipython_display_(self) -> None:
+        """The same, and while the query runs, follow it."""
+        follow(self)
 
     # -- the loop ---------------------------------------------------------------------
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
 from rowtime.core import markup
 from rowtime.core.errors import headline
@@ -12,6 +13,9 @@ from rowtime.plan.waiting import Wait
 
 if TYPE_CHECKING:
     from rowtime.api.query import Query
+
+
+EVERY = 1.0  # seconds between two pictures of a query that runs
 
 
 class Ledger(dict[str, Mapping[str, int]]):
@@ -41,6 +45,26 @@ class Explained(str):
 
     def _repr_html_(self) -> str:
         return markup.preformatted(self)
+
+
+def follow(query: Query) -> None:
+    """Display a query by IPython; in a notebook the numbers change while it runs, until it ends."""
+    import IPython  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - which has called
+    from IPython import display  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - as above
+
+    def page() -> dict[str, str]:
+        return {"text/plain": repr(query), "text/html": query_page(query)}
+
+    show: Any = display.display
+    shown = show(page(), raw=True, display_id=True)
+    if query.isActive and hasattr(IPython.get_ipython(), "kernel"):  # a terminal would print each anew
+
+        def update() -> None:
+            while not query.ended(EVERY):
+                shown.update(page(), raw=True)
+            shown.update(page(), raw=True)
+
+        Thread(target=update, name="rowtime-shown", daemon=True).start()
 
 
 def query_page(query: Query) -> str:

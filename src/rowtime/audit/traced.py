@@ -41,7 +41,7 @@ class Traced:
         return f"tick {self.tick}  {self.kind:<7}  {'  '.join([time, *cells])}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trace:
     """What made row ``number`` of ``sink``: ``items``, the sink's first, the streams' last.
 
@@ -76,6 +76,9 @@ class Trace:
         rows = (_cells(item, columns) for item in items)
         more = markup.heading(f"more than {MOST:,} rows: the others are not shown") if operator in self.cut else ""
         return markup.table(["tick", "kind", "time", *columns], rows) + more
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         lines = [f"row {self.number} of {self.sink}"]

@@ -185,7 +185,7 @@ class Engine:
     def tick(self) -> TickReport | None:
         """Run one tick; ``None`` if there was nothing to do, and then nothing is journaled."""
         secrets, folder = self.program.secrets, self.checkpoint.folder
-        with quiet.quietly(secrets), naming_disks(folder), active(self.spark), self.watch:
+        with quiet.hiding(secrets), naming_disks(folder), active(self.spark), self.watch:
             report = self._tried()
             settle(self.spark, self.checkpoint, self.stages, self.entry, now=False)
             return report

@@ -23,7 +23,7 @@ _KINDS = (AnalysisException, PythonException, PySparkException, Py4JError, Memor
 
 
 @contextmanager
-def quietly(secrets: Secrets) -> Iterator[None]:
+def hiding(secrets: Secrets) -> Iterator[None]:
     """Let out no error that quotes a secret, nor one whose causes do."""
     try:
         yield

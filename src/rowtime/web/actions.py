@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Sequence
 from typing import Final
 
 from rowtime.core.errors import refuse
 from rowtime.core.time import to_micros, to_text
 from rowtime.plan.remedies import CHECKPOINT, TIME, Way
+from rowtime.web.commands import told
 from rowtime.web.watched import Pipeline, Watched
 
 PATIENCE: Final = 60  # seconds
@@ -31,16 +30,5 @@ def command(way: Way, pipeline: Pipeline, watched: Watched, time: str) -> list[s
 
 def carry_out(arguments: Sequence[str]) -> tuple[bool, str]:
     """Run ``rowtime`` with these arguments: whether it went well, and what it said."""
-    name, *rest = arguments
-    try:
-        ran = subprocess.run(  # noqa: S603 - arguments of our own, and no shell
-            [sys.executable, "-m", "rowtime", name, *rest],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE,
-            stdin=subprocess.DEVNULL,
-        )
-    except subprocess.TimeoutExpired:
-        return False, f"It did not end within {PATIENCE} seconds."
+    ran = told(arguments, PATIENCE)
     return ran.returncode == 0, (ran.stdout + ran.stderr).strip()

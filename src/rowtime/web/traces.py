@@ -6,8 +6,6 @@ A trace runs the recorded input again, so it takes Spark, and a process of its o
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -16,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from rowtime.web.commands import told
 from rowtime.web.watched import Pipeline, Watched
 
 KEPT: Final = 32  # results
@@ -83,18 +82,8 @@ class Traces:
 
     def _run(self, pipeline: Pipeline, wanted: Wanted) -> Result:
         settings = [part for name, value in self._watched.variables.items() for part in ("--set", f"{name}={value}")]
-        command = ["trace", str(pipeline.place), *wanted.options]
-        try:
-            ran = subprocess.run(  # noqa: S603 - arguments of our own, and no shell
-                [sys.executable, "-m", "rowtime", *command, "--home", str(self._watched.home.path), *settings],
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=PATIENCE,
-                stdin=subprocess.DEVNULL,
-            )
-        except subprocess.TimeoutExpired:
-            return Result(problem=f"It did not end within {PATIENCE} seconds.")
+        home = ["--home", str(self._watched.home.path)]
+        ran = told(["trace", str(pipeline.place), *wanted.options, *home, *settings], PATIENCE)
         return _result(ran.stdout) if ran.returncode == 0 else Result(problem=_why(ran.stdout, ran.stderr))
 
 

@@ -24,7 +24,7 @@ from rowtime.operators.over.over import Over
 from rowtime.operators.over.over_calls import Call
 from rowtime.operators.rows.select import Item, Select
 from rowtime.operators.streams.union_all import UnionAll
-from rowtime.plan.bind.join_range import Clause, conjuncts
+from rowtime.plan.bind.join_range import Clause, comparisons
 from rowtime.plan.bind.scope import From, Input, null_of, type_of
 from rowtime.plan.bind.sources import Binder
 from rowtime.sql.dialect import Rowtime
@@ -121,7 +121,7 @@ class AsOf:
         if on is None:
             hint = "Write ON with an equality, or ON TRUE for the last row of all."
             raise self._refused("a join as of a time needs a condition", self.clause.node.this, hint)
-        for part in conjuncts(on):
+        for part in comparisons(on):
             if isinstance(part, exp.Boolean) and part.this:
                 continue
             pair = (part.this, part.expression) if isinstance(part, exp.EQ) else ()

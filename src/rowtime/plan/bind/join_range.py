@@ -79,13 +79,13 @@ class Clause:
         )
 
 
-def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
-    """The parts of a condition that must all hold."""
+def comparisons(condition: exp.Expr | None) -> list[exp.Expr]:
+    """The parts of a condition that must all hold; BETWEEN is two comparisons."""
     if condition is None:
         return []
     node = condition.unnest()
     if isinstance(node, exp.And):
-        return [*conjuncts(node.this), *conjuncts(node.expression)]
+        return [*comparisons(node.this), *comparisons(node.expression)]
     if isinstance(node, exp.Between) and not node.args.get("symmetric"):
         lower = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
         upper = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())

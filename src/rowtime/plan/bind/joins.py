@@ -21,7 +21,7 @@ from rowtime.operators.joins.table_join import TableJoin
 from rowtime.operators.streams.table import is_table
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.as_of import AsOf, take_match
-from rowtime.plan.bind.join_range import Clause, Range, between, conjuncts, windows
+from rowtime.plan.bind.join_range import Clause, Range, between, comparisons, windows
 from rowtime.plan.bind.scope import From, Input, Scope, unique
 from rowtime.plan.bind.sources import Binder
 from rowtime.plan.bind.window_tables import NAMES
@@ -176,7 +176,7 @@ class Joins:
             raise self._refused("R190", what, clause.node, hint)
         above = self._above(clause)
         inner = not any(join.args.get("side") for join in self.query.args["joins"])
-        found = between([*conjuncts(on), *(above if inner else ())], left, right)
+        found = between([*comparisons(on), *(above if inner else ())], left, right)
         if clause.windowed(found):
             window = windows(left, right)
             stamps = (window.high or 0, -(window.low or 0))
@@ -197,7 +197,7 @@ class Joins:
         """The parts of WHERE that are over these inputs alone."""
         where = self.query.args.get("where")
         found = []
-        for part in conjuncts(where.this) if where is not None else ():
+        for part in comparisons(where.this) if where is not None else ():
             scope = Scope(self.text, clause.both)
             bound = _over_rowtimes(scope.bind(part), clause.same)
             plain = not (scope.problems or scope.promises or has_aggregates(bound) or part.find(CurrentRowTimestamp))

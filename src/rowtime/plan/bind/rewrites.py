@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sqlglot import exp
 
-from rowtime.plan.bind.join_range import conjuncts
+from rowtime.plan.bind.join_range import comparisons
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.nodes import Monotonic, Within
 from rowtime.sql.script import parse_expression
@@ -124,7 +124,7 @@ def joined(query: exp.Expr, number: int, left: str, right: str) -> Iterator[Rewr
     limit = f"{right}.ROWTIME BETWEEN {left}.ROWTIME AND {left}.ROWTIME + INTERVAL '1' MINUTE"
     rewritten = query.copy()
     join = rewritten.args["joins"][number]
-    others = [part for part in conjuncts(join.args.get("on")) if not _compares_times(part)]
+    others = [part for part in comparisons(join.args.get("on")) if not _compares_times(part)]
     join.set("on", exp.and_(*others, parse_expression(limit)))
     yield f"Limit the time between them: ON {to_rowtime(join.args['on'])}.", rewritten
 

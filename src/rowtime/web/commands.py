@@ -1,0 +1,22 @@
+"""Commands of rowtime that the console starts: what they run, they run in a process of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+
+
+def told(arguments: Sequence[str], patience: float) -> subprocess.CompletedProcess[str]:
+    """Run ``rowtime`` with these arguments, for that many seconds at most; one that takes longer has failed."""
+    try:
+        return subprocess.run(  # noqa: S603 - arguments of our own, and no shell
+            [sys.executable, "-m", "rowtime", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=patience,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired as late:
+        return subprocess.CompletedProcess(late.cmd, 1, "", f"It did not end within {patience:.0f} seconds.")
