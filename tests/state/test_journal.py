@@ -94,6 +94,21 @@ def test_old_entries_are_pruned_so_that_a_start_lists_few(tmp_path: Path) -> Non
     assert [int(name) for name in there] == list(range(int(there[0]), 3 * KEPT_ENTRIES + 5))
 
 
+def test_whoever_looks_back_can_keep_more_entries(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal")
+    journal.keeps = 2 * KEPT_ENTRIES + 10
+    for tick in range(5 * KEPT_ENTRIES + 1):
+        journal.commit(tick, {})
+    there = journal.numbers()
+    assert there == [*range(5 * KEPT_ENTRIES - journal.keeps + 1, 5 * KEPT_ENTRIES + 1)]
+    assert journal.check() == 5 * KEPT_ENTRIES
+    journal = Journal(tmp_path / "journal")
+    journal.keeps = 1
+    for tick in range(5 * KEPT_ENTRIES + 1, 6 * KEPT_ENTRIES + 1):
+        journal.commit(tick, {})
+    assert journal.numbers() == [*range(5 * KEPT_ENTRIES + 1, 6 * KEPT_ENTRIES + 1)], "those of the last 64 ticks stay"
+
+
 def test_an_entry_of_a_newer_format_is_refused(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal")
     journal.commit(0, {})

@@ -104,7 +104,7 @@ class Made:
                 "per_minute.sink": {"sequence": max(0, (closed - self.began) // MINUTE) * 3, "bound": closed},
             },
             "segments": {
-                "sorted/state": [["state/sorted/1.parquet", 350, ordered, at, 0]],
+                "sorted/state": [["state/sorted/1.parquet", 350, ordered, at, 0, 3_500]],
                 "per_minute.group/state": [
                     [f"state/per_minute.group/{n}.parquet", 3, minute, minute + MINUTE, 0]
                     for n, minute in enumerate(minutes)

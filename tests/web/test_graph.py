@@ -69,3 +69,6 @@ def test_what_a_box_has_held_is_given_over_time(client: TestClient) -> None:
     assert found["x"][-1] == 59
     assert found["series"][0]["values"][-1] == 21
     assert found["series"][0]["values"][0] == 6
+    size = client.get("/held.json", params={"box": "sorted", "bytes": ""}).json()
+    assert [one["label"] for one in size["series"]] == ["bytes"]
+    assert size["series"][0]["values"][-1] == 3_500

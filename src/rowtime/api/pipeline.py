@@ -198,6 +198,7 @@ class Pipeline:
         limits: Limits = DEFAULT_LIMITS,
         interval: float = 0.1,
         take_over: Collection[str] = (),
+        keep_ticks: int = 0,
         **options: Any,
     ) -> Query:
         """Run in the background until ``Query.stop``; ``interval``: seconds between two looks for input.
@@ -206,12 +207,14 @@ class Pipeline:
         goes on. ``end``: no file will follow those that are there, so streams over files end once these are read.
         ``take_over``: pumps that take their targets over from the pumps of the same names of other checkpoints,
         as ``ALTER PUMP p TAKE OVER`` does; otherwise they are refused (R440).
+        ``keep_ticks``: how many ticks the journal keeps at least, for the console; the last 64 in any case.
         ``metrics``: a port at which Prometheus finds the metrics of the run, ``"host:port"``, or `Metrics`.
         ``lineage``: True, or an ``OpenLineageClient``, for events of OpenLineage. ``listener``, ``listeners``: who is
         told of each tick (`Query`).
         """
         with observing(options, self.home) as how:
-            engine = self._engine(checkpoint, limits, ends=end, available_now=available_now, take_over=take_over)
+            how_long: dict[str, Any] = {"ends": end, "available_now": available_now, "keep_ticks": keep_ticks}
+            engine = self._engine(checkpoint, limits, take_over=take_over, **how_long)
             return Query(engine, interval, available_now=available_now, pipeline=self, **how).start()
 
     def run_available(
@@ -221,6 +224,7 @@ class Pipeline:
         end: bool = False,
         limits: Limits = DEFAULT_LIMITS,
         take_over: Collection[str] = (),
+        keep_ticks: int = 0,
         **options: Any,
     ) -> Query:
         """Process what is there now, and come back; what waits for more input waits for the next run.
@@ -228,7 +232,8 @@ class Pipeline:
         ``end``: no file will follow those that are there, so streams over files end, and everything comes out.
         """
         with observing(options, self.home) as how:
-            engine = self._engine(checkpoint, limits, ends=end, available_now=True, take_over=take_over)
+            how_long: dict[str, Any] = {"ends": end, "available_now": True, "keep_ticks": keep_ticks}
+            engine = self._engine(checkpoint, limits, take_over=take_over, **how_long)
             query = Query(engine, 0.0, available_now=True, pipeline=self, **how)
             query.run()
             return query
@@ -247,7 +252,7 @@ class Pipeline:
             place = Checkpoint(place_of(folder))
             return rows_of(self._started(_Start(program, place, PREVIEW_LIMITS, end, True, ())), rows)  # noqa: FBT003 - available_now
 
-    def _engine(
+    def _engine(  # noqa: PLR0913 - as `start`
         self,
         checkpoint: str | Path | None,
         limits: Limits,
@@ -255,6 +260,7 @@ class Pipeline:
         ends: bool,
         available_now: bool = False,
         take_over: Collection[str] = (),
+        keep_ticks: int = 0,
     ) -> Engine:
         program = self.compile()
         if not program.sinks:
@@ -262,6 +268,7 @@ class Pipeline:
             raise refuse("R134", "nothing would run: there is no query and no started pump", hint)
         with hiding(program.secrets):
             place = Checkpoint(place_of(checkpoint or tempfile.mkdtemp(prefix="rowtime-")))
+            place.journal.keeps = keep_ticks
             return self._started(_Start(program, place, limits, ends, available_now, take_over))
 
     def _started(self, start: _Start) -> Engine:

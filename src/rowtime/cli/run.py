@@ -58,6 +58,13 @@ TakeOver = Annotated[
     typer.Option("--take-over", metavar="PUMP", help="It goes on for the pump of that name of another checkpoint."),
 ]
 
+KeepTicks = Annotated[
+    int,
+    typer.Option(
+        "--keep-ticks", metavar="N", min=0, help="How many ticks the journal keeps for the console; 64 in any case."
+    ),
+]
+
 MetricsPort = Annotated[
     int | None,
     typer.Option("--metrics-port", metavar="N", min=0, max=65_535, help="Serve metrics for Prometheus at this port."),
@@ -87,6 +94,7 @@ def run(
     end: End = False,
     settings: Settings = None,
     take_over: TakeOver = None,
+    keep_ticks: KeepTicks = 0,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = "",
     openlineage: OpenLineage = False,
@@ -97,7 +105,7 @@ def run(
 ) -> None:
     """Run a script; Ctrl-C ends it after the tick under way, and a second one at once."""
     how: dict[str, Any] = {"available_now": available_now or end, "end": end, "take_over": take_over or ()}
-    how |= {"lineage": True} if openlineage else {}
+    how |= {"keep_ticks": keep_ticks, **({"lineage": True} if openlineage else {})}
     if metrics_port is not None:
         how["metrics"] = f"{metrics_host}:{metrics_port}"
     with _quiet(), LogTo(log_level, as_json=log_json) as log:

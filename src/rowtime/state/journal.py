@@ -16,10 +16,12 @@ takes the place of the next entry of every older driver. Without epochs the numb
 from __future__ import annotations
 
 import json
+import os
 import re
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from rowtime.core.errors import Failure, Problem, Refused, refuse
@@ -55,6 +57,7 @@ class Journal:
 
     def __init__(self, folder: Place, *, remembers: bool = False) -> None:
         self._folder, self._remembers = folder, remembers
+        self.keeps = KEPT_ENTRIES  # how many entries stay at least, for those who look back
         self._mark: dict[str, Any] = {}  # the epoch, and the driver that has raised it: the last members of each entry
         self._driver = ""  # this object, once it has raised the epoch
         self._unsure = False  # how a commit has ended
@@ -222,7 +225,7 @@ class Journal:
         if number % KEPT_ENTRIES:
             return
         for old in self.numbers():
-            if old <= number - KEPT_ENTRIES:
+            if old <= number - max(KEPT_ENTRIES, self.keeps):
                 remove(self._path(old))
         bases = sorted(path.name for path in (self._folder / BASES).glob("*.json"))
         if not bases:
@@ -237,7 +240,9 @@ class Journal:
     def numbers(self) -> list[int]:
         """The numbers of the entries that are there, in order."""
         with suppress(FileNotFoundError, NotADirectoryError):
-            return sorted(int(found[1]) for path in self._folder.iterdir() if (found := _NAME.fullmatch(path.name)))
+            folder = self._folder
+            names = os.listdir(folder) if isinstance(folder, Path) else [path.name for path in folder.iterdir()]  # noqa: PTH208 - there may be 100,000, and each tick asks
+            return sorted(int(found[1]) for found in map(_NAME.fullmatch, names) if found)
         return []
 
     def _path(self, number: int) -> Place:

@@ -53,7 +53,7 @@ class UnderWay:
     def words(self, now: int) -> str:
         """Say it in a line: ``tick 3: clock pass (stream s: clock pass), 1,000 rows, for 12 s``."""
         doing = DOING.get(self.part, self.part)
-        if self.what and self.part != INPUT:
-            doing += f" ({self.what})"
+        if self.what and self.part != INPUT:  # what for is said before a job begins, and stays said behind it
+            doing += f" ({self.what.partition(': ')[0] if self.part == PLANNING else self.what})"
         rows = "" if self.rows is None else f", {'up to ' if self.at_most else ''}{self.rows:,} rows"
         return f"tick {self.tick}: {doing}{rows}, for {self.seconds(now):.0f} s"

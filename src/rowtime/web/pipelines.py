@@ -33,7 +33,7 @@ def facts_of(pipeline: Pipeline) -> dict[str, Any]:
     last = moments[-1] if records.last is not None and moments else None
     beat = now() // SECOND if alive.under_way else 0  # its words say for how long
     mark = mark_of(alive, records.number, records.read, faults, beat)
-    told = {"read": records.read, "wanted": records.wanted}
+    told = {"read": records.read, "wanted": records.wanted, "first": moments[0].tick if last is not None else None}
     return {"alive": alive, "last": last, "faults": faults, "mark": mark, **told}
 
 
@@ -80,12 +80,12 @@ def box(_request: Request, pipeline: Pipeline, explained: Explained | None = Non
 
 
 def held_data(request: Request, pipeline: Pipeline) -> Response:
-    """What one operator has held over time."""
+    """The state of one operator over time: its rows, or its ``bytes``."""
     name = _box_of(request, pipeline)
-    records = pipeline.records
+    records, what = pipeline.records, "bytes" if "bytes" in request.query_params else "rows"
     found = held_over_time(name, records.moments)
-    told = {"x": found["ticks"], "series": [{"label": "rows held", "values": found["rows"]}], "step": True}
-    return data(request, mark_of(name, records.number, records.read), told)
+    told = {"x": found["ticks"], "series": [{"label": what, "values": found[what]}], "step": True}
+    return data(request, mark_of(name, what, records.number, records.read), told)
 
 
 def timeline_page(_request: Request, pipeline: Pipeline) -> Response:

@@ -84,12 +84,13 @@ def writers(name: str, entry: Entry) -> tuple[list[Writer], int]:
 
 
 def held_over_time(name: str, moments: Sequence[Moment]) -> dict[str, list[int]]:
-    """The rows that an operator has held, at most ``POINTS`` times: the most of each stretch of ticks."""
+    """The rows of state of an operator and their bytes, at most ``POINTS`` times: the most of each stretch of ticks."""
     step = max(1, -(-len(moments) // POINTS))
     stretches = [moments[at : at + step] for at in range(0, len(moments), step)]
     return {
         "ticks": [stretch[-1].tick for stretch in stretches],
         "rows": [max(moment.held.get(name, 0) for moment in stretch) for stretch in stretches],
+        "bytes": [max(moment.sizes.get(name, 0) for moment in stretch) for stretch in stretches],
     }
 
 
