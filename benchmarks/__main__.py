@@ -16,6 +16,8 @@ from pathlib import Path
 
 from benchmarks.backfill import BACKFILL
 from benchmarks.check_script import CHECK_SCRIPT
+from benchmarks.cold_start import COLD_START
+from benchmarks.cost_over_size import COST_OVER_SIZE
 from benchmarks.disorder import GUARD_LEDGER, TSORT, TSORT_FLINK
 from benchmarks.edges import EDGES_INTERVALS
 from benchmarks.engines import Engines, session
@@ -68,8 +70,10 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     PIPELINE_TICK,
     LATENCY,
     FIRST_TICK,
+    COLD_START,
     EDGES_INTERVALS,
     MEMORY,
+    COST_OVER_SIZE,
 )
 LONG_ONLY = (
     DELTA_SPARK,
@@ -80,6 +84,8 @@ LONG_ONLY = (
     *NEXMARK,
     NEXMARK_FLINK,
     LATE_1M,
+    COST_OVER_SIZE,
+    COLD_START,
 )
 """Left out of the short form unless they are asked for."""
 

@@ -1,0 +1,79 @@
+"""From the start of Python to the first committed tick of ``rowtime run`` of a script of three statements.
+
+What Spark needs for itself is told apart: a process that imports PySpark and makes a session with the same master. Both
+run in turns, a new process each time.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from benchmarks.data import Rows
+from benchmarks.measurement import Measurement, Result, against, middle
+
+if TYPE_CHECKING:
+    from benchmarks.engines import Engines
+
+SECONDS = 8.0
+ROWS = Rows(100, 1, files=1, rows=1000)
+SCRIPT = """CREATE STREAM s (ev TIMESTAMP, k BIGINT, v BIGINT) USING parquet OPTIONS (path '{source}');
+CREATE STREAM o (ev TIMESTAMP, k BIGINT, v BIGINT) USING parquet OPTIONS (path '{output}');
+CREATE PUMP p AS INSERT INTO o SELECT STREAM ev, k, v FROM s WHERE v >= 500;
+"""
+SPARK = """from pyspark.sql import SparkSession
+SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false").getOrCreate()
+print("batchId", flush=True)
+"""
+
+
+def measure(engines: Engines, *, short: bool) -> Result:
+    processes = 2 if short else 5
+    spent: dict[str, list[float]] = {"rowtime": [], "spark": []}
+    for _ in range(processes):
+        place = engines.fresh("cold")
+        script = place / "script.sql"
+        script.write_text(SCRIPT.format(source=ROWS.folder(), output=place / "out"))
+        places = ["--home", str(place / "home"), "--checkpoint", str(place / "checkpoint")]
+        command = ["-m", "rowtime", "run", str(script), "--end", "--json", *places]
+        spent["rowtime"].append(_seconds(command))
+        spent["spark"].append(_seconds(["-c", SPARK]))
+    medians = {name: middle([1000 * one for one in seconds]) / 1000 for name, seconds in spent.items()}
+    return {
+        "processes": processes,
+        "median_s": {**medians, "rowtime_without_spark": round(medians["rowtime"] - medians["spark"], 3)},
+        "answers": {"rows": _compared(place / "out")},
+        "ratios": [against(f"{SECONDS:g} seconds", medians["rowtime"] / SECONDS, 1.0, most=True)],
+    }
+
+
+def _seconds(command: list[str]) -> float:
+    """Seconds until a process has said the word that the progress of a tick begins with."""
+    with tempfile.TemporaryFile("w+") as errors:
+        began = time.perf_counter()
+        with subprocess.Popen(
+            [sys.executable, *command], stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process:  # fmt: skip
+            assert process.stdout is not None
+            seconds = [time.perf_counter() - began for line in process.stdout if "batchId" in line]
+        errors.seek(0)
+        if process.returncode or not seconds:
+            raise RuntimeError(f"{command} ended with {process.returncode}: {errors.read()[-2000:]}")
+    return seconds[0]
+
+
+def _compared(output: Path) -> str:
+    rows = pq.read_table(ROWS.folder())
+    expected = rows.filter(pc.greater_equal(rows["v"], 500)).select(["k", "v"])
+    found = pq.read_table(output, columns=["k", "v"])
+    return "equal" if found.equals(expected) else f"{found.num_rows} rows against {expected.num_rows}"
+
+
+COLD_START = Measurement("cold_start", "Python's start to the first committed tick of rowtime run", measure)
