@@ -17,7 +17,7 @@ from reliability.crash.brokers import broker_kills, why_no_broker
 from reliability.crash.cases import KINDS, Case
 from reliability.crash.first_starts import first_starts
 from reliability.crash.inside import Sample, Tally, Undisturbed, faults, jumps, stops, undisturbed
-from reliability.crash.killed import Deaths, fenced, kills, release
+from reliability.crash.killed import WAYS, Deaths, beside_others, fenced, kills, release
 from reliability.crash.runs import sequences
 from reliability.crash.store_campaign import spark_settings, store_pipelines, why_missing
 from reliability.crash.writer_stops import writer_faults, writer_stops
@@ -198,7 +198,8 @@ def _processes(run: Undisturbed, spark: SparkSession, asked: argparse.Namespace,
     """What is done to drivers that are processes, in a folder of their own, beside the stops."""
     tally, number = Tally(), run.case.number
     chance, own = random.Random(f"kill {number}"), replace(run, case=Case(number, run.case.folder.parent / "killed"))
-    kills(own, spark, tally, Deaths(chance, min(asked.kills_a_case, asked.kills - killed)))
+    ways = beside_others(WAYS, tally) if own.case.has_tables else WAYS
+    kills(own, spark, tally, Deaths(chance, min(asked.kills_a_case, asked.kills - killed), ways))
     if number == asked.first and asked.kills:
         kills(own, None, tally, Deaths(chance, asked.with_java))
         fenced(own, spark, tally)

@@ -60,6 +60,11 @@ class Case:
         return self.folder / "check"
 
     @property
+    def home(self) -> Place:
+        """Where its streams and their logs are."""
+        return self.folder / "home"
+
+    @property
     def name(self) -> str:
         """Which pipeline it is."""
         return KINDS[self.number % len(KINDS)]
@@ -75,7 +80,7 @@ class Case:
         for tick in range(TICKS):
             for stream in (one for one in "ab" if home.definition(one)):
                 for writer in ("w1", "w2"):
-                    with rt.writer(stream, home=self.folder / "home", writer=writer) as log:
+                    with rt.writer(stream, home=self.home, writer=writer) as log:
                         log.insert(_rows_of(chance, tick, timed=self.name in TIMED))
                         if tick == TICKS - 1:
                             log.end()
@@ -92,9 +97,9 @@ class Case:
         if self.name in NEXMARK:
             # As a URL: the path of a table is Spark's own, and the default file system of a cluster may be any.
             given = (self.folder / "in").absolute().as_uri()
-            made = queries.pipeline(self.name, given, self.folder / "home", spark)
+            made = queries.pipeline(self.name, given, self.home, spark)
         else:
-            made = rt.Pipeline(spark, home=self.folder / "home").sql(self.script()).function("tally", Tally)
+            made = rt.Pipeline(spark, home=self.home).sql(self.script()).function("tally", Tally)
         return made.sink("result", _appending(self.folder / "received.jsonl"))
 
     def script(self) -> str:
@@ -125,7 +130,7 @@ class Case:
         gates = {gate: place.rejected(gate, entry["tick"]) for gate in entry["totals"]}
         return {
             "files": self._seen(),
-            "log": _logged(self.folder / "home" / "logs" / "merged"),
+            "log": _logged(self.home / "logs" / "merged"),
             "received": _received(self.folder / "received.jsonl"),
             "totals": entry["totals"],
             "rejected": {gate: sorted(map(repr, _rows(paths))) for gate, paths in gates.items() if paths},
@@ -137,8 +142,8 @@ class Case:
             ),
         }
 
-    def others_write(self) -> int:
-        """Other programs write to the lake tables of the case; to how many."""
+    def others_write(self) -> Mapping[str, int]:
+        """Other programs write to the lake tables of the case; what they did, how often."""
         return others_write(self.tables())
 
     def tables(self) -> Tables:
@@ -250,7 +255,7 @@ def _rows(paths: Sequence[Place]) -> list[Any]:
     return [row for path in paths for row in read_table(path).to_pylist()]
 
 
-def _logged(log: Path) -> list[str]:
+def _logged(log: Place) -> list[str]:
     """The rows of each writer of the log in their order, which are their sequence numbers; a pump is a writer."""
     found = sorted(scan(log, {}).items()) if log.is_dir() else []
     entries = (entry for _, its in found for entry in its if isinstance(entry, Rows))

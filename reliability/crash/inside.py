@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -50,10 +50,14 @@ class Tally:
         """One more of a kind."""
         self.counts[kind] = self.counts.get(kind, 0) + times
 
+    def count(self, found: Mapping[str, int]) -> None:
+        """So many more of some kinds."""
+        for kind, times in found.items():
+            self.add(kind, times)
+
     def take(self, other: Tally) -> None:
         """What another has counted."""
-        for kind, times in other.counts.items():
-            self.add(kind, times)
+        self.count(other.counts)
         self.losses += other.losses
 
     def check(self, found: State, wanted: State, where: str) -> None:

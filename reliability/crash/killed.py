@@ -9,13 +9,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from py4j.finalizer import ThreadSafeFinalizer
 
 from reliability.crash.inside import Tally, Undisturbed, put_back
+from rowtime.core.errors import causes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 POINTS = ("before state", "after state", "before journal", "after journal", "after output")
 SECONDS = 300.0  # a driver that takes longer hangs
 ROUNDS = 40
+NOT_THEIRS: Final = ""  # the file of an fsync that fails because this process lets one fail (`writes.failing`)
+OTHERS_REST: Final = 0.5  # seconds between two changes of other programs
 
 
 Way = Callable[["Case", "SparkSession | None", random.Random], int]
@@ -73,6 +77,46 @@ def at_a_point(case: Case, spark: SparkSession | None, chance: random.Random) ->
 WAYS: Final[Sequence[Way]] = (at_a_time, at_a_time, at_a_point, at_a_point, at_a_point)
 
 
+def beside_others(ways: Sequence[Way], tally: Tally) -> Sequence[Way]:
+    """The same ways, while other programs append to the lake tables of the case and compact them."""
+
+    def beside(way: Way) -> Way:
+        def kill(case: Case, spark: SparkSession | None, chance: random.Random) -> int:
+            with _others_at_work(case, tally):
+                return way(case, spark, chance)
+
+        return kill
+
+    return [beside(way) for way in ways]
+
+
+@contextmanager
+def _others_at_work(case: Case, tally: Tally) -> Iterator[None]:
+    """Other programs change the tables at once, and then again and again."""
+    done = threading.Event()
+
+    def work() -> None:
+        while True:
+            try:
+                found = case.others_write()
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
+                if not any(getattr(one, "filename", None) == NOT_THEIRS for one in causes(error)):
+                    tally.losses.append(f"{case.name} {case.number}, others: {type(error).__name__} {error}"[:1500])
+                    return
+                found = {}
+            tally.count({f"{what} meanwhile": times for what, times in found.items()})
+            if done.wait(OTHERS_REST):
+                return
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        yield
+    finally:
+        done.set()
+        worker.join()
+
+
 class Deaths(NamedTuple):
     """How many drivers are killed, and in which ways, by chance."""
 
@@ -99,8 +143,7 @@ def kills(run: Undisturbed, spark: SparkSession | None, tally: Tally, deaths: De
             done += 1
             tally.add(kind)
             _half_way(run, tally)
-            if changed := case.others_write():
-                tally.add("tables that others wrote to", changed)
+            tally.count(case.others_write())
         elif status != 0:
             tally.losses.append(f"{case.name} {case.number}: a driver ended with status {status}")
             return
@@ -151,7 +194,8 @@ def _half_way(run: Undisturbed, tally: Tally) -> None:
 
 def at_the_end(run: Undisturbed, spark: SparkSession | None, tally: Tally) -> None:
     case = run.case
-    status = driver(case, spark)
+    with _others_at_work(case, tally) if case.has_tables else nullcontext():
+        status = driver(case, spark)
     tally.check(case.state(), run.states[-1], f"{case.name} {case.number} after its kills (status {status})")
 
 

@@ -5,6 +5,7 @@ Each pipeline has a table of rows that two pumps append to, and one with a key w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsEr
 
 from reliability.crash.shapes import SORTED
 from rowtime.runtime.iceberg_catalog import opened
+from rowtime.runtime.sinks.iceberg_table import IcebergTable
+from rowtime.runtime.sinks.lake import Conflict
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -86,15 +89,23 @@ class Delta:
         for version in range(-1 if found is None else found.version() + 1):
             yield DeltaTable(self.url, version, storage_options=dict(self.how)).to_pyarrow_table()
 
-    def change(self) -> bool:
-        """Append a row and compact, as another program does; True if nobody was faster."""
+    def append(self) -> bool:
+        """Append a row, as another program does; True if it is there, False if others were faster."""
         found = self._opened()
         if found is None:
             return False
         with suppress(CommitFailedError):
             write_deltalake(found, _row(pa.schema(found.schema().to_arrow())), mode="append")
-            DeltaTable(self.url, storage_options=dict(self.how)).optimize.compact()
             return True
+        return False
+
+    def compact(self) -> bool:
+        """Compact the table, as another program does; True if files have become parts of larger ones."""
+        found = self._opened()
+        if found is None:
+            return False
+        with suppress(CommitFailedError):
+            return int(found.optimize.compact()["numFilesRemoved"]) > 0
         return False
 
     def _opened(self) -> DeltaTable | None:
@@ -121,12 +132,18 @@ class Iceberg:
         table = self._opened()
         return (table.scan(snapshot_id=one.snapshot_id).to_arrow() for one in table.snapshots())
 
-    def change(self) -> bool:
-        """Append a row."""
+    def append(self) -> bool:
+        """As above."""
         with suppress(CommitFailedException):
             made = self._opened()
             made.append(_row(made.schema().as_arrow()))
             return True
+        return False
+
+    def compact(self) -> bool:
+        """As above, by what `rowtime optimize` calls: pyiceberg has no compaction."""
+        with suppress(Conflict):
+            return IcebergTable("here", _told(self.out, self.lake), f"db.{self.name}", "another").compact() > 0
         return False
 
     @property
@@ -163,9 +180,14 @@ def rows_of_tables(tables: Tables) -> dict[str, list[str]]:
     return {name: _shown(rows.to_pylist()) for name, rows in found.items() if rows is not None and rows.num_rows}
 
 
-def others_write(tables: Tables) -> int:
-    """Another program appends a row to each table and compacts it, where it can; how many tables it has changed."""
-    return sum(table.change() for table in tables.values())
+def others_write(tables: Tables) -> Counter[str]:
+    """Another program appends a row to each table and compacts it, where it can; how often, by format and what."""
+    found: Counter[str] = Counter()
+    for table in tables.values():
+        kind = "Delta" if isinstance(table, Delta) else "Iceberg"
+        found[f"appends of others to {kind} tables"] += table.append()
+        found[f"compactions of {kind} tables by others"] += table.compact()
+    return found
 
 
 def torn_versions(tables: Tables, states: Sequence[Mapping[str, Any]]) -> tuple[int, list[str]]:
@@ -201,5 +223,8 @@ def _shown(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _catalog(out: Path, lake: Mapping[str, str]) -> Catalog:
-    found = {"type": "sql", "uri": f"sqlite:///{out}/catalog.db", "warehouse": f"file://{out}/lake", **lake}
-    return opened("here", found)
+    return opened("here", _told(out, lake))
+
+
+def _told(out: Path, lake: Mapping[str, str]) -> dict[str, str]:
+    return {"type": "sql", "uri": f"sqlite:///{out}/catalog.db", "warehouse": f"file://{out}/lake", **lake}

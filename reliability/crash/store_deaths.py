@@ -17,7 +17,18 @@ from typing import TYPE_CHECKING, Final
 
 from reliability.crash.cases import close
 from reliability.crash.inside import Tally, Undisturbed, put_back
-from reliability.crash.killed import POINTS, SECONDS, Way, at_a_point, at_a_time, begin, driver, forget_locks, stopped
+from reliability.crash.killed import (
+    POINTS,
+    SECONDS,
+    Way,
+    at_a_point,
+    at_a_time,
+    begin,
+    beside_others,
+    driver,
+    forget_locks,
+    stopped,
+)
 from reliability.crash.stores import Decide, StoreCase
 from reliability.stores.proxy import LATE, LOSE, SLOW, THROTTLE
 from rowtime.core.errors import RowtimeError
@@ -30,7 +41,6 @@ if TYPE_CHECKING:
 BEFALLS: Final = ((THROTTLE,), (THROTTLE,) * 3, (LOSE,), (LOSE, LOSE), (THROTTLE, LOSE), (LATE,), (LATE, LOSE), (SLOW,))
 """What befalls a write, and the tries of it that follow."""
 ON_ITS_WAY: Final = 0.2  # seconds until what a dead driver had asked for has been carried out
-OTHERS_REST: Final = 0.5  # seconds between two changes of other programs
 
 
 def befallen(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Random, times: int) -> None:
@@ -128,15 +138,7 @@ def at_a_write(writes: int) -> Way:
 
 def ways(writes: int, tally: Tally) -> Sequence[Way]:
     """The ways in which drivers on a store die, beside other programs that write to their tables."""
-
-    def beside_others(way: Way) -> Way:
-        def kill(case: Case, spark: SparkSession | None, chance: random.Random) -> int:
-            with others_at_work(case, tally):
-                return way(case, spark, chance)
-
-        return kill
-
-    return [beside_others(way) for way in (at_a_time, at_a_point, *[at_a_write(writes)] * 4)]
+    return beside_others((at_a_time, at_a_point, *[at_a_write(writes)] * 4), tally)
 
 
 def fenced_on_store(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Random, writes: int) -> None:
@@ -193,21 +195,3 @@ def _held(case: StoreCase, at: int) -> Iterator[tuple[threading.Event, threading
 
     with case.deciding(decide):
         yield reached, released
-
-
-@contextmanager
-def others_at_work(case: Case, tally: Tally) -> Iterator[None]:
-    """Other programs append to the tables and compact them, all the while."""
-    done = threading.Event()
-
-    def work() -> None:
-        while not done.wait(OTHERS_REST):
-            tally.add("tables that others wrote to meanwhile", case.others_write())
-
-    worker = threading.Thread(target=work)
-    worker.start()
-    try:
-        yield
-    finally:
-        done.set()
-        worker.join()

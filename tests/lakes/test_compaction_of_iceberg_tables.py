@@ -203,3 +203,26 @@ def test_a_compaction_that_would_lose_rows_changes_nothing(
         ours(tmp_path).compact()
     assert operations(tmp_path) == ["append"] * 4
     assert not [*(tmp_path / "lake/db/o/data").glob("compacted*")]
+
+
+@pytest.mark.slow
+def test_a_compacted_table_is_traced_and_verified_as_before(spark: SparkSession, tmp_path: Path) -> None:
+    define(tmp_path, ONE)
+    for at in range(3):
+        send(tmp_path, range(at * 5, at * 5 + 5))
+        run(spark, tmp_path, ONE)
+    there = (str(tmp_path / "check"), "--home", str(tmp_path / "home"), "--json")
+
+    def told(*asked: str) -> str:
+        found = CliRunner().invoke(app, [*asked, *there])
+        assert found.exit_code == 0, found.output
+        return found.output
+
+    traced = [("trace", "--where", "n = 12"), ("trace", "--from", "a", "--where", "n = 3")]
+    before = [told(*asked) for asked in traced]
+    assert [one.files for one in optimize(tmp_path / "check")] == [3]
+    assert [told(*asked) for asked in traced] == before
+    assert '"n": 12' in before[0]
+    told("verify")  # whose status says whether all is equal
+    table(tmp_path).append(row(99))  # somebody else's, which leaves counts to compare
+    told("verify")

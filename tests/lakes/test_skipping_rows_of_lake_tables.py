@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from typer.testing import CliRunner
 
 import rowtime as rt
-from rowtime.core.errors import Refused
+from rowtime.cli.main import app
 from rowtime.core.stores import place_of
 from rowtime.runtime.sinks.delta_log import DeltaLog
 from rowtime.runtime.sinks.iceberg_table import IcebergTable
-from rowtime.runtime.skipping import skip
 from rowtime.runtime.store_access import deltalake_settings
 from tests.lakes import deaths
 from tests.lakes.test_iceberg_tables import CATALOG, catalog
@@ -38,7 +38,7 @@ def numbers(folder: Path, at: str) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["delta", "delta with a key", "iceberg", "delta in a bucket"])
+@pytest.mark.parametrize("kind", ["delta", "delta with a key", "iceberg", "iceberg with a secret", "delta in a bucket"])
 def test_rows_that_are_set_aside_are_in_no_table(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bucket: str, kind: str
 ) -> None:
@@ -46,8 +46,17 @@ def test_rows_that_are_set_aside_are_in_no_table(
     options = f"path '{at}'" if at else f"table 'db.o', {CATALOG.format(folder=tmp_path)}"
     using = f"{kind.partition(' ')[0]} OPTIONS ({options}{', key ' + repr('n') if 'key' in kind else ''})"
 
+    secrets = {"uri": f"sqlite:///{tmp_path}/catalog.db"} if "secret" in kind else {}
+    for name, value in secrets.items():
+        using = using.replace(value, f"${{{name}}}")
+
     def made() -> rt.Pipeline:
-        return rt.Pipeline(spark, home=tmp_path / "home").sql(SQL.format(using=using))
+        return rt.Pipeline(spark, home=tmp_path / "home").sql(SQL.format(using=using), secrets)
+
+    def skip(tick: int) -> str:
+        told = [part for name, value in secrets.items() for part in ("--set", f"{name}={value}")]
+        asked = ["skip", str(tmp_path / "check"), "p", str(tick), "--home", str(tmp_path / "home"), *told]
+        return CliRunner().invoke(app, asked).output
 
     def send(*given: int) -> None:
         with rt.writer("a", home=tmp_path / "home") as writer:
@@ -62,18 +71,16 @@ def test_rows_that_are_set_aside_are_in_no_table(
         send(*given)
         deaths.dies_in(made()._engine(tmp_path / "check", rt.Limits(), ends=False), log, point, monkeypatch)
         tick = 1 if point == "after journal" else 3  # of tick 2 the entry of `skip` is
-        skip(tmp_path / "check", "p", tick, home=tmp_path / "home")
-        with pytest.raises(Refused, match="R445"):
-            skip(tmp_path / "check", "p", tick, home=tmp_path / "home")
+        assert "2 rows of tick" in skip(tick)
+        assert "R445" in skip(tick)
     send(6)
     deaths.dies_in(made()._engine(tmp_path / "check", rt.Limits(), ends=False), log, "first commit", monkeypatch)
-    with pytest.raises(Refused, match="R445"):  # the table has them, and would have them beside those set aside
-        skip(tmp_path / "check", "p", 5, home=tmp_path / "home")
+    assert "R445" in skip(5), "the table has them, and would have them beside those set aside"
     send(7)
     query = made().run_available(tmp_path / "check")
     assert numbers(tmp_path, at) == [0, 1, 6, 7]
     assert query.ledger["p"]["SKIPPED"] == 4
     kept = [row for path in query.rejected("p") for row in pq.read_table(path).to_pylist()]
     assert sorted((row["n"], row["reason"]) for row in kept) == [(n, "SKIPPED") for n in (2, 3, 4, 5)]
-    found = rt.verify(tmp_path / "check", spark=spark, home=tmp_path / "home")
+    found = rt.verify(tmp_path / "check", spark=spark, home=tmp_path / "home", variables=secrets)
     assert found.equal, found

@@ -14,6 +14,7 @@ import rowtime as rt
 from rowtime.api.verification import verify
 from rowtime.cli.main import app
 from rowtime.core.errors import Refused
+from rowtime.runtime.iceberg_catalog import opened
 from rowtime.runtime.sinks.delta_log import DeltaLog
 from rowtime.state.checkpoint import Checkpoint
 from tests.lakes.test_delta_tables import Died, define, numbers, run, send, table
@@ -156,6 +157,27 @@ def test_small_files_become_large_ones_by_count_and_by_hand(spark: SparkSession,
     table(tmp_path).restore(0)
     assert "R571" in CliRunner().invoke(app, ["optimize", str(tmp_path / "check"), "x"]).output
     assert "R405" in CliRunner().invoke(app, ["optimize", str(tmp_path / "none")]).output
+
+
+ICEBERG = """iceberg OPTIONS (table 'db.o', catalog 'c', catalog.type 'sql', catalog.uri 'sqlite:///{folder}/c.db',
+  catalog.warehouse 'file://{folder}/lake', optimize.files '3')"""
+
+
+@pytest.mark.parametrize("form", ["delta", pytest.param("iceberg", marks=pytest.mark.slow)])
+def test_small_files_are_counted_over_restarts(spark: SparkSession, tmp_path: Path, form: str) -> None:
+    begin, _, end = COMPACTED.partition("delta OPTIONS (path '{folder}/out', optimize.files '3')")
+    sql = COMPACTED if form == "delta" else f"{begin}{ICEBERG}{end}"
+    define(tmp_path, sql)
+    files = []
+    for at in range(6):
+        send(tmp_path, range(at * 5, at * 5 + 5))
+        run(spark, tmp_path, sql)
+        if form == "delta":
+            files.append(len(table(tmp_path).file_uris()))
+        else:
+            told = {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}/lake"}
+            files.append(opened("c", told).load_table("db.o").inspect.files().num_rows)
+    assert files == [1, 2, 1, 2, 1, 2]
 
 
 @pytest.mark.parametrize("option", ["commit.interval 'soon'", "commit.interval '1 month'", "optimize.files '1'"])

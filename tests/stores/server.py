@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import urllib.request
 from typing import Final
 
 import pytest
@@ -48,6 +49,12 @@ def address() -> str:
         "AWS_REGION": REGION,
     }
     return found
+
+
+def make_bucket(name: str) -> None:
+    """Make another bucket there: Spark keeps one client for a bucket, so a proxy needs a bucket of its own."""
+    request = urllib.request.Request(f"{address()}/{name}", method="PUT")  # noqa: S310 - of this machine
+    urllib.request.urlopen(request, timeout=30).close()  # noqa: S310
 
 
 def server(name: str) -> Server:

@@ -110,6 +110,9 @@ def test_the_same_calls_give_the_same_items_and_rows_as_on_a_disk(log: Place, tm
         name: rows(here, found) for name, found in wanted.items()
     }
     for name, found in there.items():
+        of_rows = [entry.path for entry in found if isinstance(entry, Rows)]
+        together = [row for part in stream_log.rows(log, of_rows) for row in part.to_pylist()]
+        assert together == rows(log, found)
         stream_log.check(log, [entry.path for entry in found])
         last = stream_log.last_entry(log, name)
         assert last is not None
@@ -242,11 +245,11 @@ def test_an_insert_without_an_answer_is_there_once_or_never(
         writer.set_rowtime_bound(3)
     faults.next.clear()
     if arrives == "before":
-        assert faults.deliver()[0] == 200
+        assert faults.deliver()[0] in (200, 201)
     there = writer.position == 3
     assert there is (arrives == "before")
     if arrives == "after":
-        assert set(faults.deliver()) == {412}
+        assert set(faults.deliver()) <= {409, 412}
     writer.insert([{"x": 9}] if there else [{"x": 1}, {"x": 2}, {"x": 9}])
     assert numbers(place_of(stored)) == [0, 1, 2, 9]
 
@@ -261,15 +264,58 @@ def test_what_an_insert_and_a_look_cost(stored: str, faults: Faults) -> None:
     stream_log.survey(log, {"main": 1})
     faults.seen.clear()
     stream_log.survey(log, {"main": 1001})
-    assert ["list-type=2" in path for _, path in faults.seen] == [True, True], "who writes, and what is new"
+    a_list = "comp=list" if stored.startswith("az:") else "list-type=2"
+    assert [a_list in path for _, path in faults.seen] == [True, True], "who writes, and what is new"
     writer.insert([{"x": 2}])
     faults.seen.clear()
     assert [entry.first for entry in stream_log.survey(log, {"main": 1001})["main"].entries] == [1001]
-    assert len(faults.seen) == 3
+    an_item = 1 + stored.startswith("az:")  # which gives no range from the end of an object
+    assert len(faults.seen) == 2 + an_item
     forget()
     faults.seen.clear()
     Writer(log)
-    assert len(faults.seen) == 3
+    assert len(faults.seen) == 2 + an_item
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("processes", ["one", "many"])
+def test_small_items_are_read_together(stored: str, faults: Faults, processes: str) -> None:
+    log, writer = place_of(stored), Writer(place_of(stored))
+    for number in range(41):
+        if processes == "many":
+            writer.close()
+            writer = Writer(log)
+        writer.insert([{"x": number}] * (20_000 if number == 2 else 1))  # one that is too large
+    forget()
+    paths = [entry.path for entry in stream_log.entries_of(log, "main")]
+    faults.seen.clear()
+    found = stream_log.rows(log, paths)
+    assert [part["x"][0].as_py() for part in found] == [*range(41)]
+    assert sum(path.endswith(paths[2]) for _, path in faults.seen) == 1
+    assert len(faults.seen) < 25, "the one, those behind the last pack, a list, and one for each pack"
+
+
+@pytest.mark.usefixtures("small")
+def test_a_pack_that_is_damaged_or_gone_costs_requests_and_no_row(log: Place) -> None:
+    with Writer(log) as writer:
+        for number in range(12):
+            writer.insert([{"x": number}])
+    paths = [entry.path for entry in stream_log.entries_of(log, "main") if isinstance(entry, Rows)]
+    packs = sorted((log / ".packs" / "main").iterdir())
+    assert len(packs) == 3
+    data = packs[0].read_bytes()
+    for content in (data[:50], data[:40] + bytes([data[40] ^ 1]) + data[41:], packs[1].read_bytes()):
+        (log / ".packs" / "main" / packs[0].name).upload(content)  # type: ignore[union-attr]  # it is in a bucket
+        forget()
+        assert [part["x"][0].as_py() for part in stream_log.rows(log, paths)] == [*range(12)]
+    for pack in packs:
+        pack.unlink()
+    forget()
+    assert [part["x"][0].as_py() for part in stream_log.rows(log, paths)] == [*range(12)]
+    (log / paths[5]).unlink()
+    with pytest.raises(Failure, match="is gone") as failed:
+        stream_log.rows(log, paths)
+    assert code(failed) == "R524"
 
 
 @pytest.mark.usefixtures("small")

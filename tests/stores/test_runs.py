@@ -19,7 +19,7 @@ from rowtime.cli.main import app
 from rowtime.cli.status import status_of
 from rowtime.core.errors import Refused
 from rowtime.core.stores import below, place_of
-from rowtime.runtime import segment_writer
+from rowtime.runtime import local_rows, segment_writer
 from rowtime.state.checkpoint import Checkpoint
 from tests.deaths import Died, dying
 from tests.kafka.missing_jars import without_jars
@@ -101,7 +101,7 @@ class Run:
             files = sorted((self.folder / name).glob("part-*"))
             if name == "sorted":
                 return [line for file in files for line in file.read_text().splitlines()[1:]]
-            return [row for file in files for row in ds.dataset(file).to_table().to_pylist()]
+            return sorted((row for file in files for row in ds.dataset(file).to_table().to_pylist()), key=repr)
 
         return {name: content(name) for name in ("sorted", "counts", "late", "copies")}
 
@@ -158,6 +158,7 @@ def test_driver_workers_and_spark_use_what_is_said_of_a_bucket(
     assert bucket
     urllib.request.urlopen(urllib.request.Request(f"{address()}/{own}", method="PUT")).close()  # noqa: S310 - our own
     monkeypatch.setattr(segment_writer, "fits_the_driver", lambda *_: False)
+    monkeypatch.setattr(local_rows, "MOST", 0)  # so that Spark reads
     with faulty(address()) as (endpoint, faults):
         rt.configure_stores(
             {f"s3://{own}": {"endpoint": endpoint, "access_key_id": "said", "secret_access_key": "not-shown"}}

@@ -153,7 +153,10 @@ def test_a_bucket_that_is_not_there_and_keys_that_are_refused_have_codes(
     told = {"endpoint": endpoint, "access_key_id": "k", "secret_access_key": SECRET}
     rt.configure_stores({"s3://no-such-bucket": told, f"s3://{BUCKET}": told})
     shown = CliRunner().invoke(app, ["status", "s3://no-such-bucket/x"])
-    assert (shown.exit_code, "R581 the bucket s3://no-such-bucket" in shown.output) == (3, True)
+    assert (
+        shown.exit_code,
+        "R581 the checkpoint s3://no-such-bucket/x: the bucket s3://no-such-bucket" in shown.output,
+    ) == (3, True)
     monkeypatch.setattr(faults, "ask", lambda *_: (403, {}, b"<Error><Code>SignatureDoesNotMatch</Code></Error>"))
     with pytest.raises(Failure, match=r"R582(.|\n)*rowtime\.toml") as failed:
         (place_of(f"s3://{BUCKET}/x") / "y").upload(b"1")

@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from rowtime.api.leaving import stopped_at_exit
 from rowtime.api.shown import Ledger, Waits, follow, query_page
 from rowtime.api.tables import in_polars
 from rowtime.core.clock import least
@@ -235,6 +236,7 @@ class Query:
         self._alone = self._logs.alone = True
         self._observers.tell(lambda one: one.started(self._run))
         threading.Thread(target=self._guarded, name="rowtime", daemon=True).start()
+        stopped_at_exit(self)
         return self
 
     def run(self) -> None:

@@ -40,6 +40,8 @@ class Home:
 
     def __init__(self, path: Place | str | None = None) -> None:
         self.path = place_of(path or os.environ.get("ROWTIME_HOME") or DEFAULT_HOME, "the home")
+        if isinstance(self.path, ObjectPlace):
+            self.path.bucket.use = f"the home {self.path}"
         self.logs = logs_of(self.path)
 
     def __repr__(self) -> str:

@@ -2,10 +2,12 @@
 
     <log>/<writer>/<position>               an item (`log_objects`): rows, a bound, a leave
     <log>/.index/<writer>/<position>        the labels of the items before this position, from the index before on
+    <log>/.packs/<writer>/<position>        the small ones of these items themselves (`log_packs`)
 
 The writer of an item at position p creates the object p if there is none, so of two processes with one name one loses.
 Nothing has to be locked, and what was created is never changed. An index saves readers from asking for each small
-object: the writer that has put ``SHARD_FILES`` items behind the last one adds it. It only saves work.
+object, and a pack from reading each: the writer that has put ``SHARD_FILES`` items behind the last one adds both. They
+only save work.
 
 A reader lists what stands behind the last item that it knows, in one request for up to 1,000 new items.
 """
@@ -14,17 +16,21 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from rowtime.client import log_objects
 from rowtime.client.file_names import escape, unescape
 from rowtime.client.log_contract import Made, damaged, lost, overtaken
 from rowtime.client.log_folder import SHARD_FILES, WRITER
 from rowtime.client.log_items import Bound, Entry, Leave, Rows, file_name, parse_entry
+from rowtime.client.log_packs import SMALL, Packs
 from rowtime.core.errors import Failure
 from rowtime.core.stores import ObjectPlace
 from rowtime.core.time import BEGINNING, SECOND
@@ -36,7 +42,8 @@ _GONE: Final = b"dropped\n"  # in the place of the next item of a log that is no
 _AT_ONCE: Final = 16  # requests
 _FEW: Final = 32  # items that are asked for one by one although an index may have them
 _MOST: Final = 200_000  # items that are remembered
-_TAIL: Final = 1 << 16  # bytes: a small object as a whole, of a larger one the footer
+_TAIL: Final = SMALL  # bytes: a small object as a whole, of a larger one the footer
+_KEPT: Final = 64 << 20  # bytes of small objects that were read with their labels
 _NAME: Final = re.compile(r"\d{20}")
 
 
@@ -50,7 +57,9 @@ class LogBucket:
         self._entries: dict[tuple[str, int], Entry] = {}
         self._before: dict[tuple[str, int], int] = {}  # by the position behind an item, that of the item
         self._read: set[tuple[str, int]] = set()  # indexes
-        self._whole: set[str] = set()  # small objects whose checksums were right when their labels were read
+        self._whole: dict[str, bytes] = {}  # small objects that were right when their labels were read
+        self._size = 0  # of these
+        self.packs = Packs(log)
 
     def writers(self) -> list[str]:
         """Those that have a place, sorted."""
@@ -60,7 +69,7 @@ class LogBucket:
     def entries(self, writer: str, after: int, most: int | None = None) -> tuple[list[Entry], bool]:
         """The entries at positions >= ``after``: one list, and a request for each that is new."""
         if len(self._entries) > _MOST:
-            for known in (self._entries, self._before, self._read, self._whole):
+            for known in (self._entries, self._before, self._read):
                 known.clear()
         limit = None if most is None else most * SHARD_FILES
         there: list[int] = []
@@ -105,15 +114,49 @@ class LogBucket:
     def check(self, paths: Sequence[str]) -> None:
         """Compare objects with the checksums in their labels; those that were read as a whole have been."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            list(pool.map(self._check_one, [path for path in paths if path not in self._whole]))
+            list(pool.map(self._sound, [path for path in paths if path not in self._whole]))
 
-    def _check_one(self, path: str) -> None:
+    def rows(self, paths: Sequence[str]) -> Sequence[pa.Table]:
+        """The rows of objects, compared with their checksums; of many small ones those that packs have."""
+        known = {path: self._forget(path) for path in paths if path in self._whole}
+        known |= self._packed([path for path in paths if path not in known])
+
+        def table(path: str) -> pa.Table:
+            data = known.get(path, b"")
+            return pq.read_table(pa.BufferReader(data if log_objects.whole(data) else self._sound(path)))
+
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(table, paths))
+
+    def _packed(self, paths: Sequence[str]) -> dict[str, bytes]:
+        firsts: dict[str, list[int]] = {}
+        for path in paths:
+            writer, _, first = path.partition("/")
+            firsts.setdefault(writer, []).append(int(first))
+        many = {writer: its for writer, its in firsts.items() if len(its) > _FEW}
+        found = {writer: self.packs.contents(unescape(writer), its) for writer, its in many.items()}
+        return {f"{writer}/{at:020}": data for writer, its in found.items() for at, data in its.items()}
+
+    def _sound(self, path: str) -> bytes:
         try:
-            sound = log_objects.whole((self._log / path).read_bytes())
+            found = (self._log / path).read_bytes()
         except FileNotFoundError:
             raise damaged(self._log, path, "is gone") from None
-        if not sound:
+        if not log_objects.whole(found):
             raise damaged(self._log, path, "is not as its writer wrote it: its checksum differs")
+        return found
+
+    def _remember(self, path: str, data: bytes) -> None:
+        if self._size > _KEPT:
+            self._whole.clear()
+            self._size = 0
+        self._whole[path] = data
+        self._size += len(data)
+
+    def _forget(self, path: str) -> bytes:
+        data = self._whole.pop(path)
+        self._size -= len(data)
+        return data
 
     def text(self, path: str) -> bytes:
         """What stands behind the label of an object that is no rows."""
@@ -181,6 +224,20 @@ class LogBucket:
         names = [file_name(entry) for entry in self.described(writer, there)]
         (self._log / INDEX / escape(writer) / f"{end:020}").upload("\n".join(names).encode())
 
+    def write_pack(self, writer: str, start: int, end: int, known: Mapping[int, bytes]) -> None:
+        """Let the small items before a position be read together; ``known``: those that need not be asked for."""
+
+        def content(at: int) -> bytes:
+            data, size = known.get(at), 0
+            if data is None:
+                data, size = (self._log / escape(writer) / f"{at:020}").tail(_TAIL)
+            return data if len(data) >= size else b""
+
+        there = [at for at in self.firsts(writer, start) if at < end]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            found = zip(there, pool.map(content, there), strict=True)
+            self.packs.write(writer, end, {at: data for at, data in found if 0 < len(data) <= SMALL})
+
     def _read_index(self, writer: str, end: int) -> None:
         if (writer, end) in self._read:
             return
@@ -201,7 +258,7 @@ class LogBucket:
                 raise _dropped(self._log)
             label = log_objects.label_of(tail, whole=len(tail) == size)
             if len(tail) == size and log_objects.whole(tail):
-                self._whole.add(path)
+                self._remember(path, tail)
             if label is None and len(tail) < size:
                 label = log_objects.label_of(place.read_bytes(), whole=True)
         except FileNotFoundError:
@@ -226,6 +283,7 @@ class BucketPen:
         self._last = seen.described(writer, there[-1:])[0] if there else seen.last(writer)
         self._next = self._last.end if self._last else 0
         self._since = len(there)  # items behind the last index
+        self._own: dict[int, bytes] = {}  # the small ones of these that this process has put
         self.arrival = self._arrival()
         self._doubt: list[tuple[bytes, Entry]] = []  # what may have been written at the next position
         self._lost = False
@@ -251,7 +309,8 @@ class BucketPen:
         if self._since >= SHARD_FILES:
             with suppress(Failure):  # the next item tries again
                 self._seen.write_index(self._writer, self._indexed, self._next)
-                self._indexed, self._since = self._next, 0
+                self._seen.write_pack(self._writer, self._indexed, self._next, self._own)
+                self._indexed, self._since, self._own = self._next, 0, {}
 
     def settle(self) -> None:
         """Put an item that changes nothing in the place of one whose answer is missing, unless that is there."""
@@ -283,7 +342,9 @@ class BucketPen:
             if not mine:
                 self._lost, self._doubt = True, []
                 raise overtaken(self._log, self._writer) from None
-            [entry] = mine
+            [entry], data = mine, there
+        if len(data) <= SMALL:
+            self._own[entry.first] = data
         self._doubt, self._last, self._next = [], entry, entry.end
         self._since += 1
         if entry.first == 0 and (self._log / DROPPED).exists():

@@ -57,6 +57,10 @@ class Log(Protocol):
         """Compare what files hold with their checksums. Raises ``Failure`` (R524) for one that differs or is gone."""
         ...
 
+    def rows(self, paths: Sequence[str]) -> Sequence[pa.Table]:
+        """The rows of items, in the order of their paths. Raises what `check` does."""
+        ...
+
     def text(self, path: str) -> bytes:
         """What an item that is a text holds."""
         ...

@@ -10,6 +10,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rowtime.client.log_bucket import LogBucket
 from rowtime.client.log_contract import Log, lost, reading
@@ -17,6 +18,9 @@ from rowtime.client.log_folder import LogFolder
 from rowtime.client.log_items import Entry
 from rowtime.core.store_settings import StoreSettings
 from rowtime.core.stores import Place
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _buckets: dict[tuple[str, StoreSettings], LogBucket] = {}
 _MOST = 64  # logs in buckets whose items are remembered
@@ -92,6 +96,12 @@ def check(log: Place, paths: Sequence[str]) -> None:
     """
     with reading(log):
         opened(log).check(paths)
+
+
+def rows(log: Place, paths: Sequence[str]) -> Sequence[pa.Table]:
+    """The rows of items of a log. Raises what `check` does."""
+    with reading(log):
+        return opened(log).rows(paths)
 
 
 def last(log: Place, exclude: Collection[str] = ()) -> dict[str, Entry]:

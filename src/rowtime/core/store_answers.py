@@ -21,7 +21,7 @@ def lacks_bucket(error: BaseException) -> bool:
 
 
 def failure_of(error: BaseException, bucket: str, key: str) -> Failure:
-    """R581 to R583: what was said when a bucket (its URL) was asked for a key."""
+    """R581 to R583: what was said when a bucket (in words) was asked for a key."""
     text = said(error)
     if lacks_bucket(error):
         return _failure("R581", bucket, key, "is not there", "Create the bucket, or correct the URL.")
@@ -43,4 +43,4 @@ def said(error: BaseException) -> str:
 
 
 def _failure(code: str, bucket: str, key: str, what: str, hint: str) -> Failure:
-    return Failure(Problem(code, f"the bucket {bucket}, asked for {key or 'its content'}, {what}", hint=hint))
+    return Failure(Problem(code, f"{bucket}, asked for {key or 'its content'}, {what}", hint=hint))

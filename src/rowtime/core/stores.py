@@ -26,6 +26,7 @@ from rowtime.core.store_settings import StoreSettings, settings_of
 SCHEMES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "abfss": "abfss", "memory": "memory"}
 TRIES: Final = 5  # of a request whose answer leaves open what has become of it, and of one that another has overtaken
 _PAUSE: Final = 0.1  # seconds before the second try; twice as long before each further one
+_WITHOUT_SUFFIX: Final = ("az:", "abfss:")  # stores that give no range from the end
 _PART: Final = 1 << 16  # bytes that are read at once of an object of which only parts are read
 REQUEST: Final = "30s"  # how long one request may take
 RETRIED: Final = timedelta(seconds=30)  # how long a request is repeated that the store does not carry out
@@ -35,16 +36,23 @@ _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+([^/]*)/*(.*?)/*")
 class Bucket:
     """A bucket as one process uses it. ``guard`` raises if the process must not change it any more.
 
-    ``settings``: where it is and by what keys; a worker gets those of its driver.
+    ``use``: what it has, in words, for messages: a checkpoint or a home. ``settings``: where it is and by what keys; a
+    worker gets those of its driver.
     """
 
     def __init__(self, url: str, settings: StoreSettings | None = None) -> None:
         self.url = url
         self.settings = settings_of(url) if settings is None else settings
         self.guard: Callable[[], None] = lambda: None
+        self.use = ""
 
     def __reduce__(self) -> tuple[type[Bucket], tuple[str, StoreSettings]]:
         return Bucket, (self.url, self.settings)
+
+    @property
+    def called(self) -> str:
+        """The bucket in messages."""
+        return f"{self.use}{': ' * bool(self.use)}the bucket {self.url}"
 
     @cached_property
     def store(self) -> Any:
@@ -143,8 +151,17 @@ class ObjectPlace:
     def tail(self, most: int) -> tuple[bytes, int]:
         """The last bytes of the content, and how long it is; raises ``FileNotFoundError``."""
         with self._naming():
+            if self.bucket.url.startswith(_WITHOUT_SUFFIX):
+                return self._tail_by_ranges(most)
             found = self.bucket.store.get(self.key, options={"range": {"suffix": most}})
             return bytes(found.bytes()), found.meta["size"]
+
+    def _tail_by_ranges(self, most: int) -> tuple[bytes, int]:
+        """The same in two requests."""
+        size = self.bucket.store.head(self.key)["size"]
+        if not size:
+            return b"", 0
+        return bytes(self.bucket.store.get_range(self.key, start=max(0, size - most), end=size)), size
 
     def read_bytes(self) -> bytes:
         """The content; raises ``FileNotFoundError``."""
@@ -255,7 +272,7 @@ class ObjectPlace:
             with self._naming():
                 self.bucket.store.put(self.key, data, mode=mode, use_multipart=False)
         except (AlreadyExistsError, PreconditionError) as error:
-            return unwritten(error, self.bucket.url, self.key)
+            return unwritten(error, self.bucket.called, self.key)
         except Failure as failure:
             if failure.problems[0].code != "R583":
                 raise
@@ -278,7 +295,7 @@ class ObjectPlace:
 
     def failure(self, error: Exception) -> Failure:
         """What the store, or a library that asks it, says of a request, as ours: R581 to R583."""
-        return failure_of(error, self.bucket.url, self.key)
+        return failure_of(error, self.bucket.called, self.key)
 
 
 class _Ranges(io.RawIOBase):

@@ -47,6 +47,7 @@ from rowtime.runtime.report import TickReport, cost_so_far, report_of
 from rowtime.runtime.session import active
 from rowtime.runtime.skipped_rows import seen_by, show, shown_in
 from rowtime.runtime.sources.contract import Limits, Source
+from rowtime.runtime.sources.failures import OF_STORES, naming
 from rowtime.runtime.tick import GivenTable, RunningTick
 from rowtime.runtime.upgrades import bound, change
 from rowtime.runtime.watch import Watch
@@ -281,7 +282,8 @@ class Engine:
 
     def _running(self, taken: Mapping[str, Taken], meter: Meter) -> RunningTick:
         def intakes(node: Operator, control: StreamClocks) -> Intake:
-            return intake_of(self.spark, taken[node.name], control, here=running.local)
+            with naming("stream", node.name, OF_STORES):
+                return intake_of(self.spark, taken[node.name], control, here=running.local)
 
         self._fresh = False
         number = self.entry["tick"] + 1
@@ -359,7 +361,8 @@ class Engine:
         taken: dict[str, Taken] = {}
         notes: dict[str, Any] = {}
         for node in self._streams:
-            taken[node.name], notes[node.name] = self._ask(node)
+            with naming("stream", node.name, OF_STORES):
+                taken[node.name], notes[node.name] = self._ask(node)
         return taken, notes
 
     def _ask(self, node: Stream) -> tuple[Taken, dict[str, Any]]:

@@ -5,17 +5,20 @@ A bucket is configured once: pyiceberg, the tasks that write and Spark, which re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from rowtime.core.store_settings import StoreSettings, settings_of
 from rowtime.core.stores import Bucket, ObjectPlace, Place, on_store, place_of
 from rowtime.plan.formats.lake import CATALOG
+from rowtime.runtime.iceberg_commits import Commits
 
 _IO: Final = "py-io-impl"
 _OURS: Final = "rowtime.runtime.iceberg_io.StoreIO"
 _THEIRS: Final = ("abfs", "wasb", "az:")  # stores for which pyiceberg prefers another library than Arrow
 _LOCAL: Final = ("file:", "/")
+_LOST: Final = re.compile(r"Path does not exist '([^/']+)/")
 _NAMES: Final = {
     "endpoint": ("s3.endpoint",),
     "region": ("s3.region", "client.region"),
@@ -39,6 +42,7 @@ def opened(name: str, given: Mapping[str, str]) -> Any:
     catalog = load_catalog(name, **given)
     if not str(catalog.properties.get("warehouse", "")).startswith(_THEIRS):
         catalog.properties.setdefault(_IO, _OURS)
+    catalog.commit_table = Commits(catalog).commit_table  # type: ignore[method-assign]  # tables ask their catalog
     return catalog
 
 
@@ -77,8 +81,14 @@ def place_in(location: str, properties: Mapping[str, str], what: str) -> Place |
 
 
 def ask_the_store(error: Exception, catalog: Any) -> None:
-    """Raise what is wrong with the bucket of a ``catalog`` (R581 to R583), if an error is about files at all."""
-    home = "" if catalog is None else str(catalog.properties.get("warehouse", ""))
-    place = place_in(home, catalog.properties, "the warehouse") if home and isinstance(error, OSError) else None
-    if isinstance(place, ObjectPlace):
-        any(True for _ in place.iterdir())
+    """Raise what is wrong with a bucket (R581 to R583), if an error is about files at all.
+
+    It is that of the ``catalog``; or the one in which a file is missing, as pyiceberg says.
+    """
+    if catalog is None or not isinstance(error, OSError):
+        return
+    home, lost = str(catalog.properties.get("warehouse", "")), _LOST.search(str(error))
+    for location in filter(None, (home, f"s3://{lost[1]}" if lost else "")):
+        place = place_in(location, catalog.properties, "the warehouse")
+        if isinstance(place, ObjectPlace):
+            any(True for _ in place.iterdir())

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
     from pyiceberg.typedef import Properties
 
+_FILE: Final = "file:"
 _S3: Final = ("s3", "s3a", "s3n")
 _REGION: Final = "s3.region"
 _PATIENCE: Final = {"s3.connect-timeout": "10", "s3.request-timeout": "30"}  # seconds, as for all other requests
@@ -30,12 +31,23 @@ class StoreIO(PyArrowFileIO):
         super().__init__(properties)
         self.fs_by_scheme = lru_cache(self._opened)
 
+    @staticmethod
+    def parse_location(location: str, properties: Properties = EMPTY_DICT) -> tuple[str, str, str]:
+        """Scheme, bucket and path of a location, which is no URL: ``#`` and ``?`` belong to names, as for Java's."""
+        if location.startswith(_FILE):
+            return _FILE.rstrip(":"), "", "/" + location.removeprefix(_FILE).lstrip("/")
+        scheme, _, rest = location.partition("://")
+        return (scheme, rest.partition("/")[0], rest) if scheme in _S3 else _parsed(location, properties)
+
     def _opened(self, scheme: str, bucket: str | None) -> FileSystem:
         told = self.properties
         if scheme in _S3 and bucket:
             settings = settings_in(self.properties, f"s3://{bucket}").here
             told = {**_PATIENCE, **told, **_somewhere(bool(settings.endpoint)), **as_properties(settings)}
         return PyArrowFileIO(told).fs_by_scheme(scheme, bucket)
+
+
+_parsed = PyArrowFileIO.parse_location
 
 
 def _somewhere(elsewhere: bool) -> dict[str, str]:  # noqa: FBT001 - the one thing that it asks

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,10 +29,10 @@ from rowtime.plan.bind.sink_options import partitions_of
 from rowtime.plan.formats.lake import LAKES
 from rowtime.runtime.claims import log_of, pump_of
 from rowtime.runtime.file_form import lines_of
+from rowtime.runtime.lake_targets import lake_targets
 from rowtime.runtime.segment_writer import write_table
 from rowtime.runtime.sinks.directory import moved_name
 from rowtime.runtime.sinks.lake import app_of
-from rowtime.runtime.sinks.lakes import lake_table
 from rowtime.runtime.sinks.staging import TEXT_FORMATS
 from rowtime.runtime.sinks.stream_log import count_of, writer_of
 from rowtime.state import refused_files
@@ -81,12 +81,18 @@ def offering(checkpoint: Place, node: SinkNode, tick: int, staged: Mapping[str, 
 
 
 def skip(
-    checkpoint: str | Path | ObjectPlace, pump: str, tick: int, *, home: Home | str | Path | None = None
+    checkpoint: str | Path | ObjectPlace,
+    pump: str,
+    tick: int,
+    *,
+    home: Home | str | Path | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> Skipped:
     """Set the rows aside that a pump has not handed over of a tick; the next start goes on without them.
 
-    The pipeline must not be running. ``home`` is asked where the target is a stream log. Raises ``Refused``: R404 if
-    it runs, R445 if no such rows wait.
+    The pipeline must not be running. ``home`` is asked where the target is a stream log. ``variables``: the secrets
+    of its script, if the target is a table whose catalog needs them. Raises ``Refused``: R404 if it runs, R445 if no
+    such rows wait.
     """
     place = Checkpoint(place_of(checkpoint))
     if place.plan is None:
@@ -94,18 +100,26 @@ def skip(
     place.acquire()
     try:
         place.check()
-        return _skipped(place, pump, tick, home if isinstance(home, Home) else Home(home))
+        given = _Given(home if isinstance(home, Home) else Home(home), variables or {})
+        return _skipped(place, pump, tick, given)
     finally:
         place.release()
 
 
-def _skipped(place: Checkpoint, pump: str, tick: int, home: Home) -> Skipped:
+class _Given(NamedTuple):
+    """What the checkpoint does not keep, for who asks the target."""
+
+    home: Home
+    variables: Mapping[str, str]
+
+
+def _skipped(place: Checkpoint, pump: str, tick: int, given: _Given) -> Skipped:
     entry = place.journal.last() or {}
     pending = _pending(place, entry)
     name = next((name for name, its in pending.items() if pump_of(name) == pump and its == tick), "")
     assert place.plan is not None
     plan = place.plan.operators[name].fields if name in place.plan.operators else {}
-    files = _waiting(place, entry, name, plan, home) if plan else []
+    files = _waiting(place, entry, name, plan, given) if plan else []
     if not files:
         listed = ", ".join(f"tick {at} of {pump_of(one)}" for one, at in pending.items()) or "nothing"
         what = f"no rows of tick {tick} of the pump {pump} wait to be handed over"
@@ -134,18 +148,20 @@ def _pending(place: Checkpoint, entry: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _waiting(
-    place: Checkpoint, entry: Mapping[str, Any], name: str, plan: Fields, home: Home
+    place: Checkpoint, entry: Mapping[str, Any], name: str, plan: Fields, given: _Given
 ) -> list[tuple[Place, int, int]]:
     """The staged files that are still there, each with the number of its first row and how many it has."""
     staged, number = entry["outputs"][name], entry["outputs"][name]["first"]
     stream = log_of(plan)
     if stream is not None:
-        there = count_of(entries_of(home.log_path(stream), writer_of(pump_of(name))))
+        there = count_of(entries_of(given.home.log_path(stream), writer_of(pump_of(name))))
         if there > number - entry["control"][name].get("skipped", 0):
             return []  # the log took them before the driver died
     pump = pump_of(name)
     if plan["format"] in LAKES:
-        table = lake_table(plan["format"], dict(plan["options"]), pump).look(app_of(place.identity, pump))
+        assert place.plan is not None
+        [target] = [its for one, its in lake_targets(place.plan, *given).items() if one == pump]
+        table = target.table(pump).look(app_of(place.identity, pump))
         if table is not None and table.mark.tick >= staged.get("tick", entry["tick"]):
             return []  # so did the table
     found = []

@@ -10,8 +10,8 @@ from rowtime.expr.store_assignment import as_read
 from rowtime.operators.contract import quoted
 from rowtime.operators.streams.table import Table
 from rowtime.plan.formats.lake import STATIC
+from rowtime.runtime.sources.failures import naming
 from rowtime.runtime.sources.statistics import unskipped
-from rowtime.runtime.sources.table_history import naming
 from rowtime.runtime.store_access import reachable
 
 if TYPE_CHECKING:

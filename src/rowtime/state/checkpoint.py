@@ -44,6 +44,8 @@ class Checkpoint:
 
     def __init__(self, folder: Place) -> None:
         self.folder = folder
+        if isinstance(folder, ObjectPlace):
+            folder.bucket.use = f"the checkpoint {folder}"
         self.journal = Journal(folder / "journal")
         self._lock: IO[str] | None = None
         self._whole: set[Place] = set()

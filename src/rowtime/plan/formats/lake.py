@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
+from urllib.parse import unquote
 
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.plan.finite import ENDS
@@ -34,6 +36,7 @@ VERSION: Final = "versionAsOf"
 """The version that a static table has."""
 
 
+_MISREAD: Final = re.compile(r"%[0-9A-Fa-f]{2}|[\[\]^|\\#?\x00-\x1f]")
 CATALOG: Final = "catalog."
 """Begins the names of options that describe the catalog itself; pyiceberg knows them."""
 
@@ -41,6 +44,13 @@ CATALOG: Final = "catalog."
 def _qualified(value: str) -> str:
     """A name with its namespace."""
     return "" if all(value.split(".")[1:]) and "." in value.strip(".") else "a table in a namespace, as db.visits"
+
+
+def path_of_delta(value: str) -> str:
+    """A path that the package deltalake opens: it decodes a path like a URL, and takes other signs for parts of one."""
+    wanted = "a path without [ ] ^ | \\ # ? and without % before two hexadecimal digits, which deltalake cannot open"
+    found = unquote(value) if value.lower().startswith("file:") else value
+    return wanted if _MISREAD.search(found) else some(value)
 
 
 def _version(value: str) -> str:
@@ -83,7 +93,7 @@ _COMMON: Final = (
     *unused("a stream has the rows that were appended", "readChangeFeed", "readChangeData", alike=("false",)),
     *unused("what is gone must not be passed over", "failOnDataLoss", alike=("true",)),
 )
-DELTA: Final = Format("delta", options_of(Option("path", some), *_COMMON))
+DELTA: Final = Format("delta", options_of(Option("path", path_of_delta), *_COMMON))
 
 
 def _of_catalog(name: str, _: Sequence[str]) -> str | None:
@@ -94,7 +104,7 @@ _PLACE: Final = (Option("catalog", some), Option("table", _qualified))
 _AS_OF: Final = Option(VERSION, whole(0))
 ICEBERG: Final = Format("iceberg", options_of(*_PLACE, *_COMMON), _of_catalog)
 STATIC: Final = {
-    "delta": Format("delta", options_of(Option("path", some), _AS_OF)),
+    "delta": Format("delta", options_of(Option("path", path_of_delta), _AS_OF)),
     "iceberg": Format("iceberg", options_of(*_PLACE, _AS_OF), _of_catalog),
 }
 """Static tables of a lake."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -19,9 +20,9 @@ import pyarrow.parquet as pq
 
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.shared_paths import sync
-from rowtime.core.stores import ObjectPlace, Place, below, content_of, on_store, place_of
+from rowtime.core.stores import ObjectPlace, Place, below, content_of
 from rowtime.core.time import to_text
-from rowtime.runtime.sinks.directory import folder_at
+from rowtime.runtime.delta_places import delta_place
 from rowtime.runtime.sinks.lake import Conflict, Found, LakeSink, Mark, Ready, compared, last_of_each, published
 from rowtime.runtime.store_access import asking, deltalake_settings
 from rowtime.state.memory import read_table
@@ -42,6 +43,8 @@ _WRITES: Final = frozenset(
 PUMP: Final = "rowtime.pump"  # in what a version says of itself
 LOG: Final = "_delta_log"
 _SHOWN: Final = 32  # columns with statistics, as in Delta's own default, and characters of a text
+_TARGET: Final = "delta.targetFileSize"
+_LARGE: Final = 100 << 20  # bytes, as deltalake takes where a table does not say it
 _HIGHEST: Final = 7  # the writer version that lists its features
 
 
@@ -49,12 +52,6 @@ def delta_sink(node: SinkNode) -> LakeSink:
     """The sink of a pump into the Delta table at ``path``."""
     path = delta_place(dict(node.options)["path"])
     return LakeSink(node, DeltaLog(path, node.name.removesuffix(".sink")), path, f"the Delta table {path}")
-
-
-def delta_place(path: str) -> Place:
-    """Where a table is; raises what `place_of` and `folder_at` do."""
-    where = "the path of the Delta table"
-    return place_of(path, where) if on_store(path) and not path.startswith("memory:") else folder_at(path)
 
 
 class DeltaLog:
@@ -130,9 +127,19 @@ class DeltaLog:
                 self._keep(known)
         except CommitFailedError as error:
             raise Conflict from error
-        except DeltaError as error:
+        except (DeltaError, OSError) as error:
             raise self._failure(error) from error
         return int(found["numFilesRemoved"])
+
+    def spare(self) -> int:
+        """How many files could be parts of larger ones: several of a partition that are not half as large."""
+        with asking(self._path):
+            found = pa.table(self._table.get_add_actions(flatten=False))
+        most = int(self._table.metadata().configuration.get(_TARGET, _LARGE)) / 2
+        partitions = found["partition"].to_pylist() if "partition" in found.column_names else [None] * found.num_rows
+        sizes = zip(partitions, found["size_bytes"].to_pylist(), strict=True)
+        small = Counter(str(values) for values, size in sizes if size < most)
+        return sum(count for count in small.values() if count > 1)
 
     def rows(self, files: Callable[[str], bool], *, merged: bool) -> pa.Table | None:
         """The rows of files of certain names; if rows are ``merged``, all.

@@ -142,6 +142,11 @@ def compacted(table: Table, folder: Place, spelled: Callable[[Place], str]) -> i
     return sum(len(one.old) for _, one in fit)
 
 
+def spare(table: Table) -> int:
+    """How many files of a table `compacted` would write into larger ones."""
+    return sum(map(len, _groups(table)))
+
+
 def _groups(table: Table) -> Iterator[list[ManifestEntry]]:
     """Files of one partition that together are one of the right size, in the order in which their rows came."""
     most = int(

@@ -122,7 +122,11 @@ class IcebergTable:
 
     def create(self, columns: StructType, partitions: Sequence[str]) -> None:
         """Make the table. Raises `Conflict` where somebody else just has."""
-        from pyiceberg.exceptions import TableAlreadyExistsError  # noqa: PLC0415 - an extra
+        from pyiceberg.exceptions import (  # noqa: PLC0415 - an extra
+            CommitFailedException,
+            CommitStateUnknownException,
+            TableAlreadyExistsError,
+        )
         from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
 
         catalog, home = self._opened_catalog(), self._home
@@ -136,10 +140,10 @@ class IcebergTable:
             ):
                 for name in partitions:
                     spec.add_identity(name)
-        except TableAlreadyExistsError as error:
+        except (TableAlreadyExistsError, CommitFailedException, CommitStateUnknownException) as error:
             raise Conflict from error
-        except OSError as error:
-            raise self._failure(error) if isinstance(self._place, ObjectPlace) else error from error
+        except Exception as error:
+            raise self._told(error) from error
 
     def commit(self, ready: Ready) -> None:
         """One transaction. Raises `Conflict`."""
@@ -167,10 +171,8 @@ class IcebergTable:
             raise Conflict from error
         except CommitStateUnknownException as error:
             raise Conflict from error
-        except ValueError as error:  # a file is not as the table has it
-            raise self._failure(error) from error
-        except OSError as error:
-            raise self._failure(error) if isinstance(self._place, ObjectPlace) else error from error
+        except Exception as error:
+            raise self._told(error) from error
         self._keep(before)
 
     def compact(self) -> int:
@@ -191,11 +193,17 @@ class IcebergTable:
             found = compacted(table, self._place / _DATA, self._spelled)
         except (CommitFailedException, CommitStateUnknownException, ValidationException) as error:
             raise Conflict from error
-        except (OSError, ValueError) as error:
+        except Exception as error:
             raise self._failure(error) from error
         if found:
             self._keep(before)
         return found
+
+    def spare(self) -> int:
+        """How many files could be parts of larger ones."""
+        from rowtime.runtime.sinks.iceberg_compaction import spare  # noqa: PLC0415 - it imports pyiceberg
+
+        return spare(self._table)
 
     def rows(self, files: Callable[[str], bool], *, merged: bool) -> pa.Table | None:
         """The rows of files of certain names; if rows are ``merged``, all.
@@ -254,6 +262,11 @@ class IcebergTable:
             self._table = None
             raise self._failure(error) from error
         return self._table
+
+    def _told(self, error: Exception) -> Exception:
+        """What went wrong; a disk has said itself what is wrong with it."""
+        of_the_disk = isinstance(error, OSError) and error.errno is not None
+        return error if of_the_disk and not isinstance(self._place, ObjectPlace) else self._failure(error)
 
     def _failure(self, error: Exception) -> Failure:
         """What a catalog or pyiceberg says, in one line; what is wrong with the store has its own code."""

@@ -114,6 +114,10 @@ class LakeTable(Protocol):
         """Write small files into large ones; how many there were. Raises `Conflict`."""
         ...
 
+    def spare(self) -> int:
+        """How many files of the table that was committed to could be parts of larger ones."""
+        ...
+
     def rows(self, files: Callable[[str], bool], *, merged: bool) -> pa.Table | None:
         """The rows of files of certain names; if rows are ``merged``, all.
 
@@ -157,7 +161,7 @@ class LakeSink(DirectorySink):
         self._table, self._fitted = table, Fitted()
         self._known: Found | None = None
         self._committed: float | None = None  # when, by the clock of this process
-        self._files = 0  # that were added since the table was compacted
+        self._spare: int | None = None  # files that could be parts of larger ones, once they have been counted
 
     @property
     def limits(self) -> Sequence[Limit]:
@@ -275,13 +279,19 @@ class LakeSink(DirectorySink):
         return time.monotonic() - self._committed < interval / MICROS
 
     def _compact(self, files: int) -> None:
-        """Count the files that were added, and compact the table where they are many."""
-        self._files += files
+        """Compact the table where too many of its files could be parts of larger ones.
+
+        The table counts them after the first commit of a process, and after a compaction that others were faster than.
+        """
         most = self._wanted.options.files
-        if most and self._files >= most:
-            self._files = 0
+        if not most:
+            return
+        self._spare = max(self._table.spare(), files) if self._spare is None else self._spare + files
+        if self._spare >= most:
+            self._spare = None
             with contextlib.suppress(Conflict):  # somebody else changes these files; they wait for the next time
                 self._table.compact()
+                self._spare = 0
 
     # -- one tick ---------------------------------------------------------------------
 

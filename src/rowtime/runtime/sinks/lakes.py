@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rowtime.runtime.sinks.delta_log import DeltaLog, delta_place, delta_sink
+from rowtime.runtime.delta_places import delta_place
+from rowtime.runtime.sinks.delta_log import DeltaLog, delta_sink
 from rowtime.runtime.sinks.iceberg_table import iceberg_sink, iceberg_table
 
 if TYPE_CHECKING:

@@ -16,13 +16,14 @@ from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.stores import Place
 from rowtime.plan.formats.lake import SKIPS, STARTS
 from rowtime.runtime.sources.contract import Limits, Offsets, Slice
+from rowtime.runtime.sources.failures import naming
 from rowtime.runtime.sources.file_faults import Expected
 from rowtime.runtime.sources.file_list import FileList, NumberedFile, is_as_numbered
 from rowtime.runtime.sources.file_places import each, in_store
 from rowtime.runtime.sources.lake_columns import check_columns
 from rowtime.runtime.sources.lake_files import THE_WRITER, TableFiles
 from rowtime.runtime.sources.numbering import within
-from rowtime.runtime.sources.table_history import History, Look, gone, missing, naming
+from rowtime.runtime.sources.table_history import History, Look, gone, missing
 
 if TYPE_CHECKING:
     import pyarrow as pa

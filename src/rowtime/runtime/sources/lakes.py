@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rowtime.core.stores import place_of
 from rowtime.operators.contract import quoted
 from rowtime.plan.formats.lake import VERSION
+from rowtime.runtime.delta_places import delta_place
 from rowtime.runtime.iceberg_catalog import given_in
 from rowtime.runtime.sources.delta_history import DeltaHistory
+from rowtime.runtime.sources.failures import naming
 from rowtime.runtime.sources.file_list import is_as_numbered
 from rowtime.runtime.sources.file_places import each, in_store
 from rowtime.runtime.sources.iceberg_history import IcebergHistory
 from rowtime.runtime.sources.lake_columns import check_columns
 from rowtime.runtime.sources.lake_files import TableFiles
-from rowtime.runtime.sources.table_history import missing, naming, no_version
+from rowtime.runtime.sources.table_history import missing, no_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 def history_of(kind: str, options: Mapping[str, str]) -> History:
     """The history of the table that options name."""
     if kind == "delta":
-        return DeltaHistory(place_of(options["path"], "the path of the table"))
+        return DeltaHistory(delta_place(options["path"]))
     named = {name.lower(): value for name, value in options.items()}
     return IcebergHistory(named["catalog"], given_in(options), named["table"])
 

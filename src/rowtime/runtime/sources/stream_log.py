@@ -33,7 +33,6 @@ from rowtime.runtime.sources.file_places import as_pattern
 from rowtime.runtime.sources.peek import timestamps
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.sql.generate import literal
-from rowtime.state.memory import read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -174,8 +173,7 @@ class StreamLogSource:
         fields = [*((name, named(_LENGTHS.sub("STRING", kind))) for name, kind in self._declared), *ours]
         if not files or not all(holds(kind) for _, kind in fields):
             return None
-        stream_log.check(self.log, files)
-        tables = [read_table(self.log / path) for path in files]
+        tables = stream_log.rows(self.log, files)
         if not all(has(table, fields) for table in tables):
             return None
         names = [name for name, _ in fields]

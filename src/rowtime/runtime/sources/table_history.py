@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from rowtime.core.errors import Failure, Problem, Refused, RowtimeError, refuse
+from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.runtime.sources.file_list import NumberedFile
 
 if TYPE_CHECKING:
@@ -73,24 +72,11 @@ class History(Protocol):
         ...
 
 
-@contextmanager
-def naming(reader: str, name: str) -> Iterator[None]:
-    """Say in front of each problem who reads the table: ``reader`` is what has the ``name``, a stream or a table."""
-    try:
-        yield
-    except RowtimeError as error:
-        known = (f"the {reader} {name}", f"{name} declares")
-        told = (
-            one if any(words in one.message for words in known) else replace(one, message=f"{known[0]}: {one.message}")
-            for one in error.problems
-        )
-        raise type(error)(*told) from error
-
-
 def unreached(called: str, error: Exception) -> Failure:
     """R501: the log of a table cannot be read now."""
     said = str(error).split("\n", 1)[0]
-    return Failure(Problem("R501", f"{called} cannot be read: {said}", hint="The tick is repeated."))
+    hint = "Check that it is there as a whole, who may read it, and the network. The tick is repeated."
+    return Failure(Problem("R501", f"{called} cannot be read: {said}", hint=hint))
 
 
 def missing(called: str) -> Failure:

@@ -1,0 +1,20 @@
+"""Where Delta tables are, as far as the package deltalake can open them."""
+
+from __future__ import annotations
+
+from rowtime.core.errors import refuse
+from rowtime.core.shared_paths import local
+from rowtime.core.stores import Place, on_store, place_of
+from rowtime.plan.formats.lake import path_of_delta
+
+
+def delta_place(path: str) -> Place:
+    """Where a table is.
+
+    Raises what `place_of` does, and R541 for a folder whose path deltalake takes for another one.
+    """
+    what = "the path of the Delta table"
+    found = place_of(path, what) if on_store(path) and not path.startswith("memory:") else local(path, what)
+    if wanted := path_of_delta(str(found)):
+        raise refuse("R541", f"{what} is {found}, and it takes {wanted}", "Rename the folder, or take another one.")
+    return found

@@ -1,0 +1,45 @@
+"""Commits to an Iceberg catalog whose answer is lost, or which says no to what it has carried out before.
+
+pyiceberg takes a refusal for the proof that nothing was committed, and removes the files of the commit. If something
+on the way has sent the request twice, the second one is refused because of the first. So after each error the
+table is asked: it has the snapshot, or the properties, or the identity, that the request was to give it, or it has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+
+class Commits:
+    """The commits of a ``catalog`` of pyiceberg; `commit_table` stands in the place of its own."""
+
+    def __init__(self, catalog: Any) -> None:
+        self._catalog, self._commit = catalog, catalog.commit_table
+
+    def commit_table(self, table: Any, requirements: Sequence[Any], updates: Sequence[Any]) -> Any:
+        """Commit to a table. Raises what pyiceberg's own does, if the table has not got what it was to get."""
+        from pyiceberg.table import CommitTableResponse  # noqa: PLC0415 - an extra
+
+        try:
+            return self._commit(table, requirements, updates)
+        except Exception:
+            with suppress(Exception):  # then nobody knows, and the error stands
+                found = self._catalog.load_table(table.name())
+                if _has(found.metadata, updates):
+                    return CommitTableResponse(
+                        metadata=found.metadata, **{"metadata-location": found.metadata_location}
+                    )
+            raise
+
+
+def _has(metadata: Any, updates: Sequence[Any]) -> bool:
+    """True if a table has what updates give it: an identity or a snapshot, which nobody else gives; or properties."""
+    said = {update.action: update for update in updates}
+    if "assign-uuid" in said:
+        return bool(metadata.table_uuid == said["assign-uuid"].uuid)
+    if "add-snapshot" in said:
+        return metadata.snapshot_by_id(said["add-snapshot"].snapshot.snapshot_id) is not None
+    given = said["set-properties"].updates if said.keys() == {"set-properties"} else {}
+    return bool(given) and given.items() <= metadata.properties.items()

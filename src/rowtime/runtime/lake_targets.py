@@ -1,0 +1,55 @@
+"""The lake tables of a checkpoint's pumps, for commands that have no pipeline: secrets come from the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rowtime.client.home import Home
+from rowtime.core.errors import Refused
+from rowtime.plan.formats.lake import LAKES
+from rowtime.plan.program import compile_script
+from rowtime.plan.stored import StoredPlan
+from rowtime.runtime.claims import pump_of
+from rowtime.runtime.sinks.lake import LakeTable
+from rowtime.runtime.sinks.lakes import lake_table
+
+_PLACE: Final = {"delta": "path", "iceberg": "table"}
+"""By which option people know a table."""
+
+
+@dataclass(frozen=True)
+class LakeTarget:
+    """The table of a pump: its format, and the options of its stream."""
+
+    kind: str
+    options: Mapping[str, str]
+
+    @property
+    def called(self) -> str:
+        """The table as people know it."""
+        return self.options[_PLACE[self.kind]]
+
+    def table(self, pump: str) -> LakeTable:
+        """The table, to look into."""
+        return lake_table(self.kind, self.options, pump)
+
+
+def lake_targets(
+    plan: StoredPlan, home: Home | str | Path | None, variables: Mapping[str, str] | None
+) -> dict[str, LakeTarget]:
+    """What the pumps of a plan write to lake tables, by pump.
+
+    ``variables``: the secrets of its script, which the checkpoint does not keep; ``home``: where its streams may be.
+    Raises ``Refused`` if the script does not compile with them.
+    """
+    if not variables:
+        kept = {name: node.fields for name, node in plan.operators.items() if node.fields.get("format") in LAKES}
+        return {pump_of(name): LakeTarget(found["format"], dict(found["options"])) for name, found in kept.items()}
+    program = compile_script(plan.sql, home if isinstance(home, Home) else Home(home), variables)
+    if program.problems:
+        raise Refused(*program.problems)
+    lakes = [node for node in program.sinks if node.format in LAKES]
+    return {pump_of(node.name): LakeTarget(node.format, dict(node.options)) for node in lakes}

@@ -1,0 +1,32 @@
+"""Names the stream or the table in what is wrong with what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Final
+
+from rowtime.core.errors import RowtimeError
+
+OF_STORES: Final = ("R581", "R582", "R583")
+"""What a store says of a bucket and a key, by which nobody knows who asked for them."""
+
+
+@contextmanager
+def naming(reader: str, name: str, codes: Collection[str] = ()) -> Iterator[None]:
+    """Say in front of each problem who reads: ``reader`` is what has the ``name``, a stream or a table.
+
+    ``codes``: those of the problems that do not say it themselves; all if none is given.
+    """
+    try:
+        yield
+    except RowtimeError as error:
+        if codes and not any(one.code in codes for one in error.problems):
+            raise
+        known = (f"the {reader} {name}", f"{name} declares")
+        told = (
+            one if any(words in one.message for words in known) else replace(one, message=f"{known[0]}: {one.message}")
+            for one in error.problems
+        )
+        raise type(error)(*told) from error
