@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from rowtime.core.columns import POSITION, WRITER
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract.gates import Gate, Raise, Verdict
+from rowtime.operators.rows.collations import grouped
 from rowtime.runtime.clock_pass.gate_items import Key, asked, by_block, items_of, with_bounds
 from rowtime.runtime.clock_pass.gate_verdicts import Judging
 from rowtime.sql.generate import literal
@@ -111,8 +112,6 @@ Blocks = Mapping[str, Sequence[Block]]  # of each writer, in its order
 
 
 def _blocks(rows: DataFrame, gate: Gate) -> Iterator[Block]:
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
     sql = {"j": "t", "b": "CAST(NULL AS BIGINT)", "bad": "false", "g": "true", "up": "false", **asked(gate)}
     good = f"CASE WHEN {gate.bound_column or 'NULL'} IS NULL AND NOT ({sql['bad']}) THEN {sql['t']} END"
     judged = sql["j"] if gate.judged is not None else sql["t"]
@@ -120,18 +119,17 @@ def _blocks(rows: DataFrame, gate: Gate) -> Iterator[Block]:
     items = rows.selectExpr(
         WRITER, POSITION, f"{POSITION} DIV {BLOCK} AS blk", f"{good} AS t", f"{judged} AS j", f"{sql['b']} AS b", *flags
     )  # fmt: skip
-    folded = items.groupBy(WRITER, "blk").agg(
-        F.expr("min(CASE WHEN t IS NOT NULL AND NOT up THEN j END) AS least"),
-        F.expr("min(t) AS lowest"), F.expr("max(t) AS highest"), F.expr("max(CASE WHEN g THEN t END) AS top"),
-        F.expr("max(b) AS bound"), F.expr("count_if(r) AS rows"), F.expr("count(t) AS times"),
-        F.expr("avg(t) AS mean"),
-        F.expr(f"min(CASE WHEN r THEN struct({POSITION} AS p, t) END) AS first"),
-    )  # fmt: skip
+    folded = grouped(items, [WRITER, "blk"], [
+        "min(CASE WHEN t IS NOT NULL AND NOT up THEN j END) AS least",
+        "min(t) AS lowest", "max(t) AS highest", "max(CASE WHEN g THEN t END) AS top",
+        "max(b) AS bound", "count_if(r) AS rows", "count(t) AS times", "sum(CAST(t AS DOUBLE)) AS total",
+        f"min(CASE WHEN r THEN {POSITION} END) AS p", f"min_by(t, CASE WHEN r THEN {POSITION} END) AS at",
+    ])  # fmt: skip
     for found in folded.toArrow().to_pylist():
         known = {name: found[name] for name in ("least", "lowest", "highest", "top", "rows")}
-        known["mean"] = found["mean"] or 0.0
+        known["mean"] = (found["total"] or 0.0) / max(found["times"], 1)
         bound = BEGINNING if found["bound"] is None else found["bound"]
-        first = (found["first"]["p"], found["first"]["t"]) if found["rows"] else (0, None)
+        first = (found["p"], found["at"]) if found["rows"] else (0, None)
         yield Block(found[WRITER], found["blk"], **known, bound=bound, odd=found["rows"] != found["times"], first=first)
 
 
