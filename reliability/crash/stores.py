@@ -12,7 +12,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -203,10 +203,11 @@ class StoreCase(Case):
         for key, tag in there.items():
             path = mirror / key.removeprefix(f"{self.key}/")
             if self.on.known.get(key, ("", ""))[0] != tag or not path.exists():
-                data = bytes(self.on.client.get(key).bytes())
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(data)
-                self.on.known[key] = (tag, _sum(data))
+                with suppress(FileNotFoundError):  # others have removed it; or it is a folder of Arrow's, `key/`
+                    data = bytes(self.on.client.get(key).bytes())
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(data)
+                    self.on.known[key] = (tag, _sum(data))
 
     def push(self) -> None:
         stream_log._buckets.clear()  # noqa: SLF001 - a log goes back to what it was, which no reader expects

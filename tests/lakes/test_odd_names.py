@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -10,11 +11,13 @@ import pytest
 from deltalake import DeltaTable
 
 import rowtime as rt
+from reliability.crash.oracles import OtherSparks
 from rowtime.core.errors import Refused
 from rowtime.core.stores import place_of
 from rowtime.runtime.compaction import optimize
 from rowtime.runtime.iceberg_catalog import opened
 from rowtime.runtime.store_access import deltalake_settings
+from tests.kafka.missing_jars import without_jars
 from tests.stores import conftest as stores
 
 if TYPE_CHECKING:
@@ -112,6 +115,29 @@ def test_polars_reads_a_table_in_an_odd_folder(spark: SparkSession, tmp_path: Pa
         log.insert([{"n": n, "k": k, "rowtime": n * 1_000_000} for n, k in enumerate(VALUES)])
     written.run_available(tmp_path / "check")
     assert sorted(pl.scan_delta(str(place)).select("n", "k").collect().rows()) == [*enumerate(VALUES)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["delta", "iceberg"])
+def test_another_spark_reads_odd_values_of_partitions(spark: SparkSession, tmp_path: Path, form: str) -> None:
+    place = tmp_path / READ_BY_ALL
+    told = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{place}"}
+    catalog = ", ".join(f"catalog.{name} '{_quoted(value)}'" for name, value in told.items())
+    where = f"path '{_quoted(str(place))}'" if form == "delta" else f"catalog 'c', table 'db.t', {catalog}"
+    written = rt.Pipeline(spark, home=tmp_path / "home").sql(SQL.format(using=form, where=where, key=""))
+    for stream in written.compile().defines:
+        written.home.define(stream.name, stream.as_json())
+    with rt.writer("a", home=tmp_path / "home") as log:
+        log.insert([{"n": n, "k": k, "rowtime": n * 1_000_000} for n, k in enumerate(VALUES)])
+    written.run_available(tmp_path / "check")
+    at = str(place) if form == "delta" else opened("c", told).load_table("db.t").metadata_location
+    try:
+        with OtherSparks() as others:
+            found = others.read(form, at)
+    except (OSError, subprocess.CalledProcessError) as error:
+        without_jars(f"another Spark cannot be installed: {error}")
+    rows = [{"n": n, "k": k, "rowtime": n * 1_000_000} for n, k in enumerate(VALUES)]
+    assert found == sorted(repr(sorted(row.items())) for row in rows)
 
 
 @pytest.mark.parametrize("name", ["a%20b", "%41", "[x]", "a^b", "a|b", "a\\b", "a#b", "a?b"])
