@@ -106,7 +106,7 @@ class Made:
             "segments": {
                 "sorted/state": [["state/sorted/1.parquet", 350, ordered, at, 0, 3_500]],
                 "per_minute.group/state": [
-                    [f"state/per_minute.group/{n}.parquet", 3, minute, minute + MINUTE, 0]
+                    [f"state/per_minute.group/{n}.parquet", 3, minute, minute + MINUTE, 0, 1_200]
                     for n, minute in enumerate(minutes)
                 ],
             },
