@@ -12,7 +12,7 @@ import pytest
 from reliability.broker import Broker, Record, free_ports
 from rowtime.core.errors import Failure, Refused
 from rowtime.core.time import END, to_micros
-from rowtime.runtime.sources.contract import Limits, Slice
+from rowtime.runtime.sources.contract import Backlog, Limits, Slice
 from rowtime.runtime.sources.kafka import KafkaSource, share
 
 if TYPE_CHECKING:
@@ -266,7 +266,10 @@ def test_a_limit_is_shared_in_proportion(spark: SparkSession, broker: Broker, to
     assert [part.end[w] for w in sorted(part.end)] == [9, 1, 0]
     assert set(part.arrived) == {f"{topic}/00001", f"{topic}/00002"}  # the first is not read to its end
     assert len(read(spark, src, part)) == 10
-    assert sum(discover(src, part.end, rows=1000).end.values()) == 91
+    assert part.backlog == Backlog("rows", sum(part.end.values()), 91 - sum(part.end.values()))
+    rest = discover(src, part.end, rows=1000)
+    assert sum(rest.end.values()) == 91
+    assert rest.backlog == Backlog("rows", 91 - sum(part.end.values()), 0)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 7, 100, None])
