@@ -52,6 +52,7 @@ MADE: dict[str, Callable[[Any], Any]] = {
     "windows": lambda rows: rows.selectExpr(
         "k", "n", "row_number() OVER (ORDER BY k, n) AS i", "row_number() OVER (PARTITION BY k ORDER BY n DESC) AS j",
         "lead(n) OVER (PARTITION BY k ORDER BY n) AS l", "lag(n, 2) OVER (ORDER BY k DESC, n) AS g",
+        "lead(n, 1, 0L) OVER (PARTITION BY k ORDER BY n) AS l0", "lag(n, 3, -1) OVER (ORDER BY k, n) AS g1",
         "max(n) OVER (PARTITION BY k ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS m",
         "count(n) OVER (PARTITION BY k) AS c", "sum(n) OVER (ORDER BY n ROWS UNBOUNDED PRECEDING) AS s",
     ),
@@ -101,7 +102,7 @@ def test_rows_are_sorted_as_spark_sorts_them(spark: SparkSession, order: list[st
 
 @pytest.mark.parametrize("text", [
     "upper(k)", "sha2(k, 256)", "CAST(v AS STRING)", "try_cast(k AS INT)", "explode(sequence(5L, 1L, -2L))",
-    "lead(n, 1, 0L) OVER (ORDER BY n)", "lag(n) IGNORE NULLS OVER (ORDER BY k, n)",
+    "lag(n) IGNORE NULLS OVER (ORDER BY k, n)",
     "count(n) OVER (ORDER BY n RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)", "trim(LEADING 'a' FROM k)",
 ])  # fmt: skip
 def test_what_has_no_translation_is_computed_by_spark(spark: SparkSession, text: str) -> None:

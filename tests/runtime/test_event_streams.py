@@ -68,6 +68,7 @@ def test_a_directory_takes_the_files_of_events_each_as_often_as_it_is_there(
     assert all(row["stop"] - row["start"] == timedelta(microseconds=1) for row in rows.to_pylist())
 
 
+@pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize("few", [64, 1], ids=["few", "many"])
 def test_each_row_meets_the_bound_of_its_writer_however_many_there_are(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int

@@ -8,7 +8,7 @@ from typing import Final
 from sqlglot import exp
 
 from rowtime.frames.kinds import DECIMAL, MOST_DIGITS, PLAIN, decimal, fields_of
-from rowtime.frames.values import READS, Rule, Scope, Value, constant, only, plain
+from rowtime.frames.values import READS, Rule, Scope, Value, cast, constant, only, plain
 from rowtime.frames.words import Untranslated
 
 
@@ -23,7 +23,8 @@ def _windowed(node: exp.Expr, scope: Scope) -> Value:
         steps = constant(call.args["offset"]) if call.args.get("offset") else 1
         of = scope.value(call.this)
         name = "lead" if isinstance(call, exp.Lead) else "lag"
-        return Value(f"{name}({of.sql}, {steps}) OVER ({' '.join(inside)})", of.type)
+        last = scope.value(call.args["default"]) if call.args.get("default") else Value("NULL", "void")
+        return Value(f"{name}({of.sql}, {steps}, {cast(last, of.type).sql}) OVER ({' '.join(inside)})", of.type)
     if isinstance(call, exp.RowNumber) and spec is None:
         only(call, READS[exp.RowNumber])
         return Value(f"CAST(row_number() OVER ({' '.join(inside)}) AS INTEGER)", "int")

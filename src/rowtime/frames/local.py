@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 import pyarrow as pa
 
 from rowtime.frames.kinds import DECIMAL, PLAIN, arrow_of, holds, spark_type, sql_type, without_zones
-from rowtime.frames.queries import Query, all_of, as_columns
+from rowtime.frames.queries import Query, TooMany, all_of, as_columns
 from rowtime.frames.translated import Item, item, order, parsed, scope_of, tested
 from rowtime.frames.values import Scope, Value
 from rowtime.frames.words import Untranslated
@@ -28,6 +28,7 @@ else:
     Rows = object
 
 MOST: Final = 1_000_000  # rows that the driver takes itself (docs/design/whole-ticks.md)
+FEW: Final = 100_000  # rows that are handed over to Spark: they become part of its plan
 _JOINS: Final = {"inner": "INNER", "left": "LEFT", "left_semi": "SEMI", "left_anti": "ANTI"}
 _BESIDE: Final = ("inner", "left")  # joins that give the columns of both sides
 
@@ -237,13 +238,22 @@ class LocalFrame(Rows):
         found = self._selected([*self._items(["*"]), *more])
         return LocalFrame(self._session, self.fields, found._table().select(range(len(self.fields))))  # noqa: SLF001 - one of ours
 
+    def with_column(self, name: str, kind: str, values: pa.Array) -> LocalFrame:
+        """The rows with one more column, whose values stand in the order in which `toArrow` gives the rows."""
+        table = self._table()
+        more = as_columns(pa.table({name: values}), [name]).column(0)
+        table = table.append_column(f"c{len(self.fields)}", more)
+        return LocalFrame(self._session, [*self.fields, (name, kind)], table)
+
     def share(self) -> None:
         """Several will read the rows: they are computed once."""
         self._shared = True
 
     def spark(self) -> DataFrame:
-        """The rows as Spark has them."""
+        """The rows as Spark has them; of many it is better that Spark reads them, and the tick, anew."""
         if self._spark is None:
+            if self._table().num_rows > FEW:
+                raise TooMany(str(self._table().num_rows))
             self._spark = self._session.createDataFrame(self.toArrow(), schema=self.schema)
         return self._spark
 

@@ -36,6 +36,10 @@ class Uncomputed(Exception):
     """DuckDB could not compute rows; Spark says why, or can."""
 
 
+class TooMany(Uncomputed):
+    """Rows on the driver that Spark would have to take over, which are more than it takes well."""
+
+
 @dataclass(frozen=True)
 class Query:
     """A query over tables by their names; its columns are called ``c0``, ``c1`` and so on."""

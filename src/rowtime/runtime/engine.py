@@ -8,6 +8,7 @@ loop or Spark's ``foreachBatch``, calls the same ``tick``.
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,8 +19,8 @@ from pyspark.errors import AnalysisException
 
 from rowtime.core.errors import Failure, refuse
 from rowtime.core.time import BEGINNING
-from rowtime.frames.local import is_local
-from rowtime.frames.queries import Uncomputed
+from rowtime.frames.local import FEW, is_local
+from rowtime.frames.queries import TooMany, Uncomputed
 from rowtime.operators.contract import Delta, Operator
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.stream import Stream
@@ -116,7 +117,7 @@ class Engine:
     def __post_init__(self) -> None:
         self.presence, self.watch = Presence(), Watch()
         self.plan = self.program.described()
-        self._fresh, self._failed, self._here = True, False, True
+        self._fresh, self._failed, self._here, self._most = True, False, True, sys.maxsize
         self.skipped_in: Checkpoint | None = None  # where the rows of skips are, if not in the checkpoint
         self._close_look: CloseLook | None = None
         self._ending: set[str] = set()
@@ -199,8 +200,10 @@ class Engine:
             self._failed, attempts = True, attempts - 1
             try:
                 report = self._ticked()
-            except Uncomputed:
+            except Uncomputed as error:
                 self._here = False  # Spark says what is wrong, or computes it
+                if isinstance(error, TooMany):  # so it would be with the next ticks
+                    self._most = FEW if self._most > FEW else -1
             except Exception as error:
                 if isinstance(error, Failure) and error.problems[0].code == "R406":
                     self.checkpoint.journal.check_driver()  # what is gone, its successor may have removed
@@ -289,7 +292,8 @@ class Engine:
         number = self.entry["tick"] + 1
         folder = self.checkpoint.folder
         running = RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, self._adopted, self._memory)
-        running.local = self._here and self._close_look is None
+        few = sum(part.part.rows or 0 for part in taken.values()) <= self._most
+        running.local = self._here and few and self._close_look is None
         running.tables, running.column_types, running.narrowed = self.tables, self.types, self._limits()
         running.meter = meter
         self.watch.reads(running, taken)

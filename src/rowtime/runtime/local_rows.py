@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
+INSIDE = 2  # times as many rows may operators make of those of a tick, or keep
 BYTES = 512 << 20  # of the rows of one source, or of one operator's state, that the driver takes
 
 
@@ -35,7 +36,7 @@ def of_segments(
 ) -> LocalFrame | None:
     """The rows of segments; ``table`` gives those of one."""
     fields = [(field.name, type_text(field.dataType)) for field in schema.fields]
-    if not segments or rows_in(segments) > MOST or not all(holds(kind) for _, kind in fields):
+    if not segments or rows_in(segments) > INSIDE * MOST or not all(holds(kind) for _, kind in fields):
         return None
     tables = _few(map(table, segments))
     return None if tables is None else LocalFrame.of(spark, put_together(fields, tables), fields)
@@ -44,7 +45,7 @@ def of_segments(
 def of_table(spark: SparkSession, schema: StructType, rows: pa.Table) -> LocalFrame | None:
     """The rows of a table, which Spark would have with this schema."""
     fields = [(field.name, type_text(field.dataType)) for field in schema.fields]
-    return LocalFrame.of(spark, rows, fields) if rows.num_rows <= MOST else None
+    return LocalFrame.of(spark, rows, fields) if rows.num_rows <= INSIDE * MOST else None
 
 
 def _few(tables: Iterable[pa.Table]) -> list[pa.Table] | None:

@@ -200,7 +200,7 @@ class EmitLifetimes(Unary):
         columns = {name: name for name in rows.columns if name != ROUTE}
         adopted, complete = tick.adopted_as(self), columns
         if adopted is not None:
-            others = f"IF({ROUTE} = 1 OR {WEIGHT} = 1, array(1L), sequence(1L, {WEIGHT}))"
+            others = f"sequence(1L, IF({ROUTE} = 1, 1L, {WEIGHT}))"
             shown = self._shown
             values = zip(shown.values(), [instant(self._at), *self._added()], strict=True)
             rows = rows.selectExpr("*", *(f"{value} AS {name}" for name, value in values), f"explode({others}) AS __i")
@@ -230,15 +230,15 @@ class EmitLifetimes(Unary):
     def _events(self, rows: DataFrame) -> DataFrame:
         """Rows of one time each, and when that is final: a start once the bound has passed it, an end once reached."""
         payload = [*map(quoted, self.input.emits().names), WRITER, POSITION, WEIGHT]
-        names = (EMITTED_END, IS_START, DUE, CHANGED_BY)
-        start, end = (
-            f"struct({BEGINS} AS {START}, {', '.join(f'{v} AS {name}' for v, name in zip(values, names, strict=True))})"
-            for values in ((f"{END}L", 1, f"{BEGINS} + 1", POSITION), (STOP, 0, STOP, CHANGED_BY))
-        )
-        last = f"IF({STOP} < {END}L, {end}, NULL)"
-        found = {"POINTS": start, "INTERVALS": end}.get(self.form)
-        x = f"{found} AS __x" if found else f"explode(filter(array({start}, {last}), x -> x IS NOT NULL)) AS __x"
-        return rows.selectExpr(*payload, x).selectExpr(*payload, "__x.*")
+        starts = {START: BEGINS, EMITTED_END: f"{END}L", IS_START: "1", DUE: f"{BEGINS} + 1", CHANGED_BY: POSITION}
+        ends = {START: BEGINS, EMITTED_END: STOP, IS_START: "0", DUE: STOP, CHANGED_BY: CHANGED_BY}
+        if self.form in ("POINTS", "INTERVALS"):
+            values = starts if self.form == "POINTS" else ends
+            return rows.selectExpr(*payload, *(f"{value} AS {name}" for name, value in values.items()))
+        each = f"explode(sequence(1L, IF({STOP} < {END}L, 2L, 1L))) AS __edge"
+        values = {name: f"IF(__edge = 1, {starts[name]}, {ends[name]})" for name in starts}
+        given = [*payload, ROWTIME, STOP, CHANGED_BY, each]
+        return rows.selectExpr(*given).selectExpr(*payload, *(f"{value} AS {name}" for name, value in values.items()))
 
     def _rows(self, events: DataFrame) -> DataFrame:
         """Events as rows under their rowtime, as often as their weight says."""

@@ -34,6 +34,7 @@ from rowtime.core.columns import (
 )
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
+from rowtime.frames.local import is_local
 from rowtime.kernels.events import (
     ACCEPTED,
     INTERVAL,
@@ -272,13 +273,15 @@ class EventGate:
         """Each start with its end: weighted rows of what began and ended, changes of the open events, ends alone."""
         start = {"__sp": POSITION, START: START, "__sc": MET, "__fresh": "__new"}
         stop = {"__ep": POSITION, "__stop": STOP, "__ec": MET}
-        found = [
-            F.expr(f"max(IF({EDGE_KIND} = {START_EDGE}, {value}, NULL)) AS {name}") for name, value in start.items()
+        texts = [
+            f"max(IF({EDGE_KIND} = {kind}, {value}, NULL)) AS {name}"
+            for kind, columns in ((START_EDGE, start), (STOP_EDGE, stop))
+            for name, value in columns.items()
         ]
-        found += [
-            F.expr(f"max(IF({EDGE_KIND} = {STOP_EDGE}, {value}, NULL)) AS {name}") for name, value in stop.items()
-        ]
-        pairs = edges.groupBy(WRITER, *self._columns(), AS_GIVEN, "__number").agg(*found)
+        keys = [WRITER, *self._columns(), AS_GIVEN, "__number"]
+        pairs: DataFrame | None = edges.grouped(keys, texts) if is_local(edges) else None
+        if pairs is None:
+            pairs = edges.groupBy(*keys).agg(*map(F.expr, texts))
         ended = "__sp IS NOT NULL AND __stop IS NOT NULL"
         rows = [
             ("__fresh = 1", 0, f"{END}L", "1L", "__sp", "__sc"),
@@ -288,14 +291,16 @@ class EventGate:
             ("__fresh = 0 AND __stop IS NOT NULL", 1, f"{END}L", "-1L", "__ep", "__ec"),
             ("__sp IS NULL", 2, "__stop", "0L", "__ep", "__ec"),
         ]
-        structs = ", ".join(
-            f"IF({when}, struct({to} AS {ROUTE}, {end} AS {STOP}, {weight} AS {WEIGHT}, "
-            f"{at} AS {CHANGED_BY}, {met} AS {MET}), NULL)"
-            for when, to, end, weight, at, met in rows
+        when, *values = (
+            f"CASE {' '.join(f'WHEN __i = {n}L THEN {text}' for n, text in enumerate(texts))} END"
+            for texts in zip(*rows, strict=True)
         )
-        exploded = pairs.selectExpr("*", f"explode(filter(array({structs}), x -> x IS NOT NULL)) AS __x")
-        return exploded.selectExpr(
-            *self._columns(), WRITER, AS_GIVEN, START, "coalesce(__sp, __ep) AS __sp", "__x.*", f"{ALWAYS}L AS {DUE}"
+        made = [
+            f"{value} AS {name}" for value, name in zip(values, (ROUTE, STOP, WEIGHT, CHANGED_BY, MET), strict=True)
+        ]
+        each = pairs.selectExpr("*", f"explode(sequence(0L, {len(rows) - 1}L)) AS __i").where(when)
+        return each.selectExpr(
+            *self._columns(), WRITER, AS_GIVEN, START, "coalesce(__sp, __ep) AS __sp", *made, f"{ALWAYS}L AS {DUE}"
         )
 
     def _unmatched(self, tick: Tick, rows: DataFrame, found: DataFrame | None) -> None:

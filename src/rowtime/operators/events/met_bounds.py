@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from rowtime.core.columns import MET, POSITION, WRITER
 from rowtime.core.time import BEGINNING
+from rowtime.frames.local import is_local
 from rowtime.kernels.events import Judgement
 from rowtime.operators.contract import passed, quoted
 from rowtime.operators.rows.by_writer import FEW, joined
@@ -32,6 +33,9 @@ def steps_of(rows: pa.Table, judgement: Judgement) -> list[tuple[int, int]]:
 def with_met(rows: DataFrame, steps: Mapping[str, Sequence[tuple[int, int]]]) -> DataFrame:
     """The rows with the bound that each has met, by its writer and position."""
     known = {writer: found for writer, found in steps.items() if found}
+    if is_local(rows):
+        rows.share()  # computed once, its rows have one order
+        return rows.with_column(MET, "bigint", _met_here(rows.select(WRITER, POSITION).toArrow(), known))
     if len(known) > FEW:
         return _met_by_many(rows, known)
     texts = {}
@@ -42,6 +46,29 @@ def with_met(rows: DataFrame, steps: Mapping[str, Sequence[tuple[int, int]]]) ->
     cases = " ".join(f"WHEN {literal(writer)} THEN {text}" for writer, text in texts.items())
     met = f"CASE {WRITER} {cases} END" if len(texts) > 1 else next(iter(texts.values()), f"{BEGINNING}L")
     return rows.selectExpr("*", f"{met} AS {MET}")
+
+
+def _met_here(rows: pa.Table, steps: Mapping[str, Sequence[tuple[int, int]]]) -> pa.Array:
+    """As above of rows on the driver: their places and those of the steps are sorted together.
+
+    The first step of a writer stands before all of its rows; NULL is what a writer has met of whom nothing is known.
+    """
+    if not steps:
+        return pa.array(np.full(rows.num_rows, BEGINNING))
+    numbers = {writer: number for number, writer in enumerate(steps)}
+    codes = rows[WRITER].combine_chunks().dictionary_encode()
+    writers = np.array([numbers.get(writer, -1) for writer in codes.dictionary.to_pylist()], dtype=np.int64)
+    of_rows = writers[codes.indices.to_numpy()] if len(writers) else np.zeros(0, np.int64)
+    of_steps = np.repeat(np.arange(len(steps)), [len(found) for found in steps.values()])
+    first = np.concatenate([[True], of_steps[1:] != of_steps[:-1]])
+    at, bounds = np.array([step for found in steps.values() for step in found], dtype=np.int64).T
+    places = np.concatenate([np.where(first, np.iinfo(np.int64).min, at), rows[POSITION].to_numpy()])
+    count = len(at)
+    order = np.lexsort((np.arange(len(places)) >= count, places, np.concatenate([of_steps, of_rows])))
+    last = np.empty(len(order), np.int64)
+    last[order] = np.maximum.accumulate(np.where(order < count, np.arange(len(order)), -1))
+    mine = order[np.maximum(last[count:], 0)]
+    return pa.array(bounds[np.minimum(mine, count - 1)], mask=of_rows < 0)
 
 
 def _met_by_many(rows: DataFrame, steps: Mapping[str, Sequence[tuple[int, int]]]) -> DataFrame:

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from rowtime.core.columns import WRITER
+from rowtime.frames.local import LocalFrame, is_local
+from rowtime.frames.local import joined as joined_rows
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract import micros
 from rowtime.sql.generate import literal
@@ -31,6 +33,13 @@ def beside(rows: DataFrame, times: Mapping[str, int], name: str) -> DataFrame:
 def joined(rows: DataFrame, writers: Iterable[str], columns: Mapping[str, pa.Array]) -> DataFrame:
     """The rows with columns of their writer, in the order of ``writers``; NULL of all others."""
     table = pa.table({"__who": pa.array(writers, pa.string()), **columns})
+    if is_local(rows):
+        from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415 - Spark
+
+        fields = [(field.name, from_arrow_type(field.type).simpleString()) for field in table.schema]
+        there = LocalFrame.of(rows.sparkSession, table, fields)
+        if there is not None:
+            return joined_rows(rows, there, f"{WRITER} = __who", "left").drop("__who")
     known = F.broadcast(rows.sparkSession.createDataFrame(table))
     return rows.join(known, F.expr(f"{WRITER} = __who"), "left").drop("__who")
 

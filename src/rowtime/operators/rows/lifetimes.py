@@ -28,10 +28,9 @@ from rowtime.core.columns import (
 )
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import END, MAX_MICROS
-from rowtime.operators.contract import Delta, Operator, Shape, Tick, UpTo, passed, quoted
-from rowtime.operators.contract import functions as F
+from rowtime.operators.contract import Delta, Operator, Shape, Tick, UpTo, passed
 from rowtime.operators.contract.state import Kept, Route, Segment, rows_in
-from rowtime.operators.rows.collations import in_bytes
+from rowtime.operators.rows.collations import grouped, in_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,13 +70,9 @@ def instant(micros: str) -> str:
 def netted(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Rows put together by all ``columns``, without those that cancel out; texts by their bytes, whatever is equal."""
     # The first row that gave an event its present lifetime places it; later ones may cancel out.
-    others = [
-        F.expr(f"min({name}) AS {name}") for name in (CHANGED_BY, MET) if name in rows.columns and name not in columns
-    ]
+    others = [f"min({name}) AS {name}" for name in (CHANGED_BY, MET) if name in rows.columns and name not in columns]
     rows, back = in_bytes(rows, columns)
-    found = (
-        rows.groupBy(*map(quoted, columns)).agg(F.expr(f"sum({WEIGHT}) AS {WEIGHT}"), *others).where(f"{WEIGHT} <> 0")
-    )
+    found = grouped(rows, columns, [f"sum({WEIGHT}) AS {WEIGHT}", *others]).where(f"{WEIGHT} <> 0")
     return found.withColumns(back) if back else found
 
 
