@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rowtime.core.time import MINUTE, SECOND, to_micros
-from rowtime.web.views.timeline import BARS, Window, _axis, _joined
+from rowtime.state.costs import KEY
+from rowtime.web.moments import Moment
+from rowtime.web.views.timeline import BARS, Window, _axis, _density, _joined
 from tests.web.conftest import address
 from tests.web.generated import Made
 
@@ -95,6 +97,22 @@ def test_accepted_rows_lie_where_the_clock_moved(shown: Shown) -> None:
     assert found
     assert max(place for place, _ in found) <= stuck
     assert {0 < share <= 1 for _, share in found} == {True}
+
+
+def test_accepted_rows_of_a_clock_that_stands_lie_at_their_times() -> None:
+    """A silent writer holds the clock; the rows of the others are drawn all the same, each tick over its own times."""
+    window = Window(0, 240)
+    past = [
+        Moment(
+            tick, tick, {"s": 10}, {"s": {"accepted": 100 * (tick + 1)}}, {}, {}, stored={KEY: {"times": {"s": times}}}
+        )
+        for tick, times in enumerate(([0, 9, 5], [100, 119, 110], [200, 239, 220]))
+    ]
+    drawn = dict(_density("s", past, window))
+    assert {round(place * 240) for place in drawn} == {*range(10), *range(100, 120), *range(200, 240)}
+    assert drawn[round(105 / 240, 5)] == pytest.approx(2 * drawn[round(205 / 240, 5)], rel=0.01)
+    missing = [past[0], past[2]]  # one tick is not there, so it is not known which rows came in between
+    assert {round(place * 240) for place, _ in _density("s", missing, window)} == {*range(11)}
 
 
 def test_the_second_axis_says_after_which_tick_and_when(shown: Shown) -> None:

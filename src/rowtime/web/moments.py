@@ -53,6 +53,11 @@ class Moment:
         """The bound of an operator; BEGINNING where it had none."""
         return self.bounds.get(operator, BEGINNING)
 
+    def times(self, gate: str) -> tuple[int, int] | None:
+        """The least and greatest time of the rows that a gate accepted in this tick, where the entry says so."""
+        found = self.stored.get(KEY, {}).get("times", {}).get(gate)
+        return (found[0], found[1]) if found else None
+
     def count(self, gate: str, what: str = "accepted") -> int:
         """How many rows a gate has had of a kind."""
         return self.totals.get(gate, {}).get(what, 0)

@@ -1,7 +1,7 @@
 """Timeline: event time across, and below one another what has a clock: where each stood after a tick.
 
 Every place on the axis is a share of the window, 0 at its left end and 1 at its right; ``None`` lies outside. An entry
-has counts and no times of single rows, so accepted rows are drawn where the clock of their gate moved in their tick.
+has counts, and of each gate the least and greatest time of its tick's rows, over which accepted rows are spread.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from rowtime.web.refusals import Refusals
 from rowtime.web.words import is_instant
 
 BINS: Final = 240
+DRAWN: Final = 2_000  # moments; of more, some are taken together
 BARS: Final = 80  # of a lane
 NAMED: Final = 3  # writers of a stream that are named, the slowest ones
 STEPS: Final = 1_000  # ticks that the scrubber stops at, beside the newest
@@ -208,24 +209,37 @@ def _lane(  # noqa: PLR0913 - where it stands, and what is asked of it
 
 
 def _density(name: str, past: Sequence[Moment], window: Window) -> list[tuple[float, float]]:
-    """Accepted rows by part of the window, as shares of a full one: spread over where the clock moved.
+    """Accepted rows by part of the window, as shares of a full one: spread over the times that they had in their tick.
 
+    Where these are not known, as of sinks and where several ticks are taken together, rows stand where the clock moved.
     A clock that stood still for long has all those rows at one place, which is not to make the others invisible.
     """
+    past = [*past[: -1 : len(past) // DRAWN + 1], past[-1]]
     bounds = np.array([moment.bound(name) for moment in past], dtype=float)
     counts = np.array([moment.written.get(name, moment.count(name)) for moment in past], dtype=float)
     finite = np.array([is_instant(moment.bound(name)) for moment in past])
-    if not finite.any() or not counts[-1]:
+    known = [_times(name, past, n) for n in range(len(past))]
+    if not counts[-1] or not (finite.any() or any(known)):
         return []
-    first, last = bounds[finite][0], bounds[finite][-1]
-    bounds = np.clip(bounds, first, last)
+    if finite.any():
+        bounds = np.clip(bounds, bounds[finite][0], bounds[finite][-1])
+    low, high = np.concatenate([bounds[:1], bounds[:-1]]), bounds
+    for n, times in enumerate(known):
+        low[n], high[n] = times or (low[n], high[n])
     edges = np.linspace(window.low, window.high, BINS + 1)
-    rows = np.diff(np.interp(edges, bounds, counts, left=0.0))
+    shares = (np.clip(edges, low[:, None], high[:, None] + 1) - low[:, None]) / (high - low + 1)[:, None]
+    rows = np.diff(np.diff(counts, prepend=0.0) @ shares)
     filled = np.flatnonzero(rows > 0)
     if not filled.size:
         return []
     full = np.percentile(rows[filled], FULL)
     return [(round(float(n) / BINS, 5), round(min(1.0, float(rows[n] / full)), 3)) for n in filled]
+
+
+def _times(name: str, past: Sequence[Moment], n: int) -> tuple[int, int] | None:
+    """The least and greatest time of the rows that a gate accepted since the moment before, if that was one tick."""
+    before = past[n - 1].tick if n else -1
+    return past[n].times(name) if past[n].tick == before + 1 else None
 
 
 def _marks(refusals: Refusals, gate: str, tick: int, window: Window) -> list[dict[str, Any]]:
