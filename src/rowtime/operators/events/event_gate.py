@@ -34,7 +34,6 @@ from rowtime.core.columns import (
 )
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import BEGINNING, END
-from rowtime.frames.local import is_local
 from rowtime.kernels.events import (
     ACCEPTED,
     INTERVAL,
@@ -49,13 +48,13 @@ from rowtime.kernels.events import (
 )
 from rowtime.kernels.events import POINT as POINT_ROW
 from rowtime.operators.contract import Column, Control, Operator, Shape, Tick, quoted
-from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.gates import READMITTED, Verdict
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.events.met_bounds import steps_of, with_met
 from rowtime.operators.rows.by_writer import by_writer
 from rowtime.operators.rows.calendar import in_calendar, in_micros
+from rowtime.operators.rows.collations import grouped_as_they_are
 from rowtime.operators.rows.lifetimes import ALWAYS, EVENT, WeightedLog, both, instant, netted, routed
 from rowtime.operators.streams.raises import raised
 
@@ -279,9 +278,7 @@ class EventGate:
             for name, value in columns.items()
         ]
         keys = [WRITER, *self._columns(), AS_GIVEN, "__number"]
-        pairs: DataFrame | None = edges.grouped(keys, texts) if is_local(edges) else None
-        if pairs is None:
-            pairs = edges.groupBy(*keys).agg(*map(F.expr, texts))
+        pairs = grouped_as_they_are(edges, keys, texts)
         ended = "__sp IS NOT NULL AND __stop IS NOT NULL"
         rows = [
             ("__fresh = 1", 0, f"{END}L", "1L", "__sp", "__sc"),

@@ -62,6 +62,12 @@ def grouped(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> 
     return groups.select(*(F.col(collated.get(name, name)).alias(name) for name in names))
 
 
+def grouped_as_they_are(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
+    """The groups of the rows by ``keys`` (quoted names), as Spark compares them."""
+    found: DataFrame | None = rows.grouped(keys, aggregates) if is_local(rows) else None
+    return rows.groupBy(*keys).agg(*map(F.expr, aggregates)) if found is None else found
+
+
 def keyed(rows: DataFrame, names: Iterable[str]) -> DataFrame:
     """The rows with keys in place of text in some columns."""
     return rows.withColumns({name: _key(rows, name) for name in names})

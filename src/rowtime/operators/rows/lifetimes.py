@@ -28,9 +28,9 @@ from rowtime.core.columns import (
 )
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import END, MAX_MICROS
-from rowtime.operators.contract import Delta, Operator, Shape, Tick, UpTo, passed
+from rowtime.operators.contract import Delta, Operator, Shape, Tick, UpTo, passed, quoted
 from rowtime.operators.contract.state import Kept, Route, Segment, rows_in
-from rowtime.operators.rows.collations import grouped, in_bytes
+from rowtime.operators.rows.collations import grouped_as_they_are, in_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,7 +72,8 @@ def netted(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     # The first row that gave an event its present lifetime places it; later ones may cancel out.
     others = [f"min({name}) AS {name}" for name in (CHANGED_BY, MET) if name in rows.columns and name not in columns]
     rows, back = in_bytes(rows, columns)
-    found = grouped(rows, columns, [f"sum({WEIGHT}) AS {WEIGHT}", *others]).where(f"{WEIGHT} <> 0")
+    sums = [f"sum({WEIGHT}) AS {WEIGHT}", *others]
+    found = grouped_as_they_are(rows, [*map(quoted, columns)], sums).where(f"{WEIGHT} <> 0")
     return found.withColumns(back) if back else found
 
 
