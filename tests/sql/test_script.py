@@ -37,6 +37,7 @@ from tests.sql.case_files import scripts
         ("SELECT STREAM FLOOR(t TO) FROM s", 1, 25, "a time unit is expected", ""),
         ("SELECT STREAM STEP(t, 3) FROM s", 1, 21, "STEP needs BY", ""),
         ("SELECT STREAM STEP(t BY 0) FROM s", 1, 25, "the step is not above zero", ""),
+        ("SELECT STREAM STEP(t BY 'x') FROM s", 1, 25, "the step is not above zero", ""),
         ("SELECT STREAM STEP(t BY INTERVAL '0' HOUR) FROM s", 1, 38, "the step is not above zero", ""),
         ("SELECT STREAM a FROM s ORDER BY a WITHIN 5", 1, 42, "an interval is expected", ""),
         ("SELECT STREAM t + INTERVAL 'x' HOUR FROM s", 1, 19, "'x' is no amount of HOUR", ""),

@@ -26,6 +26,7 @@ MICROS = {
 MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 
 _RANGES = (("DAY", "HOUR", "MINUTE", "SECOND"), ("YEAR", "MONTH"))
+_TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d(?:\.\d{1,6})?))?", re.ASCII)
 _PART = re.compile(r"\s*([+-]?\s*[\d.]+)\s*([A-Za-z]+)\s*,?")
 
 
@@ -82,6 +83,17 @@ def months_of(node: exp.Expr | None) -> int | None:
     """The months of a literal year-month interval; ``None`` for anything else."""
     span = _span(node)
     return span.count if isinstance(span, Months) else None
+
+
+def since_midnight(node: exp.Expr) -> int | None:
+    """The µs since midnight of a literal ``TIME 'hh:mm:ss.ffffff'``; ``None`` for anything else."""
+    if not (isinstance(node, exp.Cast) and node.is_type(exp.DataType.Type.TIME) and isinstance(node.this, exp.Literal)):
+        return None
+    read = _TIME_OF_DAY.fullmatch(node.this.name.strip())
+    if read is None:
+        return None
+    hours, minutes, seconds = read.groups(default="0")
+    return int(hours) * HOUR + int(minutes) * MINUTE + int(Decimal(seconds) * SECOND)
 
 
 def _span(node: exp.Expr | None) -> Duration | Months | None:

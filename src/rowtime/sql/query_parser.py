@@ -18,6 +18,7 @@ from rowtime.sql import nodes
 from rowtime.sql.chains import balanced
 from rowtime.sql.intervals import duration_of, months_of, singular, span_of
 from rowtime.sql.join_parser import JoinParser
+from rowtime.sql.numbers import number_of
 from rowtime.sql.period_parser import PeriodParser
 from rowtime.sql.places import extend, locate
 
@@ -373,4 +374,4 @@ def _positive(step: exp.Expr) -> bool:
     if isinstance(step, exp.Interval):
         length = duration_of(step) if months_of(step) is None else months_of(step)
         return length is None or length > 0
-    return isinstance(step, exp.Literal) and float(step.name) > 0
+    return (number_of(step) or 0) > 0

@@ -22,6 +22,7 @@ from rowtime.plan.bind.catalog import suggestion
 from rowtime.plan.bind.event_time import declared_by
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.nodes import TableArgument
+from rowtime.sql.numbers import number_of
 
 if TYPE_CHECKING:
     from rowtime.plan.bind.sources import Sources
@@ -66,13 +67,13 @@ def _sample(
     sources: Sources, below: Operator, given: Sequence[exp.Expr], name: str, place: Place
 ) -> Operator | None:  # fmt: skip
     listed = given[0].expressions if isinstance(given[0], TableArgument) else ()
-    percent = given[1].name if len(given) == 2 and isinstance(given[1], exp.Literal) else ""  # noqa: PLR2004 - as written
+    percent = number_of(given[1]) if len(given) == 2 else None  # noqa: PLR2004 - as written
     keys = tuple(_column(below, key.name, place, "SAMPLE: the rows") for key in listed)
     types = {column.name: column.type.upper() for column in below.emits().columns}
     if any("MAP<" in types[key] for key in keys):
         raise refuse("R113", "SAMPLE: a map is no key, as maps have no order", "Take map_entries of it.", place)
-    share = round(float(percent) * WHOLE / 100) if percent.replace(".", "", 1).isdigit() else 0
-    return Sample(sources.fresh(f"{name}.sample"), below, keys, share) if keys and 0 < share <= WHOLE else None
+    share = 0 if percent is None or percent > 100 else round(percent * WHOLE / 100)  # noqa: PLR2004 - a percentage
+    return Sample(sources.fresh(f"{name}.sample"), below, keys, share) if keys and share else None
 
 
 def _gate(

@@ -14,6 +14,7 @@ from rowtime.operators.order.limit import Limit
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.plan.bind.panes import has_panes
 from rowtime.plan.bind.sources import Binder, BoundQuery
+from rowtime.sql.numbers import whole_number
 from rowtime.sql.places import place_of, refuse_at
 from rowtime.sql.statements import Statement
 
@@ -137,9 +138,10 @@ def limited(binder: Binder, query: exp.Expr, bound: BoundQuery, name: str) -> Bo
         hint = "Put it above a view that EMITs the events as rows."
         raise refuse_at(binder.text, limit, "R193", "LIMIT does not go with events, which have lifetimes", hint)
     number = limit.args.get("expression") or limit.args.get("count")
-    if not isinstance(number, exp.Literal) or number.is_string or not number.name.isdigit():
+    count = whole_number(number)
+    if count is None:
         raise refuse_at(binder.text, limit, "R186", "LIMIT takes a whole number", "For example LIMIT 10.")
-    node = Limit(binder.sources.fresh(f"{name}.limit"), bound.node, int(number.name))
+    node = Limit(binder.sources.fresh(f"{name}.limit"), bound.node, count)
     return BoundQuery(binder.sources.enforced(node, name), bound.lineage)
 
 

@@ -13,6 +13,7 @@ from sqlglot import exp
 from rowtime.kernels.windowed import Frame
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.numbers import whole_number
 
 CURRENT, UNBOUNDED = "CURRENT ROW", "UNBOUNDED"
 PAST = "For example ROWS 3 PRECEDING, or RANGE INTERVAL '1' HOUR PRECEDING."
@@ -96,9 +97,10 @@ def _edge(spec: exp.WindowSpec, side: str, *, by_range: bool) -> int | None:
 def _number(edge: exp.Expr) -> int:
     if isinstance(edge.unnest(), exp.Neg):
         raise NoWindow("R161", "a frame cannot be a negative number of rows", PAST)
-    if not isinstance(edge, exp.Literal) or edge.is_string or not edge.name.isdigit():
+    count = whole_number(edge)
+    if count is None:
         raise NoWindow("R161", f"{to_rowtime(edge)} is no number of rows", PAST)
-    return int(edge.name)
+    return count
 
 
 def _time(edge: exp.Expr) -> int:

@@ -29,6 +29,7 @@ from rowtime.plan.bind.scope import Scope, follows, marks_of, type_of
 from rowtime.plan.bind.windows import earliest
 from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import Within
+from rowtime.sql.numbers import whole_number
 from rowtime.sql.script import parse_expression
 
 
@@ -145,8 +146,9 @@ class Grouping:
     def _ordinal(self, node: exp.Expr) -> exp.Expr:
         """``GROUP BY 1`` and an alias of the select list mean the entry there, as in Spark."""
         listed = self.query.expressions
-        if isinstance(node, exp.Literal) and not node.is_string and 1 <= int(node.name) <= len(listed):
-            entry: exp.Expr = listed[int(node.name) - 1].unalias()
+        place = whole_number(node)
+        if place is not None and 1 <= place <= len(listed):
+            entry: exp.Expr = listed[place - 1].unalias()
             return entry
         if isinstance(node, exp.Column) and not node.text("table"):
             known = self.scope.names | {"rowtime"}

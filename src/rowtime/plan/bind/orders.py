@@ -24,6 +24,7 @@ from rowtime.plan.bind.catalog import rows_of
 from rowtime.plan.bind.scope import Scope, follows, type_of
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.numbers import whole_number
 from rowtime.sql.places import place_of
 
 Keys = tuple[tuple[Item, str], ...]
@@ -118,8 +119,9 @@ def _resync(scope: Scope, rows: exp.Expr | None) -> int:
 
 def meant(query: exp.Expr, scope: Scope, node: exp.Expr) -> exp.Expr:
     """An ORDER BY expression in which numbers and names of the select list stand for its entries, as in Spark."""
-    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit():
-        return _entry(query, scope, node)
+    place = whole_number(node)
+    if place is not None:
+        return _entry(query, scope, node, place)
     known = {entry.alias.lower(): entry.unalias() for entry in query.expressions if isinstance(entry, exp.Alias)}
 
     def entry_of(part: exp.Expr) -> exp.Expr:
@@ -133,17 +135,17 @@ def meant(query: exp.Expr, scope: Scope, node: exp.Expr) -> exp.Expr:
     return copied.transform(entry_of, copy=False)
 
 
-def _entry(query: exp.Expr, scope: Scope, node: exp.Literal) -> exp.Expr:
+def _entry(query: exp.Expr, scope: Scope, node: exp.Expr, place: int) -> exp.Expr:
     listed: list[exp.Expr] = []
     for entry in query.expressions:
         table = entry.text("table") if isinstance(entry, exp.Column) else ""
         names = [name for name, _ in scope.starred(table)] if entry.is_star else []
         listed.extend([col(n) for n in names] or [entry.unalias()])
-    if not 1 <= int(node.name) <= len(listed):
-        what = f"ORDER BY {node.name}: the select list has {len(listed)} entries"
+    if not 1 <= place <= len(listed):
+        what = f"ORDER BY {place}: the select list has {len(listed)} entries"
         scope.refuse("R183", what, node, "Count from 1, or write the expression.")
         return node
-    return listed[int(node.name) - 1]
+    return listed[place - 1]
 
 
 def way_of(key: exp.Expr) -> str:

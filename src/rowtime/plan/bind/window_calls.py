@@ -12,6 +12,7 @@ from rowtime.kernels.windowed import Frame
 from rowtime.plan.bind.frames import NoWindow
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
+from rowtime.sql.numbers import whole_number
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,8 @@ def _lag(call: exp.Lag, frame: Frame, *, ignore: bool) -> Wants:
 def _literal(node: exp.Expr | None, least: int, name: str) -> int:
     if node is None:
         return 1
-    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() and int(node.name) >= least:
-        return int(node.name)
+    count = whole_number(node)
+    if count is not None and count >= least:
+        return count
     hint = f"{name} takes a whole number from {least} on, written out; LAG with a negative one would be LEAD."
     raise NoWindow("R163", f"{to_rowtime(node)} is no number of rows", hint)

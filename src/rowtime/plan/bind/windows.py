@@ -25,7 +25,7 @@ from rowtime.operators.rows.select import Item
 from rowtime.operators.windows.hop import Hop
 from rowtime.operators.windows.stagger import Stagger
 from rowtime.sql.generate import to_spark
-from rowtime.sql.intervals import duration_of, months_of
+from rowtime.sql.intervals import duration_of, months_of, since_midnight
 from rowtime.sql.nodes import Earliest, Step
 
 if TYPE_CHECKING:
@@ -266,9 +266,8 @@ def gap_of(scope: Scope, call: exp.Anonymous, arguments: Sequence[exp.Expr]) -> 
 
 def _offset(node: exp.Expr) -> int | None:
     """An offset in µs: an interval as it stands, a TIME as the time since midnight."""
-    if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
-        hours, minutes, seconds = ([*node.this.name.split(":"), "0", "0"])[:3]
-        return round(((int(hours) * 60 + int(minutes)) * 60 + float(seconds)) * 1_000_000)
+    if isinstance(node, exp.Cast):
+        return since_midnight(node)
     if isinstance(node, exp.Neg):
         inner = duration_of(node.this)
         return None if inner is None else -inner
