@@ -1,96 +1,74 @@
-"""The schema of OpenLineage events as openlineage-python brings it: its classes are generated from the JSON Schemas.
+"""Checks events against the JSON Schemas that OpenLineage publishes, which are in the folder ``openlineage``.
 
-From them JSON Schemas are made again: objects with their required members and types, facets by the URL of their schema.
+The schema of events says only that a facet is an object with a ``_schemaURL``. So each facet is checked once more,
+by the schema that this URL names.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-import types
-import typing
-from enum import Enum
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from functools import cache
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-import attr
 from jsonschema import Draft202012Validator, FormatChecker
-from openlineage.client import generated
-from openlineage.client.event_v2 import RunEvent
-from openlineage.client.generated import base
-from openlineage.client.generated.base import BaseFacet
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
 
-_PLAIN: dict[type, dict[str, Any]] = {
-    str: {"type": "string"},
-    int: {"type": "integer"},
-    float: {"type": "number"},
-    bool: {"type": "boolean"},
-}
-_FORMATS = {"eventTime": "date-time", "runId": "uuid", "producer": "uri", "schemaURL": "uri"}
+FOLDER = Path(__file__).parent / "openlineage"
+FACETS = ("facets", "inputFacets", "outputFacets")
+FORMATS = FormatChecker()
 
 
-def broken(event: Any) -> list[str]:
-    """What is wrong with an event, which is plain values; nothing if it is as the schema says."""
-    checker = Draft202012Validator(schema_of(RunEvent), format_checker=FormatChecker())
-    found = [f"{error.json_path}: {error.message}" for error in checker.iter_errors(event)]
-    owners = [event["run"], event["job"], *event["inputs"], *event["outputs"]]
-    for owner in owners:
-        for kind in ("facets", "inputFacets", "outputFacets"):
+@FORMATS.checks("date-time", raises=ValueError)
+def _is_instant(value: object) -> bool:
+    """A day, a time and a zone; jsonschema itself looks at instants and addresses only with further packages."""
+    return datetime.fromisoformat(str(value)).tzinfo is not None and "T" in str(value)
+
+
+@FORMATS.checks("uri", raises=ValueError)
+def _is_address(value: object) -> bool:
+    return bool(urlsplit(str(value)).scheme) and " " not in str(value)
+
+
+def broken(event: Mapping[str, Any]) -> list[str]:
+    """What is wrong with an event, which is plain values; nothing if it is as the schemas say."""
+    return [*_broken(event["schemaURL"], event), *_broken_facets(event)]
+
+
+def _broken_facets(event: Mapping[str, Any]) -> Iterator[str]:
+    for owner in (event["run"], event["job"], *event["inputs"], *event["outputs"]):
+        for kind in FACETS:
             for name, facet in owner.get(kind, {}).items():
-                found += [f"{name}: {said}" for said in _broken_facet(facet)]
-    return found
+                found = _broken(facet["_schemaURL"], facet) or _misplaced(facet["_schemaURL"], name)
+                yield from (f"{name}: {said}" for said in found)
 
 
-def _broken_facet(facet: Any) -> list[str]:
-    known = facets().get(facet["_schemaURL"])
-    if known is None:
-        return [f"no schema {facet['_schemaURL']}"]
-    return [error.message for error in Draft202012Validator(schema_of(known)).iter_errors(facet)]
+def _broken(url: str, value: Any) -> list[str]:
+    """What a schema says of a value; one that is not here is a fault as well."""
+    try:
+        schemas().resolver().lookup(url)
+    except Unresolvable:
+        return [f"no schema {url}"]
+    checker = Draft202012Validator({"$ref": url}, registry=schemas(), format_checker=FORMATS)
+    return [f"{error.json_path}: {error.message}" for error in checker.iter_errors(value)]
+
+
+def _misplaced(url: str, name: str) -> list[str]:
+    """A schema says under which name its facet stands."""
+    place, _, what = url.partition("#")
+    expected = schemas().contents(place)["properties"].get(name, {}).get("$ref")
+    return [] if expected == f"#{what}" else [f"{url} is no facet of this name"]
 
 
 @cache
-def facets() -> dict[str, type]:
-    """Every facet by the URL of its schema."""
-    found: dict[str, type] = {}
-    for module in pkgutil.iter_modules(generated.__path__):
-        for one in vars(importlib.import_module(f"{generated.__name__}.{module.name}")).values():
-            if isinstance(one, type) and issubclass(one, BaseFacet) and one is not BaseFacet:
-                found[one._get_schema()] = one
-    return found
-
-
-def schema_of(kind: type) -> dict[str, Any]:
-    """The JSON Schema of a class; classes may have themselves inside."""
-    known: dict[str, Any] = {}
-    return {**_of(kind, known), "$defs": known}
-
-
-def _of(kind: Any, known: dict[str, Any]) -> dict[str, Any]:
-    inside = typing.get_args(kind)
-    if attr.has(kind):
-        if kind.__name__ not in known:
-            known[kind.__name__] = {}
-            known[kind.__name__] = _object(kind, known)
-        return {"$ref": f"#/$defs/{kind.__name__}"}
-    if inside and typing.get_origin(kind) in (typing.Union, types.UnionType):
-        return {"anyOf": [_of(one, known) for one in inside if one is not type(None)]}
-    if inside and typing.get_origin(kind) is list:
-        return {"type": "array", "items": _of(inside[0], known)}
-    if inside and typing.get_origin(kind) is dict:
-        facet = isinstance(inside[1], type) and issubclass(inside[1], BaseFacet)  # looked at by its own schema
-        return {"type": "object", "additionalProperties": {} if facet else _of(inside[1], known)}
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return {"enum": [one.value for one in kind]}
-    return _PLAIN.get(kind, {})
-
-
-def _object(kind: Any, known: dict[str, Any]) -> dict[str, Any]:
-    names = {"ClassVar": typing.ClassVar, **vars(base), **vars(importlib.import_module(kind.__module__))}
-    hints = typing.get_type_hints(kind, names)
-    members = [one for one in attr.fields(kind) if one.init or one.name in ("_producer", "_schemaURL", "schemaURL")]
-    named = {one.name: _of(hints.get(one.name, Any), known) for one in members}
-    for name, form in _FORMATS.items():
-        if name in named:
-            named[name] = {"type": "string", "format": form}
-    asked = [one.name for one in members if one.default is attr.NOTHING and one.init]
-    return {"type": "object", "properties": named, "required": asked, "additionalProperties": False}
+def schemas() -> Registry[Any]:
+    """All schemas by their ``$id``."""
+    found = [json.loads(path.read_text()) for path in sorted(FOLDER.rglob("*.json"))]
+    for one in found:
+        Draft202012Validator.check_schema(one)
+    return Registry().with_resources((one["$id"], DRAFT202012.create_resource(one)) for one in found)

@@ -25,7 +25,7 @@ from rowtime.operators.sinks.sink import Sink
 from rowtime.plan.program import Program, compile_script
 from tests.goldens.scripts import scripts
 from tests.observe.conftest import SQL, Ran, Records
-from tests.observe.openlineage_schema import broken
+from tests.observe.openlineage_schema import FACETS, broken, schemas
 from tests.observe.test_logs import records
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 assert records  # a fixture
 
+TAGS = "https://openlineage.io/spec/facets/1-0-0/TagsRunFacet.json"
 STREAMS = """CREATE STREAM s (ev TIMESTAMP, k STRING, n INT, other INT);
 CREATE TABLE names (k STRING, long STRING) USING parquet OPTIONS (path '/tmp/n');
 CREATE VIEW v AS SELECT STREAM ev AS ROWTIME, k, n FROM s ORDER BY ev WITHIN INTERVAL '10' SECOND;
@@ -161,10 +162,39 @@ def test_the_schema_notices_what_is_wrong(ran: Ran) -> None:
         lambda event: event["job"]["facets"]["sql"].pop("query"),
         lambda event: event["outputs"][0]["facets"]["columnLineage"]["fields"]["k"].update(inputFields=[{"name": "x"}]),
         lambda event: event["inputs"][0]["facets"]["schema"].update(_schemaURL="https://example.com/none"),
+        lambda event: event["job"]["facets"].update(jobType=event["job"]["facets"]["sql"]),
+        lambda event: event["inputs"][0]["inputFacets"]["inputStatistics"].update(rowCount="many"),
+        lambda event: event["run"]["facets"]["processing_engine"].pop("version"),
+        lambda event: event.update(eventTime="today"),
+        lambda event: event.update(producer="rowtime"),
+        lambda event: event.pop("eventTime"),
     ):
         event = json.loads(good)
         change(event)
-        assert len(broken(event)) >= 1
+        assert len(broken(event)) >= 1, event
+
+
+def test_every_facet_that_is_sent_is_known_by_its_published_schema(spark: SparkSession, tmp_path: Path) -> None:
+    """No schema is left here that no event uses; tags are what OpenLineage's own client adds, in the test below."""
+
+    def fails(_: Any) -> None:
+        raise ValueError("no good")
+
+    sql = "CREATE STREAM s (n INT); INSERT INTO s (ROWTIME, n) VALUES (TIMESTAMP '2024-01-01 10:00:00', 1);"
+    made = rt.Pipeline(spark, home=tmp_path / "home").sql(sql + "SELECT STREAM n FROM s").sink("result", fails)
+    client = Client()
+    with pytest.raises(rt.Failure):
+        made.run_available(tmp_path / "check", lineage=client)
+    assert [event["eventType"] for event in client.events] == ["START", "FAIL"]
+    assert [broken(event) for event in client.events] == [[], []]
+    sent = {facet["_schemaURL"].partition("#")[0] for event in client.events for facet in facets_of(event)}
+    of_event = client.events[0]["schemaURL"].partition("#")[0]
+    assert [url for url in schemas() if url not in {*sent, of_event}] == [TAGS]
+
+
+def facets_of(event: dict[str, Any]) -> list[dict[str, Any]]:
+    owners = [event["run"], event["job"], *event["inputs"], *event["outputs"]]
+    return [facet for owner in owners for kind in FACETS for facet in owner.get(kind, {}).values()]
 
 
 def test_a_run_that_fails_says_so_without_secrets(spark: SparkSession, tmp_path: Path) -> None:
@@ -205,6 +235,7 @@ def test_events_go_where_openlineage_is_told_and_only_if_asked_for(
     events = [json.loads(line) for line in sent.read_text().splitlines()]
     assert [event["eventType"] for event in events] == ["START", "COMPLETE"]
     assert [broken(event) for event in events] == [[], []]
+    assert events[0]["run"]["facets"]["tags"]["_schemaURL"].startswith(TAGS)
     assert events[0]["job"]["namespace"] == "ours"
     assert events[0]["outputs"][0]["name"] == str(tmp_path / "out")
 

@@ -147,13 +147,16 @@ def test_a_sink_function_whose_server_is_away_is_called_again(
     with caplog.at_level(logging.INFO, "rowtime"), started(spark, tmp_path, sink) as query:
         wait_for(lambda: query.status.get("attempts") == 2)
         assert query.isActive
+        assert query.status["isDataAvailable"], "what the tick has read waits for the next try"
         assert query.status["message"].startswith("Retrying after R509, attempt 2, next in ")
         assert "no server" in query.status["error"]
         wait_for(lambda: liveness(query.checkpoint).failures == 2)
         assert liveness(query.checkpoint).state == "retrying"
         wait_for(lambda: sink.rows and query.failing is None)
         wait_for(lambda: liveness(query.checkpoint).state == "running")
-        assert query.status["message"] == "Processing new data"
+        wait_for(lambda: not query.status["isTriggerActive"])
+        told = {"message": "Waiting for data to arrive", "isDataAvailable": False, "isTriggerActive": False}
+        wait_for(lambda: query.status == told)
     assert sink.rows == [1, 2]
     levels = [
         (r.levelname, bool(r.exc_info)) for r in caplog.records if getattr(r, "event", "") in ("retry", "recovered")

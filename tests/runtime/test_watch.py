@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rowtime as rt
 from rowtime.cli.display import Display
@@ -75,6 +76,59 @@ def test_a_tick_that_takes_long_is_told_everywhere(spark: SparkSession, tmp_path
         query.stop()
     assert liveness(place).state == "stopped"
     assert not (place / DRIVER).exists(), "quick ticks and ended runs leave no word"
+
+
+def test_a_query_is_active_only_while_a_tick_is_under_way(spark: SparkSession, tmp_path: Path) -> None:
+    go, written = threading.Event(), threading.Event()
+
+    def wait(_: rt.Batch) -> None:
+        written.set()
+        go.wait(60)
+
+    def told(message: str, *, data: bool, tick: bool) -> dict[str, object]:
+        return {"message": message, "isDataAvailable": data, "isTriggerActive": tick}
+
+    made = pipeline(spark, tmp_path / "home", files=0)
+    query = made.sink("o", wait).start(tmp_path / "check")
+    try:
+        idle = told("Waiting for data to arrive", data=False, tick=False)
+        wait_for(lambda: query.status == idle)
+        with rt.writer("s", home=tmp_path / "home", writer="w") as log:
+            log.insert([{"rowtime": "2024-01-01 00:00:00", "n": 1}])
+        assert written.wait(60)
+        busy = query.status
+        assert (busy["isDataAvailable"], busy["isTriggerActive"]) == (True, True)
+        assert busy["message"] == "Processing new data" or busy["message"].startswith("tick ")
+        go.set()
+        wait_for(lambda: query.status == idle)
+    finally:
+        go.set()
+        query.stop()
+    assert query.status == told("Stopped", data=False, tick=False)
+
+
+def test_data_waits_while_ticks_leave_some_of_it_or_fail() -> None:
+    watch, meter = Watch(), Meter()
+    running: Any = SimpleNamespace(jobs=[])
+
+    def tick(left: int, error: Exception | None = None, *, reads: bool = True) -> bool:
+        part: Any = SimpleNamespace(rows=2, backlog=Backlog("rows", 2, left))
+        with suppress(OSError), watch:
+            watch.begins(1, meter)
+            assert not watch.active, "a look for input is no tick"
+            if reads:
+                watch.reads(running, {"s": SimpleNamespace(part=part, source=SimpleNamespace(decodes=False))})  # type: ignore[dict-item]
+                assert (watch.active, watch.available) == (True, True)
+            if error is not None:
+                raise error
+        assert not watch.active
+        return watch.available
+
+    assert tick(left=3)
+    assert not tick(left=0)
+    assert tick(left=0, error=OSError("no disk")), "the next try reads the same"
+    assert tick(left=0, error=OSError("no broker"), reads=False), "and it is not known that there is nothing"
+    assert not tick(left=0, reads=False)
 
 
 def test_in_a_bucket_a_driver_gives_signs_of_life_and_says_goodbye(monkeypatch: pytest.MonkeyPatch) -> None:

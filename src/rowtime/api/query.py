@@ -97,14 +97,18 @@ class Query:
 
     @property
     def status(self) -> dict[str, Any]:
-        """What the query does now, in Spark's words; while a tick fails, the attempts and the error as well."""
-        active, retries = self.isActive, self._retries
-        found: dict[str, Any] = {"isDataAvailable": active, "isTriggerActive": active}
-        if not active:
+        """What the query does now, in Spark's words; while a tick fails, the attempts and the error as well.
+
+        ``isTriggerActive``: a tick is under way. ``isDataAvailable``: it reads something, or rows wait.
+        """
+        retries, watch = self._retries, self.engine.watch
+        if not self.isActive:
             ended = "Stopped" if self.exception is None else f"Terminated with exception: {headline(self.exception)}"
-            return {"message": ended, **found}
+            return {"message": ended, "isDataAvailable": False, "isTriggerActive": False}
+        found = {"isDataAvailable": watch.available, "isTriggerActive": watch.active}
         if retries.error is None:
-            return {"message": self.engine.watch.words or "Processing new data", **found}
+            waits = "Processing new data" if found["isDataAvailable"] else "Waiting for data to arrive"
+            return {"message": watch.words or waits, **found}
         return {"message": str(retries), **found, "attempts": retries.failures, "error": headline(retries.error)}
 
     @property

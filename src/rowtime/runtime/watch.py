@@ -26,12 +26,17 @@ LONG: Final = 1.0  # seconds
 
 
 class Watch:
-    """A context manager around each look for a tick; ``backlogs``: what the tick under way leaves unread, by stream."""
+    """A context manager around each look for a tick.
+
+    ``backlogs``: what the tick under way leaves unread, by stream. ``more``: the last tick has left something
+    unread, or has failed, so that the next one has to read the same.
+    """
 
     def __init__(self) -> None:
         self._begun: tuple[int, Meter, int] | None = None
         self._reads: tuple[RunningTick, int | None, bool] | None = None
         self.backlogs: Mapping[str, Backlog] = {}
+        self.more = False
 
     def __enter__(self) -> Self:
         return self
@@ -39,6 +44,10 @@ class Watch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._reads is not None:
+            self.more = error is not None or any(one.left for one in self.backlogs.values())
+        elif error is None:
+            self.more = False  # there was nothing to read
         self._begun, self._reads, self.backlogs = None, None, {}
 
     def begins(self, tick: int, meter: Meter) -> None:
@@ -66,6 +75,16 @@ class Watch:
         running, rows, at_most = reads
         what = running.jobs[-1].partition(" · ")[2] if running.jobs else ""
         return UnderWay(tick, began, part, rows, at_most, what)
+
+    @property
+    def active(self) -> bool:
+        """True while a tick is under way that has something to do, or the look for input takes longer than a second."""
+        return self._reads is not None or self.slow is not None
+
+    @property
+    def available(self) -> bool:
+        """True while a tick is computed, or rows are known to wait for the next one."""
+        return self._reads is not None or self.more
 
     @property
     def slow(self) -> UnderWay | None:
