@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
+from rowtime.api.given_streams import GivenStream
+from rowtime.client.home import Home
 from rowtime.core.errors import refuse
 from rowtime.core.stores import Place
 from rowtime.expr.store_assignment import as_read
@@ -13,24 +14,19 @@ from rowtime.operators.streams.stream import Stream
 from rowtime.plan.bind.ledger import LEDGER
 from rowtime.plan.bind.sink_options import partitions_of
 from rowtime.plan.formats.lake import LAKES, STARTS
+from rowtime.plan.program import Program
 from rowtime.runtime.claims import pump_of
 from rowtime.runtime.engine import wall_clock
 from rowtime.runtime.sinks.callables import ConsoleSink, FunctionSink, MemorySink
+from rowtime.runtime.sinks.contract import Batch, Sink
 from rowtime.runtime.sinks.directory import DirectorySink, folder_at
 from rowtime.runtime.sinks.stream_log import StreamLogSink, writer_of
+from rowtime.runtime.sources.contract import Repeatable
 from rowtime.runtime.sources.files import FilesSource
 from rowtime.runtime.sources.ledger import LedgerSource
 from rowtime.runtime.sources.rate import RateSource
 from rowtime.runtime.sources.stream_log import StreamLogSource
-from rowtime.state.checkpoint import folder_of
-
-if TYPE_CHECKING:
-    from rowtime.api.given_streams import GivenStream
-    from rowtime.client.home import Home
-    from rowtime.plan.program import Program
-    from rowtime.runtime.sinks.contract import Batch, Sink
-    from rowtime.runtime.sources.contract import Repeatable
-    from rowtime.state.checkpoint import Checkpoint
+from rowtime.state.checkpoint import Checkpoint, folder_of
 
 
 def source_of(

@@ -7,13 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
 
 from rowtime.api.relations import Relation, interval, named, queried
-
-if TYPE_CHECKING:
-    from datetime import timedelta
 
 Period = tuple[str | datetime, str | datetime] | str
 """Two times (without a zone in UTC) or SQL texts of times; or the text of a period, as ``PERIOD (a, b)``."""

@@ -7,7 +7,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from rowtime.api.connectors import sink_of, source_of
 from rowtime.api.events import Events
@@ -36,10 +39,6 @@ from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.sources.contract import Limits, Repeatable
 from rowtime.state.checkpoint import Checkpoint
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
 
 DEFAULT_LIMITS = Limits(rows=2_000_000, files=1000, bytes=1 << 30)
 PREVIEW_LIMITS = Limits(rows=100_000, files=10, bytes=1 << 26)  # of a tick, behind which it may stop

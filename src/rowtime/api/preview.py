@@ -7,19 +7,17 @@ is defined, and no row is inserted, so a preview changes nothing that others see
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from rowtime.api.query import Query
 from rowtime.core.errors import refuse
 from rowtime.frames.kinds import arrow_of
+from rowtime.operators.sinks.sink import Sink
+from rowtime.plan.program import Program
+from rowtime.runtime.engine import Engine
 from rowtime.runtime.sinks.callables import MemorySink
-
-if TYPE_CHECKING:
-    from rowtime.operators.sinks.sink import Sink
-    from rowtime.plan.program import Program
-    from rowtime.runtime.engine import Engine
 
 
 def alone(before: Program, program: Program) -> Program:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from rowtime.api.pipeline import Pipeline
 from rowtime.audit.verify import Verified, verified
 from rowtime.core.errors import refuse
 from rowtime.core.stores import ObjectPlace, place_of
 from rowtime.state.checkpoint import Checkpoint
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
 
 
 def verify(  # noqa: PLR0913 - what a pipeline may need beside its checkpoint

@@ -7,17 +7,12 @@ age when it came (SPEC 8.3).
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
 from rowtime.core.time import BEGINNING, shift
-from rowtime.kernels.timeline import LAST
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rowtime.kernels.timeline import Timeline
+from rowtime.kernels.timeline import LAST, Timeline
 
 
 class FireTimes:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from rowtime.audit.replay import replay
 from rowtime.audit.trace import Taps, Tracing, recorded_by_tick
@@ -125,8 +126,6 @@ class Following:
     def _places(
         self, node: Operator, below: Sequence[int], rows: pa.Table, reached: dict[str, pa.Table]
     ) -> Iterator[DataFrame]:
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         for n in below:
             pairs = self._tracing.pairs(node, n, rows, f"{TRACE_ROW} AS {ABOVE_ROW}")
             if pairs is None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.client.home import Home
 from rowtime.client.log_items import Rows
 from rowtime.client.stream_log import entries_of
 from rowtime.core.columns import ROWTIME
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.partition_folders import inside, values_of
 from rowtime.core.stores import Place
+from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.plan.bind.sink_options import CHANGE, LakeOptions
 from rowtime.plan.formats.lake import LAKES
 from rowtime.runtime.claims import pump_of
@@ -26,12 +27,8 @@ from rowtime.runtime.sinks.lakes import lake_table
 from rowtime.runtime.sinks.ownership import tag_of
 from rowtime.runtime.sinks.staging import TEXT_FORMATS
 from rowtime.runtime.sinks.stream_log import writer_of
+from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.memory import read_table
-
-if TYPE_CHECKING:
-    from rowtime.client.home import Home
-    from rowtime.operators.sinks.sink import Sink as SinkNode
-    from rowtime.state.checkpoint import Checkpoint
 
 LINE = "line"  # the one column of a text file
 NONE: Mapping[str, Sequence[str]] = {}

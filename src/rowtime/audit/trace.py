@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import LongType, StructField, StructType
 
 from rowtime.audit.fire_times import FireTimes
@@ -218,8 +219,6 @@ class Sought:
 
     @property
     def _fits(self) -> Column:
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         if self._number is not None:
             return F.expr(f"{TRACE_NUMBER} = {self._number}L")
         if isinstance(self._row, str):
@@ -274,8 +273,6 @@ class Tracing:
 
         ``above_too``: more that each pair has of the row above, as Spark SQL with a name.
         """
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         below, link = self._taps.rows(node.inputs[n].name), link_of(node, n)
         if below is None or link.meets == "false":
             return None
@@ -317,8 +314,6 @@ class Tracing:
 
     def found(self, node: Operator, asked: Sequence[DataFrame]) -> pa.Table | None:
         """The rows at these places, and the spans asked for."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         rows = self._taps.rows(node.name)
         if rows is None or not asked:
             return None

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
+
+import pyarrow as pa
 
 from rowtime.client.log_items import Entry
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.stores import Place
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Made = tuple[Entry, "pa.Table | bytes"]
 """An entry, and what its file or object holds: rows, or a text that is empty but for bounds of columns."""

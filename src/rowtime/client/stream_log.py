@@ -10,7 +10,8 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from rowtime.client.log_bucket import LogBucket
 from rowtime.client.log_contract import Log, lost, reading
@@ -18,9 +19,6 @@ from rowtime.client.log_folder import LogFolder
 from rowtime.client.log_items import Entry
 from rowtime.core.store_settings import StoreSettings
 from rowtime.core.stores import Place
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _buckets: dict[tuple[str, StoreSettings], LogBucket] = {}
 _MOST = 64  # logs in buckets whose items are remembered

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import unquote
 
-if TYPE_CHECKING:
-    from rowtime.core.stores import Place
+from rowtime.core.stores import Place
 
 NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 """What stands for NULL in the name of a folder."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from rowtime.client.home import Home
 from rowtime.core.stores import ObjectPlace, place_of
-
-if TYPE_CHECKING:
-    from rowtime.client.home import Home
 
 
 class Dataset(NamedTuple):

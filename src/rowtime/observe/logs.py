@@ -8,14 +8,12 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rowtime.core.errors import headline
 from rowtime.core.log import LOG
 from rowtime.observe.observer import Observer, Run
-
-if TYPE_CHECKING:
-    from rowtime.runtime.report import TickReport
+from rowtime.runtime.report import TickReport
 
 MINUTE: Final = 60.0  # seconds between two records about refused rows
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rowtime.core.clock import least
-
-if TYPE_CHECKING:
-    from rowtime.operators.contract import Delta
-    from rowtime.plan.program import Program
-    from rowtime.plan.stored import StoredPlan
+from rowtime.operators.contract import Delta
+from rowtime.plan.program import Program
+from rowtime.plan.stored import StoredPlan
 
 
 def slowest_of(inputs: Sequence[str], clocks: Mapping[str, Mapping[str, int]]) -> tuple[str, int]:

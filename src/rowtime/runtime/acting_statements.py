@@ -12,31 +12,26 @@ import json
 import re
 import uuid
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from rowtime.client.home import Home
 from rowtime.client.starts import STATEMENTS_DONE
-from rowtime.client.writer import EVERYONE, only_writer, open_writer
+from rowtime.client.writer import EVERYONE, Writer, only_writer, open_writer
 from rowtime.core.clock import strict
 from rowtime.core.errors import Problem, Refused, refuse
 from rowtime.core.time import END, to_micros
 from rowtime.plan.bind.event_time import manual
 from rowtime.plan.finite import is_finite
+from rowtime.plan.program import Program
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.statements import EndStream, InsertValues, SetBound, Statement
+from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.files import write_over
 from rowtime.state.sealed import sealed, unsealed
 from rowtime.state.settings import put
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rowtime.client.home import Home
-    from rowtime.client.writer import Writer
-    from rowtime.plan.program import Program
-    from rowtime.state.checkpoint import Checkpoint
 
 _OLD_WRITER = re.compile(rb"script-[0-9a-f]{12}")
 

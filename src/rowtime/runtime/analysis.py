@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.logger import PySparkLogger
+from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from rowtime.core.errors import Problem
@@ -24,17 +25,13 @@ from rowtime.expr.aggregates import orders_rows
 from rowtime.expr.many_rows import generator, has_aggregates
 from rowtime.expr.readable import in_words, readable
 from rowtime.expr.store_assignment import may_assign
+from rowtime.operators.contract import Operator
+from rowtime.plan.bind.pump_edge import PumpEdge
 from rowtime.plan.clock_functions import fixed, trees_of
+from rowtime.plan.program import Program
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.sql.generate import to_spark
 from rowtime.sql.places import place_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from rowtime.operators.contract import Operator
-    from rowtime.plan.bind.pump_edge import PumpEdge
-    from rowtime.plan.program import Program
 
 Wrong = AnalysisException | ParseException
 _UNKNOWN = ("UNRESOLVED_COLUMN", "MISSING_ATTRIBUTES")

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
 
 from rowtime.core.stores import ObjectPlace
+from rowtime.runtime.engine import Engine
+from rowtime.runtime.report import TickReport
 from rowtime.runtime.sources.batches import BatchSource
 from rowtime.runtime.spark_paths import url_for_spark
 from rowtime.state.checkpoint import folder_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.query import StreamingQuery
-
-    from rowtime.runtime.engine import Engine
-    from rowtime.runtime.report import TickReport
 
 POLL = 0.1  # seconds
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rowtime.client.home import Home
+from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.runtime.sinks.failures import naming
 from rowtime.runtime.sinks.ownership import Asked
+from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.sinks.stream_log import StreamLogSink
+from rowtime.sql.statements import CreatePump
+from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.journal import behind
-
-if TYPE_CHECKING:
-    from rowtime.client.home import Home
-    from rowtime.operators.sinks.sink import Sink as SinkNode
-    from rowtime.runtime.sinks.staging import Stage
-    from rowtime.sql.statements import CreatePump
-    from rowtime.state.checkpoint import Checkpoint
 
 
 def claim(  # noqa: PLR0913 - whose pumps, and what is asked of their targets

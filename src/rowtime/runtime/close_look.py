@@ -14,7 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
@@ -28,11 +28,9 @@ from rowtime.operators.contract import Delta, Operator, walk
 from rowtime.operators.events.failing_events import refuse_events
 from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.lifetimes import is_lifetimes
+from rowtime.plan.program import Program
+from rowtime.runtime.tick import RunningTick
 from rowtime.sql.generate import to_rowtime, to_spark
-
-if TYPE_CHECKING:
-    from rowtime.plan.program import Program
-    from rowtime.runtime.tick import RunningTick
 
 _OF_A_VALUE = re.compile(r"SQLSTATE: 22[0-9A-Z]{3}")
 _WORD = re.compile(r"\w+")

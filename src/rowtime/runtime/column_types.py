@@ -7,16 +7,12 @@ outer join that never had a row), it is found here, from the declared columns up
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 
 from rowtime.core import columns as hidden
 from rowtime.operators.contract import Operator, quoted
 from rowtime.operators.rows.values import type_text
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _TIMES = (
     *(hidden.ROWTIME, hidden.ARRIVAL, hidden.PASSED_ROWTIME, hidden.SESSION_START, hidden.SESSION_END),

@@ -9,16 +9,14 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, Literal, cast
+from typing import IO, Final, Literal, cast
 
 from rowtime.core.stores import Place
+from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.plan.bind.sink_options import LakeOptions, partitions_of
 from rowtime.plan.formats.files import PARQUET_CODECS, ROWS_PER_FILE, TEXT_CODECS, WRITES
 from rowtime.plan.formats.lake import LAKES
 from rowtime.sql.generate import literal
-
-if TYPE_CHECKING:
-    from rowtime.operators.sinks.sink import Sink as SinkNode
 
 FUNCTIONS: Final = {"csv": "to_csv", "json": "to_json"}
 _OPENED: Final[Mapping[str, Callable[[Path, str], object]]] = {"": Path.open, ".gz": gzip.open, ".bz2": bz2.open}

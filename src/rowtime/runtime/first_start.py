@@ -11,18 +11,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+from rowtime.client.home import Home
 from rowtime.client.starts import Start, begin, settle_all
 from rowtime.client.writer import EVERYONE
+from rowtime.plan.program import Program
 from rowtime.runtime.acting_statements import DONE, DROPPED, perform, performed, writer_of
 from rowtime.sql.statements import EndStream, SetBound
+from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.files import make_folder
-
-if TYPE_CHECKING:
-    from rowtime.client.home import Home
-    from rowtime.plan.program import Program
-    from rowtime.state.checkpoint import Checkpoint
 
 
 @dataclass

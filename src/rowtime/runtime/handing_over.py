@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import SparkSession
+
+from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.runtime.sinks.failures import naming
+from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.skipping import offering
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from rowtime.operators.sinks.sink import Sink as SinkNode
-    from rowtime.runtime.sinks.staging import Stage
-    from rowtime.state.checkpoint import Checkpoint
+from rowtime.state.checkpoint import Checkpoint
 
 
 def hand_over(  # noqa: PLR0913 - whose rows, of which tick, and where they go

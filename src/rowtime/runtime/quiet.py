@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import AnalysisException, PySparkException, PythonException
 
 from rowtime.core.errors import RowtimeError
+from rowtime.core.secrets import Secrets
 from rowtime.plan.kept_options import hidden
-
-if TYPE_CHECKING:
-    from rowtime.core.secrets import Secrets
 
 # By these kinds it is decided whether another try may help (`retries.permanent`).
 _KINDS = (AnalysisException, PythonException, PySparkException, Py4JError, MemoryError, OSError)

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 
@@ -24,16 +24,12 @@ from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import MAX_MICROS, MIN_MICROS
 from rowtime.frames.local import LocalFrame, is_local, joined
 from rowtime.operators.contract import passed, quoted
+from rowtime.operators.contract.peek import Peek
 from rowtime.operators.gates.rejected import shown_as
 from rowtime.operators.rows.calendar import in_calendar, those_in_calendar
 from rowtime.operators.rows.collected import collected
 from rowtime.runtime.segment_writer import fits_the_driver
 from rowtime.sql.generate import literal
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from rowtime.operators.contract.peek import Peek
 
 GAP = 1 << 20  # positions without a refused row, behind which another mask begins
 MASKS, BYTES = 32, 1 << 24  # at most, of one tick

@@ -18,12 +18,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
 from pyspark.sql.types import BooleanType, DatetimeType, NullType, NumericType
 
 from rowtime.client.parquet_statistics import trusted
@@ -38,9 +39,6 @@ from rowtime.operators.contract.state import Route, Segment
 from rowtime.operators.rows.collected import collected, loosened
 from rowtime.runtime.file_form import FileForm
 from rowtime.state.files import make_folder, sync_names
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 PARQUET = FileForm()
 PART = 250_000  # rows of which the driver writes several files at once

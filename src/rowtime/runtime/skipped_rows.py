@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 
 from rowtime.core.clock import least
 from rowtime.core.columns import POSITION, ROWTIME, WRITER
@@ -21,17 +22,13 @@ from rowtime.core.time import END, MIN_MICROS
 from rowtime.expr.store_assignment import as_read
 from rowtime.operators.contract import quoted
 from rowtime.operators.gates.rejected import ADDED, Rejected, readers_of, shown_as
+from rowtime.plan.program import Program
 from rowtime.runtime.skipping import is_skipped
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.runtime.spark_paths import for_spark
+from rowtime.runtime.tick import RunningTick
+from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.memory import read_table
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from rowtime.plan.program import Program
-    from rowtime.runtime.tick import RunningTick
-    from rowtime.state.checkpoint import Checkpoint
 
 Skip = Mapping[str, Any]
 SEEN: Final = "seen"  # the tick in which queries saw the rows of a skip

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,8 +25,10 @@ from rowtime.core.errors import RowtimeError, refuse
 from rowtime.core.partition_folders import inside, values_of
 from rowtime.core.stores import ObjectPlace, Place, on_store, place_of
 from rowtime.operators.gates.rejected import shown_as
+from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.plan.bind.sink_options import partitions_of
 from rowtime.plan.formats.lake import LAKES
+from rowtime.plan.stored import Fields
 from rowtime.runtime.claims import log_of, pump_of
 from rowtime.runtime.file_form import lines_of
 from rowtime.runtime.lake_targets import lake_targets
@@ -38,10 +40,6 @@ from rowtime.runtime.sinks.stream_log import count_of, writer_of
 from rowtime.state import refused_files
 from rowtime.state.checkpoint import Checkpoint, folder_of
 from rowtime.state.memory import read_table
-
-if TYPE_CHECKING:
-    from rowtime.operators.sinks.sink import Sink as SinkNode
-    from rowtime.plan.stored import Fields
 
 REASON: Final = "SKIPPED"
 _NOT_OFFERED: Final = frozenset(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
 
 from rowtime.core.errors import refuse
 from rowtime.expr.store_assignment import as_read
@@ -13,9 +14,6 @@ from rowtime.plan.formats.lake import STATIC
 from rowtime.runtime.sources.failures import naming
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.runtime.store_access import reachable
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 
 def rows_of(spark: SparkSession, node: Table, given: Callable[[SparkSession], DataFrame] | None) -> DataFrame:

@@ -13,17 +13,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from rowtime.core.columns import BOUND, DUE, ROUTE
 from rowtime.core.errors import Failure, Problem
+from rowtime.core.stores import Place
 from rowtime.operators.contract import Control, Delta, Operator
 from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.operators.contract.intake import Intake
+from rowtime.operators.contract.peek import Peek
 from rowtime.operators.contract.state import C, Keeper, Route, Segment
 from rowtime.operators.rows.collected import loose
 from rowtime.operators.sinks.sink import Sink
@@ -38,6 +41,7 @@ from rowtime.runtime.narrow_tables import LIMITS, Narrowed
 from rowtime.runtime.refusal import Refusal, Rejection
 from rowtime.runtime.segment_writer import SMALL, write_routes, write_table
 from rowtime.runtime.sinks.failures import naming
+from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.runtime.spark_paths import for_spark
 from rowtime.runtime.static_tables import rows_of
@@ -45,13 +49,6 @@ from rowtime.state.checkpoint import folder_of
 from rowtime.state.costs import CLOCK, SINKS
 from rowtime.state.memory import Memory
 from rowtime.state.segments import Kept, SegmentLog
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from rowtime.core.stores import Place
-    from rowtime.operators.contract.peek import Peek
-    from rowtime.runtime.sinks.staging import Stage
 
 GivenTable = Callable[["SparkSession"], "DataFrame"]
 Ledger = MutableMapping[str, Counter[str]]

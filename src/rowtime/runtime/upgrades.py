@@ -10,19 +10,17 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rowtime.core.errors import refuse
 from rowtime.core.stores import Place
+from rowtime.plan.program import Program
+from rowtime.plan.stored import StoredPlan
 from rowtime.plan.upgrade import Upgrade, retired, upgrade_of
 from rowtime.state import cuts, settings
 from rowtime.state.checkpoint import FOREVER, Checkpoint, folder_of, spans_of
 from rowtime.state.costs import KEY
 from rowtime.state.files import link
-
-if TYPE_CHECKING:
-    from rowtime.plan.program import Program
-    from rowtime.plan.stored import StoredPlan
 
 Entry = Mapping[str, Any]
 _BY_NAME = ("control", "clocks", "since", "totals")

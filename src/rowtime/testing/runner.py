@@ -16,9 +16,10 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
 
 from rowtime.client.arrow_types import arrow_schema
 from rowtime.client.rows import batch
@@ -37,9 +38,6 @@ from rowtime.state.settings import put
 from rowtime.testing.scripted import ScriptedSource
 from rowtime.testing.transcripts import Expected, ScriptItem, Transcript, load
 from rowtime.testing.verdicts import judge_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 Cut = Sequence[int]
 RANDOM_CUTS = 1

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+import pyarrow as pa
+from sqlglot import exp
 
 from rowtime.core.columns import ORDERED_VALUE, POSITION, ROWTIME, SAID, WRITER
 from rowtime.core.fields import UNSTORED, Micros
@@ -24,13 +27,8 @@ from rowtime.operators.contract.requirement import GATED
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.values import Ranks, coded, decoded, furthest, numbered
 from rowtime.operators.streams.column_bounds import about, heard
+from rowtime.operators.streams.stream import Stream
 from rowtime.sql.generate import to_spark
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from sqlglot import exp
-
-    from rowtime.operators.streams.stream import Stream
 
 
 @dataclass(frozen=True)

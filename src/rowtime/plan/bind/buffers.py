@@ -8,7 +8,6 @@ holds rows: its bound is the time of what was sent last.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -20,12 +19,10 @@ from rowtime.operators.rows.sample import WHOLE, Sample
 from rowtime.operators.streams.delay import Delay
 from rowtime.plan.bind.catalog import suggestion
 from rowtime.plan.bind.event_time import declared_by
+from rowtime.plan.bind.sources import Sources
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.nodes import TableArgument
 from rowtime.sql.numbers import number_of
-
-if TYPE_CHECKING:
-    from rowtime.plan.bind.sources import Sources
 
 BUFFERS = ("DELAY", "GATE", "SAMPLE")
 _HINTS = {

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+
+from sqlglot import exp
 
 from rowtime.core.errors import refuse
 from rowtime.operators.contract import Operator
 from rowtime.operators.events.emit_lifetimes import NAMES, EmitLifetimes
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.sql.places import place_of
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 
 def as_rows(

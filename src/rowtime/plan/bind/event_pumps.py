@@ -7,15 +7,11 @@ late that were in time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rowtime.core.columns import ROWTIME
 from rowtime.core.errors import Problem, Refused
 from rowtime.operators.contract import EDGES, Operator, Origin
-
-if TYPE_CHECKING:
-    from rowtime.plan.bind.catalog import StreamDef
-    from rowtime.sql.statements import CreatePump
+from rowtime.plan.bind.catalog import StreamDef
+from rowtime.sql.statements import CreatePump
 
 
 def check_order(stream: StreamDef, pump: CreatePump, node: Operator) -> None:

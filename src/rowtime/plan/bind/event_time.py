@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
+
+from sqlglot import exp
 
 from rowtime.core.errors import Place, Refused, refuse
 from rowtime.core.time import BEGINNING, END
@@ -18,10 +20,6 @@ from rowtime.plan.finite import is_finite
 from rowtime.plan.stored import StoredPlan
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.statements import EventTimeDef, SetBound, Statement
-
-if TYPE_CHECKING:
-    from sqlglot import exp
-
 
 GAP = 100_000  # µs: MINIMUM GAP where nothing is said, as in the source
 MANUAL = "MANUAL"

@@ -8,24 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from rowtime.core.errors import Place, Refused, refuse
 from rowtime.operators.contract import Operator
 from rowtime.operators.contract.requirement import PLACED
 from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.union_all import UnionAll
+from rowtime.plan.bind.catalog import StreamDef
 from rowtime.plan.bind.emit import as_rows
 from rowtime.plan.bind.pump_edge import pump_name
 from rowtime.plan.bind.sink_options import LakeOptions, fitting, partitions_of
+from rowtime.plan.bind.sources import Binder, Sources
 from rowtime.plan.finite import FINITE
 from rowtime.plan.formats.lake import LAKES
 from rowtime.plan.formats.types import no_partitions, unheld
 from rowtime.sql.statements import CreatePump
-
-if TYPE_CHECKING:
-    from rowtime.plan.bind.catalog import StreamDef
-    from rowtime.plan.bind.sources import Binder, Sources
 
 Options = tuple[tuple[str, str], ...]
 

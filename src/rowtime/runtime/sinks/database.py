@@ -14,31 +14,28 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from rowtime.core.errors import Failure, Problem, RowtimeError, refuse
 from rowtime.core.stores import Place
 from rowtime.operators.gates.column_limits import Limit
+from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.plan.bind.sink_options import CHANGE, TableOptions
+from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.ownership import Asked, Record, entitled, fenced, tag_of
 from rowtime.runtime.sinks.table_book import BOOK, Book, key_of
 from rowtime.runtime.sinks.table_limits import limits_of
 from rowtime.runtime.sinks.table_times import as_text, time_type
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import sweep
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from rowtime.operators.sinks.sink import Sink as SinkNode
-    from rowtime.runtime.sinks.contract import Batch
 
 SEQUENCE: Final = "rowtime_seq"
 _TRIES: Final = 5

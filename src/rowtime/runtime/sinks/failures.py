@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pyspark.errors import PythonException
 
 from rowtime.core.errors import Failure, Problem
+from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.runtime.retries import of_the_machine
-
-if TYPE_CHECKING:
-    from rowtime.operators.sinks.sink import Sink as SinkNode
 
 UNREACHABLE = ("R501", "R581", "R582", "R583")  # a server, or a store
 _HINT = "Check that the folder exists, who may write to it, and the space on its disk. The tick is repeated."

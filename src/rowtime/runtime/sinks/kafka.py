@@ -18,8 +18,9 @@ So nothing here skips rows by looking at the topic.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from rowtime.core.columns import ROWTIME, SEQUENCE
@@ -27,9 +28,6 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.plan.bind.sink_options import CHANGE, TopicOptions
 from rowtime.runtime.brokers import SERVERS, Brokers, answering
 from rowtime.runtime.sources.kafka_rows import BOUND_HEADER, quoted
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 STREAM_HEADER: Final = "rowtime-stream"
 SEQUENCE_HEADER: Final = "rowtime-seq"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
@@ -16,16 +16,14 @@ from rowtime.core.log import LOG
 from rowtime.core.stores import Place
 from rowtime.core.time import BEGINNING, MIN_MICROS
 from rowtime.operators.contract import quoted
+from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.plan.bind.sink_options import TopicOptions
+from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.kafka import write_bound, write_kafka
 from rowtime.runtime.sinks.ownership import Asked, Record, There, entitled
 from rowtime.runtime.sinks.topic_owner import Found, TopicEnds, told
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import make_folder, sweep
-
-if TYPE_CHECKING:
-    from rowtime.operators.sinks.sink import Sink as SinkNode
-    from rowtime.runtime.sinks.contract import Batch
 
 KNOWN: Final = "owner.json"  # beside what is staged: the record, and up to where the first partition was looked at
 _FORBIDDEN: Final = "AuthorizationException"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from rowtime.core.clock import least
 from rowtime.core.columns import DUE, LINE, POSITION, ROUTE, ROWTIME, WRITER
@@ -251,8 +252,6 @@ def ordered(rows: DataFrame, node: SinkNode, count: int | None) -> DataFrame:
 
 def _together(rows: DataFrame, split: Sequence[str], order: Sequence[str]) -> DataFrame:
     """All rows of a folder in one task and in stream order, so that a large tick has few files in each, too."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
     values = [F.col(quoted(name)) for name in split]
     return rows.repartition(*values).sortWithinPartitions(*values, *map(_term, order))
 
@@ -270,8 +269,6 @@ def _sorted(rows: pa.Table, order: Sequence[str]) -> pa.Table:
 
 def _term(text: str) -> Column:
     """A sort term of a shape, as a column of Spark, which does not read directions inside an expression."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
     found = _TERM.fullmatch(text)
     assert found is not None
     column, down = F.expr(found["what"]), found["way"] == "DESC"

@@ -7,12 +7,8 @@ moves the times of the days between. Spark and PostgreSQL both reckon by the Gre
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from pyspark.sql.types import ArrayType, DataType, DateType, TimestampNTZType, TimestampType
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructField
+from pyspark.sql.types import ArrayType, DataType, DateType, StructField, TimestampNTZType, TimestampType
 
 _TYPES: Mapping[type[DataType], str] = {
     DateType: "DATE",

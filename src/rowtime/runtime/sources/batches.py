@@ -10,17 +10,15 @@ Spark hands over again what it had not committed itself when a run ended.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.operators.contract import micros, quoted
 from rowtime.runtime.sources.contract import Limits, Offsets, Slice
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 THE_WRITER = "batches"
 SET_BITS = 40  # a row of an unordered batch has the number of the batch and its own in it as position
@@ -157,8 +155,6 @@ def _disordered(what: str) -> Failure:
 
 
 def _expressions(texts: Sequence[str]) -> list[Any]:
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
     return [F.expr(text) for text in texts]
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 from rowtime.core.stores import ObjectPlace, content_of, named
 from rowtime.runtime.spark_paths import for_spark, url_for_spark
 from rowtime.runtime.store_access import reach
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 S = TypeVar("S")
 T = TypeVar("T")

@@ -16,7 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from rowtime.client.arrow_types import INSTANT, arrow_type
 from rowtime.core.columns import ARRIVAL, MALFORMED, POSITION, ROWTIME, WRITER
@@ -37,10 +41,6 @@ from rowtime.runtime.sources.numbering import Numbering, noted
 from rowtime.runtime.sources.peek import OURS, columns, timestamps
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.sql.generate import literal
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
 
 THE_WRITER = "files"
 FORMATS = ("parquet", "csv", "json")
@@ -150,8 +150,6 @@ class FilesSource:
             return rows.selectExpr("*", f"{found} AS __file").selectExpr(*self._shown("__file.n", "__file.at"))
         table = [(origin_of(path), number, arrived) for number, path, arrived in files]
         numbers = spark.createDataFrame(table, "__path string, __number bigint, __arrived bigint")
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
         rows = rows.join(F.broadcast(numbers), F.expr("__from = __path"))
         return rows.selectExpr(*self._shown("__number", "__arrived"))
 

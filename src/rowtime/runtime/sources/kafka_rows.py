@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from rowtime.core.columns import ARRIVAL, BOUND, MALFORMED, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import refuse
 from rowtime.core.time import END
 from rowtime.operators.rows.calendar import in_calendar
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 BOUND_HEADER: Final = "rowtime-bound"
 STRICT_HEADER: Final = "rowtime-bound-strict"

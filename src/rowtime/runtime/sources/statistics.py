@@ -6,14 +6,10 @@ dictionaries it tells both zeros apart. So a filter over floating point is not h
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyspark.sql import DataFrame
 from pyspark.sql.types import DoubleType, FloatType
 
 from rowtime.operators.contract import quoted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def unskipped(rows: DataFrame) -> DataFrame:

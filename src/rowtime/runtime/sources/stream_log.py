@@ -11,9 +11,10 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from rowtime.client import stream_log
 from rowtime.client.bound_items import item_text
@@ -33,9 +34,6 @@ from rowtime.runtime.sources.file_places import as_pattern
 from rowtime.runtime.sources.peek import timestamps
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.sql.generate import literal
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 # A literal costs nothing a row, but each read adds to the plan; beyond, the path is asked.
 FEW_WRITERS: Final = 8

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
+
+from pyspark.sql.types import StructType
 
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.runtime.sources.file_list import NumberedFile
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
 
 NOTHING: Final = -1
 """The place before the first version of a table."""
