@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
@@ -288,9 +289,11 @@ class Operator(ABC):
         """The results of one tick."""
 
 
+@dataclass(frozen=True)
 class Unary(Operator):
     """An operator of one input, whose columns and bounds it passes on unless it says otherwise."""
 
+    name: str
     input: Operator
 
     @property
@@ -305,6 +308,20 @@ class Unary(Operator):
     def promises(self, clocks: Sequence[Clocks], control: Any) -> Clocks:  # noqa: ARG002 - the operator's
         """The bounds of the input."""
         return clocks[0]
+
+
+@dataclass(frozen=True)
+class Binary(Operator):
+    """An operator of two inputs."""
+
+    name: str
+    left: Operator
+    right: Operator
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """Both sides."""
+        return (self.left, self.right)
 
 
 def walk(root: Operator) -> Iterator[Operator]:

@@ -24,8 +24,6 @@ How = Literal["TO_POINT", "POINT_AT_END", "SHIFT", "EXTEND", "ALTER_DURATION", "
 class AlterLifetime(Unary):
     """``how`` the lifetimes of the input change, ``by`` how many µs (EXTEND without: for ever); ``offset`` of steps."""
 
-    name: str
-    input: Operator
     how: How
     by: Micros | None = None
     offset: Micros = 0

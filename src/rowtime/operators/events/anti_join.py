@@ -17,7 +17,7 @@ from sqlglot import exp
 from rowtime.core.columns import CHANGED_BY, DUE, LEFT_EVENT, MET, RIGHT_EVENT, STOP, VERSION, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import conjuncts
-from rowtime.operators.contract import Column, Delta, Link, Operator, Pairs, Shape, Tick, UpTo, named, quoted
+from rowtime.operators.contract import Binary, Column, Delta, Link, Operator, Pairs, Shape, Tick, UpTo, named, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import Kept, StateNote
@@ -44,12 +44,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AntiJoin(Operator):
+class AntiJoin(Binary):
     """The ``left`` events while no ``right`` event for which ``on`` holds is alive; columns as in `LifetimeJoin`."""
 
-    name: str
-    left: Operator
-    right: Operator
     names: tuple[tuple[str, ...], tuple[str, ...]]
     on: exp.Expr | None
 
@@ -59,11 +56,6 @@ class AntiJoin(Operator):
     covering: ClassVar[str] = "__ls < __re AND __rs < __le"
     """The times of a right event that covers a left one."""
     keeps_versions: ClassVar[bool] = True
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """Both sides."""
-        return (self.left, self.right)
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Events of both sides, and what has gone out and may still end."""

@@ -14,7 +14,7 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import BOUND, GIVEN, ORIGIN, POSITION
 from rowtime.core.shapes import EventShape
 from rowtime.core.time import END
-from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, Unary, UpTo, quoted
+from rowtime.operators.contract import Column, Delta, Link, Shape, Tick, Unary, UpTo, quoted
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.requirement import GATED
 from rowtime.operators.contract.state import StateNote
@@ -34,8 +34,6 @@ class BoundedEvents(Unary):
     ``input``: the merged rows of the stream (input 0 below) and of `ImportedBounds` (input 1).
     """
 
-    name: str
-    input: Operator
     columns: tuple[Column, ...]
     shape: EventShape
 

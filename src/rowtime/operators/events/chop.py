@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 class Chop(Unary):
     """The events of ``input``, cut at ``offset`` + k · ``by`` (µs, from 1970-01-01)."""
 
-    name: str
-    input: Operator
     by: Micros
     offset: Micros = 0
 

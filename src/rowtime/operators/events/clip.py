@@ -16,7 +16,7 @@ from sqlglot import exp
 from rowtime.core.columns import ASKED_AT, ASKED_UPTO, DUE, ROUTE, ROWTIME, STOP, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import col
-from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, UpTo, named, passed, quoted
+from rowtime.operators.contract import Binary, Delta, Link, Operator, Shape, Tick, UpTo, named, passed, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.anti_join import SpeculativeAntiJoin
@@ -27,25 +27,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Clip(Operator):
+class Clip(Binary):
     """Events of ``left``, each cut at the first start of ``right`` above its own with the same values of ``keys``.
 
     ``keys``: pairs of columns, of the left and of the right; NULLs are the same value, as in GROUP BY.
     """
 
-    name: str
-    left: Operator
-    right: Operator
     keys: tuple[tuple[str, str], ...] = ()
 
     control: ClassVar = UpTo
     kind: ClassVar[str] = "clip"
     keeps_versions: ClassVar[bool] = True
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """What is cut, and what cuts it."""
-        return (self.left, self.right)
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What may still be cut, and what may still cut."""

@@ -15,7 +15,7 @@ from typing import ClassVar
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import ASKED_VERSION, CHANGED_BY, MET, POSITION, ROWTIME, STOP, WEIGHT, WRITER
 from rowtime.core.time import END, MIN_MICROS
-from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Origin, Shape, Tick, Unary, named, quoted
+from rowtime.operators.contract import Column, Control, Delta, Link, Origin, Shape, Tick, Unary, named, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.rows.lifetimes import BEGINS, instant
 
@@ -26,8 +26,6 @@ NAMES = ("change", "start", "stop", "new_stop")
 class EmitChanges(Unary):
     """``EMIT CHANGES``: inserts and retractions; ``names`` of the columns that say which, from when and to when."""
 
-    name: str
-    input: Operator
     names: tuple[str, ...] = NAMES
 
     kind: ClassVar[str] = "emit changes"

@@ -32,7 +32,7 @@ from rowtime.core.columns import (
     WRITER,
 )
 from rowtime.core.time import END, shift
-from rowtime.operators.contract import EDGES, Column, Delta, Link, Operator, Origin, Shape, Tick, Unary, UpTo
+from rowtime.operators.contract import EDGES, Column, Delta, Link, Origin, Shape, Tick, Unary, UpTo
 from rowtime.operators.contract.state import Route, Segment, StateNote
 from rowtime.operators.contract.texts import passed, quoted
 from rowtime.operators.events.emit_tables import MOST, as_rows, peeked, together
@@ -61,8 +61,6 @@ class NotFinal(UpTo):
 class EmitLifetimes(Unary):
     """``EMIT form (names) [FULLY ORDERED]``: the final events of the input as rows; ``names`` of the added columns."""
 
-    name: str
-    input: Operator
     form: Form
     names: tuple[str, ...]
     fully: bool = False

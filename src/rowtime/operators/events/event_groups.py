@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 class EventGroups(Groups, Unary):
     """``aggregates`` of the events of each group and ``keys``; ``items`` and ``having`` are over both by name."""
 
-    name: str
-    input: Operator
     keys: tuple[Item, ...]
     aggregates: tuple[Item, ...]
     items: tuple[Item, ...]

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, ClassVar
 from rowtime.core.columns import BROKEN, CHANGED_BY, DUE, FRESH, LEFT_EVENT, MET, RIGHT_EVENT, ROUTE, STOP, WEIGHT
 from rowtime.core.time import END
 from rowtime.expr.conditions import columns_in
-from rowtime.operators.contract import Column, Delta, Link, Made, Operator, Shape, Tick, UpTo, named, passed, quoted
+from rowtime.operators.contract import Binary, Column, Delta, Link, Made, Operator, Shape, Tick, UpTo, named
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import Route, StateNote
+from rowtime.operators.contract.texts import passed, quoted
 from rowtime.operators.events.alter_lifetime import AlterLifetime
 from rowtime.operators.events.emit_tables import in_utc
 from rowtime.operators.events.event_stream import EventStream
@@ -39,15 +40,12 @@ SIDES = ("left", "right")  # what is kept of each
 
 
 @dataclass(frozen=True)
-class LifetimeJoin(Operator):
+class LifetimeJoin(Binary):
     """Pairs of ``left`` and ``right`` for which ``on`` holds; ``names`` are what the columns of each are called.
 
     ``versioned``: each pair comes with the later change of its two.
     """
 
-    name: str
-    left: Operator
-    right: Operator
     names: tuple[tuple[str, ...], tuple[str, ...]]
     on: exp.Expr | None
     versioned: bool = False
@@ -57,11 +55,6 @@ class LifetimeJoin(Operator):
     decides: ClassVar[str] = "JOIN"
     keeps_versions: ClassVar[bool] = True
     writes_final: ClassVar[bool] = True
-
-    @property
-    def inputs(self) -> tuple[Operator, ...]:
-        """Both sides."""
-        return (self.left, self.right)
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Events of both sides."""

@@ -41,8 +41,6 @@ class PeriodFilter(Unary):
     two events that make a pair, which lasts while both do.
     """
 
-    name: str
-    input: Operator
     where: exp.Expr
     ends: tuple[str, ...] = (STOP,)
     hidden: tuple[str, ...] = ()

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 class Stitch(Unary):
     """The events of ``input``; payloads are equal as groups are, so NULLs are."""
 
-    name: str
-    input: Operator
-
     control: ClassVar = UpTo
     kind: ClassVar[str] = "stitch"
     promises = Operator.promises

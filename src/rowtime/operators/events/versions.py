@@ -32,8 +32,6 @@ class Versions(Unary):
     ``of``: only those of this one of several inputs.
     """
 
-    name: str
-    input: Operator
     columns: tuple[tuple[str, Column], ...]
     of: int | None = None
 

@@ -50,8 +50,6 @@ class PumpGate(Unary):
     target is a table that may be there and take less than is declared; the running tick knows that (`column_limits`).
     """
 
-    name: str
-    input: Operator
     assigned: tuple[Assigned, ...]
     checks: tuple[exp.Expr, ...] = ()
     over: tuple[exp.Expr, ...] = ()

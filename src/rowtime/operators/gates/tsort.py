@@ -17,7 +17,7 @@ from rowtime.core.columns import JUDGED, PASSED_ROWTIME, POSITION, PROMOTED_TIME
 from rowtime.core.errors import refuse
 from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END, shift
-from rowtime.operators.contract import Column, Delta, Made, Operator, Origin, Shape, Tick, Unary, micros, quoted
+from rowtime.operators.contract import Column, Delta, Made, Origin, Shape, Tick, Unary, micros, quoted
 from rowtime.operators.contract.gates import Gate, Raise, beyond_arrival
 from rowtime.operators.contract.requirement import WRITERS
 from rowtime.operators.contract.state import StateNote
@@ -73,8 +73,6 @@ class TSort(Unary):
     the new one.
     """
 
-    name: str
-    input: Operator
     within: Micros
     keys: tuple[str, ...] = ()
     directions: tuple[str, ...] = ()

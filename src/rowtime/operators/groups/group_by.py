@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import DUE, ROWTIME, SEEN
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import NOTHING, Closed, Column, Delta, Link, Operator, Shape, Tick, Unary, passed
+from rowtime.operators.contract import NOTHING, Closed, Column, Delta, Link, Shape, Tick, Unary, passed
 from rowtime.operators.contract.state import LARGE, Kept, Route, Segment, StateNote, rows_in
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
@@ -50,8 +50,6 @@ class GroupBy(RowGroups, Unary):
     rowtime.
     """
 
-    name: str
-    input: Operator
     keys: tuple[Item, ...]
     aggregates: tuple[Item, ...]
     items: tuple[Item, ...]

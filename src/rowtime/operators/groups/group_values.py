@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rowtime.core.columns import FIRST, LAST, ROWTIME
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import NOTHING, Delta, Link, Operator, Shape, Tick
+from rowtime.operators.contract import NOTHING, Delta, Link, Shape, Tick
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
@@ -44,8 +44,6 @@ class GroupByValues(RowGroups, ByValues):
     ``stamp`` is over the closers and ascends with each. ``ordered``: rows come in the order of the rowtime.
     """
 
-    name: str
-    input: Operator
     keys: tuple[Item, ...]
     aggregates: tuple[Item, ...]
     items: tuple[Item, ...]

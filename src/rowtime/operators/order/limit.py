@@ -9,7 +9,7 @@ from typing import ClassVar
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import POSITION
 from rowtime.core.time import END
-from rowtime.operators.contract import Control, Delta, Link, Operator, Tick, Unary
+from rowtime.operators.contract import Control, Delta, Link, Tick, Unary
 from rowtime.operators.contract.requirement import COUNTED
 from rowtime.operators.order.merge import Merged
 
@@ -25,8 +25,6 @@ class Passed(Control):
 class Limit(Unary):
     """The first ``count`` rows of a merge that numbers them from 0."""
 
-    name: str
-    input: Operator
     count: int
 
     control: ClassVar = Passed

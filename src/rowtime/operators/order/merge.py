@@ -16,7 +16,7 @@ from rowtime.core.columns import HELD_TIME, ORIGIN, POSITION, ROUTE, ROWTIME, WR
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.store_assignment import as_read, same_type
-from rowtime.operators.contract import Control, Delta, EventTime, Link, Operator, Origin, Shape, Tick, Unary
+from rowtime.operators.contract import Control, Delta, EventTime, Link, Origin, Shape, Tick, Unary
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import LARGE, Kept, Route, StateNote, rows_in
 from rowtime.operators.contract.texts import micros, passed, quoted
@@ -49,8 +49,6 @@ class Merge(Unary):
     a gate above that may refuse it. ``traced``: the same, for a gate that came to ask for it later; no other state.
     """
 
-    name: str
-    input: Operator
     numbers: bool = False
     origins: bool = False
     traced: bool = field(default=False, metadata=UNSTORED)

@@ -21,7 +21,7 @@ from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import BEGINNING
 from rowtime.expr.facts import Fact
 from rowtime.expr.order import Order
-from rowtime.operators.contract import Column, Control, Delta, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import Column, Control, Delta, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.gates import Gate, Verdict
 from rowtime.operators.contract.requirement import GATED
 from rowtime.operators.contract.state import StateNote
@@ -58,8 +58,6 @@ class Ordered(Unary):
     ``passes``: they go on to the check of another column. ``more``: another check follows, which stored plans say.
     """
 
-    name: str
-    input: Operator
     value: exp.Expr
     descending: bool = False
     strict: bool = False

@@ -59,8 +59,6 @@ class Over(Unary):
     a value that time has left never comes back. ``expires`` (µs): how long a key may have no row before it begins anew.
     """
 
-    name: str
-    input: Operator
     keys: tuple[Item, ...]
     calls: tuple[Call, ...]
     passed: tuple[str, ...]

@@ -67,8 +67,6 @@ class EventTimed(Unary):
     time. A time more than ``beyond`` (µs) above the greatest so far of its writer is EARLY, and sets no bound.
     """
 
-    name: str
-    input: Operator
     column: str
     unit: str | None = None
     lag: Micros = 0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from rowtime.operators.contract import Delta, Link, Operator, Tick, Unary, quoted
+from rowtime.operators.contract import Delta, Link, Tick, Unary, quoted
 
 WHOLE = 1_000_000
 
@@ -18,8 +18,6 @@ class Sample(Unary):
     Which keys these are follows from Spark's ``xxhash64`` of them alone; texts with a collation count by their bytes.
     """
 
-    name: str
-    input: Operator
     keys: tuple[str, ...]
     share: int
 

@@ -40,8 +40,6 @@ class Item:
 class Select(Unary):
     """``SELECT items FROM input WHERE condition``; ``hidden`` items are for the operator above."""
 
-    name: str
-    input: Operator
     items: tuple[Item, ...]
     where: exp.Expr | None = None
     hidden: tuple[Item, ...] = ()

@@ -20,7 +20,7 @@ from sqlglot import exp
 from rowtime.core.columns import POSITION, ROWTIME, ROWTIME_NAME, WRITER
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.fields import UNSTORED
-from rowtime.operators.contract import Column, Control, Delta, Made, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import Column, Control, Delta, Made, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import WRITERS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.collected import collected
@@ -66,8 +66,6 @@ class Remembered(Control):
 class TableFunctionCall(Unary):
     """``function(input, arguments)``; ``made`` is the function with its arguments."""
 
-    name: str
-    input: Operator
     function: str
     arguments: tuple[exp.Expr, ...]
     columns: tuple[Column, ...]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from rowtime.core.fields import OPTIONS
-from rowtime.operators.contract import Control, Delta, Link, Operator, Tick, Unary
+from rowtime.operators.contract import Control, Delta, Link, Tick, Unary
 from rowtime.operators.contract.requirement import RELEASED, UNORDERED, Requirement
 
 
@@ -34,8 +34,6 @@ class Sink(Unary):
     that carries ROWTIME, empty for none.
     """
 
-    name: str
-    input: Operator
     format: str
     options: tuple[tuple[str, str], ...] = field(default=(), metadata=OPTIONS)
     ordered: bool = True

@@ -51,8 +51,6 @@ class SortBy(Unary):
     ``stamp``: the ``AS ROWTIME`` of the select list, over ``__m``; else the end of the value.
     """
 
-    name: str
-    input: Operator
     key: Item
     keys: tuple[str, ...] = ()
     directions: tuple[str, ...] = ()

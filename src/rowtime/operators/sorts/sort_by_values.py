@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rowtime.core.columns import BEFORE, FIRST, ROUTE, ROWTIME, SORT_VALUE, STAMP
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import Delta, Shape, Tick, quoted
 from rowtime.operators.contract.requirement import Requirement
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
 from rowtime.operators.groups.finished import COMPLETE, KEPT
@@ -35,8 +35,6 @@ class SortByValues(ByValues):
     ``stamp``: the ``AS ROWTIME`` of the select list, over ``__m``; else the rowtime of the last row of the value.
     """
 
-    name: str
-    input: Operator
     value: exp.Expr
     closer: Closer
     gates: tuple[Ordered | RunningMark, ...] = field(metadata=UNSTORED)

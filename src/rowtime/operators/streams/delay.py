@@ -14,7 +14,7 @@ from typing import ClassVar
 from rowtime.core.columns import ROWTIME
 from rowtime.core.fields import Micros
 from rowtime.core.time import MAX_MICROS, shift
-from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import Column, Delta, Link, Shape, Tick, Unary, quoted
 from rowtime.operators.rows.lifetimes import BEGINS
 
 
@@ -22,8 +22,6 @@ from rowtime.operators.rows.lifetimes import BEGINS
 class Delay(Unary):
     """``DELAY(TABLE s, interval)``: rowtimes move by ``by`` (µs), bounds stay."""
 
-    name: str
-    input: Operator
     by: Micros
 
     kind: ClassVar[str] = "delay"

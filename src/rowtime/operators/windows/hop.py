@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rowtime.core.columns import COPY, HOP_MICROS, HOP_TIME, POSITION, ROWTIME
 from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import UNREACHED
-from rowtime.operators.contract import Delta, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import Delta, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.gates import Gate
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.rows.select import Item
@@ -33,8 +33,6 @@ class Hop(Unary):
     ``gate``: the time may be NULL; such rows are refused.
     """
 
-    name: str
-    input: Operator
     time: exp.Expr
     start: Item
     end: Item

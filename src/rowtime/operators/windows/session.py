@@ -15,7 +15,7 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import ASKED_AT, DUE, FIRST, IS_DUE, LAST, ROWTIME, SESSION, SESSION_END, SESSION_START
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
-from rowtime.operators.contract import Closed, Column, Delta, Link, Operator, Shape, Tick, Unary, passed
+from rowtime.operators.contract import Closed, Column, Delta, Link, Shape, Tick, Unary, passed
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
@@ -47,8 +47,6 @@ class SessionGroup(RowGroups, Unary):
     rowtime.
     """
 
-    name: str
-    input: Operator
     keys: tuple[Item, ...]
     aggregates: tuple[Item, ...]
     items: tuple[Item, ...]

@@ -13,7 +13,7 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import BEFORE, DUE, FIRST, IS_DUE, LAST, POSITION, ROUTE, ROWTIME, SESSION, WRITER
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS
-from rowtime.operators.contract import Closed, Column, Delta, Operator, Shape, Tick, Unary, passed, quoted
+from rowtime.operators.contract import Closed, Column, Delta, Shape, Tick, Unary, passed, quoted
 from rowtime.operators.contract.requirement import PLACED
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
 from rowtime.operators.windows.chains import Chains
@@ -23,8 +23,6 @@ from rowtime.operators.windows.chains import Chains
 class SessionRows(Unary):
     """Adds the columns ``names`` of start and end; sessions are of the columns ``keys``, ``gap`` in µs."""
 
-    name: str
-    input: Operator
     keys: tuple[str, ...]
     gap: Micros
     names: tuple[str, str]

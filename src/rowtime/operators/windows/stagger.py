@@ -14,7 +14,7 @@ from rowtime.core.clock import least
 from rowtime.core.columns import DUE, OPENED, ROWTIME
 from rowtime.core.fields import Micros
 from rowtime.core.time import END
-from rowtime.operators.contract import Closed, Column, Delta, Operator, Shape, Tick, Unary, passed, quoted
+from rowtime.operators.contract import Closed, Column, Delta, Shape, Tick, Unary, passed, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import SEQUENCE
 from rowtime.operators.contract.state import Kept, StateNote
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 class Stagger(Unary):
     """Adds ``column``, the end of the row's window (TIMESTAMP); ``keys`` are ``PARTITION BY``, ``length`` in µs."""
 
-    name: str
-    input: Operator
     keys: tuple[Item, ...]
     length: Micros
     column: str
