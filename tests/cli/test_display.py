@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from rowtime.cli.display import Display
-from rowtime.cli.figures import Figures
-from rowtime.cli.views import Lines, Snapshot, screen
+from rowtime.cli.figures import Figures, Reached
+from rowtime.cli.views import Lines, Snapshot, _left, screen
 from rowtime.plan.waiting import Wait
 
 WAIT = Wait("query.group", "group by", 3, "2024-01-01 00:01:30", "clicks", "main", "type rowtime bound clicks '<time>'")
@@ -71,6 +71,18 @@ def test_a_tick_without_rows_does_not_turn_the_rate_to_zero() -> None:
     figures.take(progress(0, 1_000), now=1.0)
     figures.take(progress(1, 0), now=20.0)
     assert figures.rate(20.0) == 1_000 / 19.5
+
+
+def test_a_table_is_counted_in_versions_until_all_of_them_are_known() -> None:
+    figures = Figures(began=0.0)
+    figures.take(with_backlog(0, 1, 4, "versions"), now=1.0)
+    assert seen(figures, 1.0).share == "20 %"
+    assert _left(figures.reached["clicks"]) == "4 versions left"
+    ahead = figures.ahead({"clicks": {"unit": "versions", "taken": 3, "left": 1}})
+    assert ahead["clicks"] == Reached("versions", 1, 4)
+    figures.take(with_backlog(1, 1_000, 3_000, "bytes"), now=2.0)
+    assert figures.reached["clicks"] == Reached("bytes", 1_000, 3_000), "versions and bytes are not added up"
+    assert figures.ahead({"clicks": {"unit": "rows", "taken": 3, "left": 1}})["clicks"] == Reached("rows", 0, 4)
 
 
 def with_backlog(tick: int, taken: int, left: int, unit: str = "rows") -> dict[str, Any]:

@@ -19,6 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import rowtime as rt
 from rowtime.api.verification import verify
+from rowtime.cli.status import status_of
 from rowtime.core.errors import Failure, Refused
 from rowtime.runtime.sources.delta_history import DeltaHistory
 from rowtime.runtime.sources.lake_files import TableFiles
@@ -120,6 +121,29 @@ def test_the_first_start_reads_the_table_as_it_is_and_then_what_is_appended(
     with pytest.raises(Refused, match=r"R576 .*of version 5 is gone"):
         run(spark, tmp_path)
     assert len(numbers(tmp_path)) == 11, "nothing behind the gap is read"
+
+
+def test_what_is_left_to_read_is_told_in_bytes_or_in_versions(spark: SparkSession, tmp_path: Path) -> None:
+    for first in (0, 4, 8, 12):
+        append(tmp_path, range(first, first + 4))
+    sizes = [add["size_bytes"] for add in pa.table(table(tmp_path).get_add_actions()).to_pylist()]
+
+    def told(check: str, limits: rt.Limits, **given: str) -> list[tuple[str, int, int]]:
+        found: list[Any] = []
+        made = pipeline(spark, tmp_path, f"{PLAIN.partition(';')[0]}; SELECT STREAM n FROM clicks", out=check, **given)
+        made.sink("result", lambda _: None).run_available(tmp_path / check, limits=limits, listener=found.append)
+        backlogs = [source["backlog"] for progress in found for source in progress["sources"]]
+        return [(one["unit"], one["taken"], one["left"]) for one in backlogs]
+
+    assert told("whole", rt.Limits()) == [("bytes", sum(sizes), 0)]
+    few = told("few", rt.Limits(files=3))
+    assert [unit for unit, *_ in few] == ["bytes"] * 3, "the first look finds all files of the table"
+    assert sum(taken for _, taken, _ in few) == sum(sizes)
+    assert [left for *_, left in few] == [sum(sizes) - few[0][1], few[2][1], 0]
+    by_version = told("versions", rt.Limits(files=3), options=", startingVersion '0'")
+    assert by_version[0] == ("versions", 1, 3), "one whole version of four, and a half"
+    assert (by_version[-1][0], by_version[-1][2]) == ("bytes", 0)
+    assert status_of(tmp_path / "versions")["streams"][0]["left"] == {"amount": 0, "unit": "bytes"}
 
 
 def test_rows_that_are_already_there_come_in_the_order_of_their_versions(tmp_path: Path) -> None:

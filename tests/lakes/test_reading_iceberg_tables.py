@@ -14,6 +14,8 @@ from pyiceberg.catalog import Catalog, load_catalog
 import rowtime as rt
 from rowtime.api.verification import verify
 from rowtime.core.errors import Failure, Refused
+from rowtime.runtime.sources.iceberg_history import IcebergHistory
+from rowtime.runtime.sources.table_history import NOTHING
 from tests.deaths import Died, dying
 
 if TYPE_CHECKING:
@@ -77,6 +79,37 @@ def found(folder: Path) -> list[dict[str, Any]]:
 def expected(numbers: Any) -> list[dict[str, Any]]:
     days = {0: None, 1: date(2024, 1, 1), 2: date(2024, 1, 2)}
     return [{"n": 2 * n, "s": f"s {n % 2}/ä", "day": days[n % 3]} for n in numbers]
+
+
+@pytest.mark.slow
+def test_what_is_left_to_read_is_told_in_bytes_or_in_versions(spark: SparkSession, tmp_path: Path) -> None:
+    created(tmp_path)
+    for number in range(4):
+        append(tmp_path, range(3 * number, 3 * number + 1))
+    first = table(tmp_path).snapshots()[0].snapshot_id
+
+    def told(check: str, **given: str) -> list[tuple[str, int, int]]:
+        seen: list[Any] = []
+        text = SQL.format(**{"options": "", "now": "", "folder": tmp_path, **given}).partition(";")[0]
+        made = rt.Pipeline(spark, home=tmp_path / f"home of {check}").sql(f"{text}; SELECT STREAM n FROM clicks")
+        made.sink("result", lambda _: None).run_available(
+            tmp_path / check, limits=rt.Limits(files=2), listener=seen.append
+        )
+        backlogs = [source["backlog"] for progress in seen for source in progress["sources"]]
+        return [(one["unit"], one["taken"], one["left"]) for one in backlogs]
+
+    whole = told("whole")
+    assert [unit for unit, *_ in whole] == ["bytes", "bytes"]
+    assert (whole[0][2], whole[1][2]) == (whole[1][1], 0)
+    behind = told("behind", options=f", startingVersion '{first}'")
+    assert [one[0] for one in behind] == ["versions", "bytes"]
+    assert (behind[0], behind[1][2]) == (("versions", 2, 2), 0)
+    given = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/lake"}
+    history = IcebergHistory("here", given, "db.t")
+    assert history.look() is not None
+    assert [history.behind(place) for place in (first, NOTHING, 12_345)] == [3, 4, 4], (
+        "of an unknown place, all there are"
+    )
 
 
 def test_a_stream_reads_each_row_of_a_table_once_in_any_cut_and_across_crashes(

@@ -53,6 +53,7 @@ def entry_of(writers: int) -> dict[str, Any]:
         "held": {"query.group/state": 15},
         "since": {"query.group": [AT, NOW - 400 * SECOND]},
         "sources": {"trades": {"offsets": dict.fromkeys(clocks, 1), "away": {}}},
+        "cost": {"ms": {}, "left": {"trades": [12, "versions"]}},
     }
 
 
@@ -80,6 +81,7 @@ def test_values_are_those_of_the_journal() -> None:
     assert (values["rowtime_gate_rows", "sorted"], values["rowtime_refused_rows", "sorted", "LATE"]) == (100, 3)
     assert [key[2] for key in values if key[0] == "rowtime_refused_rows"] == ["LATE"], "nothing else is a reason"
     assert values["rowtime_output_rows", "query.result"] == 12
+    assert values["rowtime_backlog", "trades", "versions"] == 12
     assert values["rowtime_last_tick_timestamp_seconds",] == NOW / SECOND - 5
 
 

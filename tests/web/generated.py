@@ -188,6 +188,7 @@ def _cost(tick: int, began: int) -> dict[str, Any]:
         "input": 2.0,
         "plan": 80.0 + tick % 13,
         "clock": 11.5,
+        "driver": 7.0,
         "jobs": 150.0 + 40 * (tick % 17 == 0),
         "sinks": 21.0,
     }
@@ -202,6 +203,7 @@ def _cost(tick: int, began: int) -> dict[str, Any]:
         "files": 3,
         "bytes": 8_000 + tick,
         "jobs": 2,
+        "left": {"readings": [1_200, "rows"], "doors": [0, "rows"]},
         "before": before,
     }
 

@@ -38,6 +38,11 @@ def test_an_edge_has_its_bound_the_rows_of_the_last_ticks_and_the_rows_held_behi
     assert edges["sorted", "seen.1.select"]["rows"] == 996
 
 
+def test_a_box_of_a_stream_says_how_much_is_left_to_read(client: TestClient) -> None:
+    left = {node["name"]: node["left"] for node in client.get("/graph.json").json()["nodes"]}
+    assert (left["readings"], left["doors"], left["sorted"]) == ("1,200 rows", "", "")
+
+
 def test_the_graph_is_not_sent_again_while_nothing_happens(client: TestClient) -> None:
     first = client.get("/graph.json")
     assert client.get("/graph.json", headers={"if-none-match": first.headers["etag"]}).status_code == 304

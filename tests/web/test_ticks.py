@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rowtime.state.costs import PARTS
+from rowtime.web.views.ticks import NAMES
 from tests.web.conftest import address
 from tests.web.generated import Made
 
@@ -25,7 +27,10 @@ def client(console: Callable[..., TestClient]) -> TestClient:
 def test_durations_are_given_by_part(client: TestClient) -> None:
     found = client.get("/durations.json").json()
     parts = {one["label"]: one["values"] for one in found["series"]}
-    assert [*parts] == [f"{name}, ms" for name in ("input", "planning", "clock pass", "Spark jobs", "sinks", "journal")]
+    assert [*parts] == [
+        f"{name}, ms" for name in ("input", "planning", "clock pass", "Spark jobs", "driver", "sinks", "journal")
+    ]
+    assert [*NAMES] == [*PARTS], "no part of a tick is left out"
     assert parts["Spark jobs, ms"][17] == 190
     assert parts["journal, ms"][:2] == [9, 9]
 
@@ -34,7 +39,7 @@ def test_the_slowest_ticks_come_first(client: TestClient) -> None:
     text = client.get("/ticks").text
     rows = text[text.index("<tbody>") :]
     assert rows.index(">51</a>") < rows.index(">34</a>") < rows.index(">0</a>")
-    assert "330 ms" in rows
+    assert "336 ms" in rows
 
 
 def test_rows_are_counted_by_tick(client: TestClient) -> None:

@@ -22,8 +22,9 @@ class Reached:
     left: int = 0
 
     def after(self, backlog: Mapping[str, Any]) -> Reached:
-        """The same after a tick, or as the tick under way knows it, which has not read yet what it takes."""
-        return Reached(backlog["unit"], self.read + backlog["taken"], backlog["left"])
+        """The same after a tick. Of a table the unit can change, and what was read counts in one unit alone."""
+        read = self.read if backlog["unit"] == self.unit else 0
+        return Reached(backlog["unit"], read + backlog["taken"], backlog["left"])
 
     @property
     def share(self) -> float:
@@ -113,7 +114,8 @@ class Figures:
         """How far each stream has come; ``backlogs``: what the tick under way knows, which counts as not read yet."""
         found = dict(self.reached)
         for name, one in backlogs.items():
-            found[name] = Reached(one["unit"], found[name].read if name in found else 0, one["taken"] + one["left"])
+            before = found.get(name, Reached(one["unit"]))
+            found[name] = before.after({**one, "taken": 0, "left": one["taken"] + one["left"]})
         return found
 
     def summary(self, now: float) -> dict[str, Any]:

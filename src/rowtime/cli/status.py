@@ -21,7 +21,9 @@ from rowtime.core.stores import place_of
 from rowtime.core.time import BEGINNING, SECOND, to_text
 from rowtime.plan.waiting import waiting
 from rowtime.state.checkpoint import Checkpoint
+from rowtime.state.costs import left_in
 from rowtime.state.liveness import liveness
+from rowtime.web.words import amount
 
 OnlyWaiting = Annotated[bool, typer.Option("--waiting", help="Only what waits for what.")]
 
@@ -75,6 +77,8 @@ def _stream(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         for writer, offset in sorted(notes["offsets"].items())
     ]
     found: dict[str, Any] = {"stream": name, "clock": to_text(least(clocks.values())), "writers": writers}
+    if left := left_in(entry).get(name):
+        found["left"] = left._asdict()
     state = notes.get("state", {})
     if state.get("counts"):
         aside = [{"file": file, "code": code, "why": why} for file, (code, why) in state.get("aside", {}).items()]
@@ -122,7 +126,9 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _stream_lines(stream: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{stream['stream']}: clock {stream['clock']}"
+    left = stream.get("left", {"amount": 0})
+    more = f", {amount(left['amount'], left['unit'])} left to read" if left["amount"] else ""
+    yield f"{stream['stream']}: clock {stream['clock']}{more}"
     for writer in stream["writers"]:
         clock = f"clock {writer['clock']}" if writer["clock"] else "no clock"
         aside = f", set aside: {writer['set_aside']}" if writer["set_aside"] else ""

@@ -10,7 +10,7 @@ from rowtime.cli.figures import Figures, Reached
 from rowtime.cli.status import counts_as_text
 from rowtime.plan.poisoned import Poisoned
 from rowtime.plan.waiting import Wait
-from rowtime.web.words import size
+from rowtime.web.words import amount
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -101,8 +101,7 @@ def _state(seen: Snapshot) -> str:
 def _left(reached: Reached | None) -> str:
     if reached is None:
         return ""
-    left = f"{reached.left:,} rows" if reached.unit == "rows" else size(reached.left)
-    return f"{left} left" if reached.left else "all read"
+    return f"{amount(reached.left, reached.unit)} left" if reached.left else "all read"
 
 
 @dataclass

@@ -34,7 +34,7 @@ def has_aggregates(node: exp.Expr) -> bool:
     return any(is_aggregate(part) and part.find_ancestor(exp.Window) is None for part in node.walk())
 
 
-_GENERATORS = frozenset({
+GENERATORS = frozenset({
     "COLLATIONS", "EXPLODE", "EXPLODE_OUTER", "INLINE", "INLINE_OUTER", "JSON_TUPLE", "POSEXPLODE", "POSEXPLODE_OUTER",
     "SQL_KEYWORDS", "STACK", "VARIANT_EXPLODE", "VARIANT_EXPLODE_OUTER",
 })  # fmt: skip
@@ -42,4 +42,4 @@ _GENERATORS = frozenset({
 
 def generator(node: exp.Expr) -> exp.Expr | None:
     """The call of a generator in an expression, if there is one."""
-    return next((part for part in node.find_all(exp.Anonymous) if part.name.upper() in _GENERATORS), None)
+    return next((part for part in node.find_all(exp.Anonymous) if part.name.upper() in GENERATORS), None)

@@ -15,6 +15,7 @@ from rowtime.core.clock import NOBODY, least
 from rowtime.core.time import BEGINNING, END, SECOND
 from rowtime.plan.stored import StoredPlan
 from rowtime.plan.waiting import Wait, waiting
+from rowtime.state.costs import left_in
 
 NAMED: Final = 5  # writers of a stream that are named
 COUNTER, GAUGE = "counter", "gauge"
@@ -95,6 +96,12 @@ ROWS_OUT: Final = Family(
     "rowtime_output_rows", ("sink",), COUNTER, "rows that a sink has got since the checkpoint began"
 )
 ROWS_IN: Final = Family("rowtime_input_rows", ("stream",), COUNTER, "rows that this process has read")
+BACKLOG: Final = Family(
+    "rowtime_backlog",
+    ("stream", "unit"),
+    GAUGE,
+    "how much of a stream was left to read when the last tick chose its input, in rows, bytes, or versions of a table",
+)
 TICKS: Final = Family("rowtime_ticks", (), COUNTER, "ticks of this process")
 LAST_TICK: Final = Family(
     "rowtime_last_tick_timestamp_seconds", (), GAUGE, "when the last tick was committed, in seconds since 1970 UTC"
@@ -112,7 +119,7 @@ RETRYING: Final = Family(
 
 FAMILIES: Final = (
     BOUND, FRESHNESS, WRITERS, BEHIND, OTHERS_BEHIND, HELD, HOLDING, STATE_ROWS, STATE_BYTES, GATE_ROWS, REFUSED,
-    ROWS_OUT, ROWS_IN, TICKS, LAST_TICK, TICK_SECONDS, JOBS, FILES, BYTES, RETRIES, RETRYING,
+    ROWS_OUT, ROWS_IN, BACKLOG, TICKS, LAST_TICK, TICK_SECONDS, JOBS, FILES, BYTES, RETRIES, RETRYING,
 )  # fmt: skip
 
 
@@ -132,6 +139,7 @@ def values_of(plan: StoredPlan, entry: Mapping[str, Any], now: int) -> Iterator[
         yield from (Value(REFUSED, (gate, why), counts[why]) for why in reasons)
     for name in plan.of_kind("sink"):
         yield Value(ROWS_OUT, (name,), entry.get("control", {}).get(name, {}).get("sequence", 0))
+    yield from (Value(BACKLOG, (name, left.unit), left.amount) for name, left in left_in(entry).items())
     if "at" in entry:
         yield Value(LAST_TICK, (), entry["at"] / SECOND)
 

@@ -87,8 +87,8 @@ class Meter:
         spent[PLANNING] = max(0, now - self._began - spent.total())
         milliseconds = {name: ns / MS for name, ns in spent.items()}
         ended = self.began + now - self._began
-        what = (rows_in, rows_out, refused, self.files, self.size, len(self._ran), self.times, complete)
-        return TickCost(tick, self.began // 1000, ended // 1000, milliseconds, *what)
+        what = (rows_in, rows_out, refused, self.files, self.size, len(self._ran), self.times)
+        return TickCost(tick, self.began // 1000, ended // 1000, milliseconds, *what, complete=complete)
 
 
 def covered(spans: Iterable[Span], without: Iterable[Span], low: int, high: int) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rowtime.runtime.intake import Taken
 from rowtime.runtime.sources.contract import Backlog
-from rowtime.state.costs import TickCost
+from rowtime.state.costs import Left, TickCost
 from rowtime.state.segments import Kept
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def cost_so_far(running: RunningTick, taken: Mapping[str, Taken], *, complete: b
     refused = sum(n for gate in counts for reason, n in gate.items() if reason not in ("in", "accepted"))
     rows_in = {name: rows_read(part, running.ledger.get(name, {})) for name, part in taken.items()}
     rows_out = {name: staged["count"] - staged.get("gathered", 0) for name, staged in running.outputs.items()}
-    return running.meter.cost(running.number, rows_in, rows_out, refused, complete=complete)
+    cost = running.meter.cost(running.number, rows_in, rows_out, refused, complete=complete)
+    return replace(cost, left={name: Left(one.left, one.unit) for name, one in backlogs_of(taken).items()})
 
 
 def rows_read(taken: Taken, counts: Mapping[str, int]) -> int:

@@ -4,6 +4,7 @@ The entry of a tick has its cost under ``cost``::
 
     {"began": 1767225600000000, "ended": 1767225600330000, "ms": {"input": 3.1, "plan": 117.0, "jobs": 182.4, …},
      "in": {"trades": 1000}, "out": {"big": 20}, "refused": 3, "files": 2, "bytes": 8123, "jobs": 1,
+     "left": {"trades": [300, "rows"]},
      "times": {"trades": [1767225598000000, 1767225600000000, 1767225599100000]},
      "before": {"ended": 1767225599120000, "ms": {"sinks": 4.0, "journal": 9.2}}}
 
@@ -19,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 KEY: Final = "cost"
 
@@ -45,6 +46,13 @@ PARTS: Final[Mapping[str, str]] = {
 Milliseconds = Mapping[str, float]
 
 
+class Left(NamedTuple):
+    """How much of a stream is left to read, in ``rows``, ``bytes`` or ``versions`` of a table."""
+
+    amount: int
+    unit: str
+
+
 @dataclass(frozen=True)
 class TickCost:
     """What a tick cost: ``began`` and ``ended`` in µs UTC, milliseconds by part, rows by stream and by sink.
@@ -52,7 +60,8 @@ class TickCost:
     ``complete``: false while it is not known how long the journal entry and the handing over took; then ``ended`` is
     the moment before them. ``files`` and ``size`` (bytes): what the tick has written, state, refused rows and output.
     ``jobs``: how many Spark jobs it ran, the clock pass and sinks included. ``times``: the event times of the rows that
-    gates accepted: least, greatest and, where each row was looked at, mean (µs UTC).
+    gates accepted: least, greatest and, where each row was looked at, mean (µs UTC). ``left``: by stream, how much was
+    there to read behind the tick's range, and in which unit, where that was known.
     """
 
     tick: int
@@ -66,6 +75,7 @@ class TickCost:
     size: int = 0
     jobs: int = 0
     times: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    left: Mapping[str, Left] = field(default_factory=dict)
     complete: bool = False
 
     @property
@@ -84,6 +94,7 @@ class TickCost:
             "out": dict(self.rows_out),
             **{name: number for name, number in numbers.items() if number},
             **({"times": dict(self.times)} if self.times else {}),
+            **({"left": {name: list(left) for name, left in self.left.items()}} if self.left else {}),
             **({"before": dict(before)} if before else {}),
         }
 
@@ -113,8 +124,14 @@ def cost_of(entry: Mapping[str, Any], following: Mapping[str, Any] | None = None
         stored.get("bytes", 0),
         stored.get("jobs", 0),
         stored.get("times", {}),
+        left_in(entry),
         tail is not None,
     )
+
+
+def left_in(entry: Mapping[str, Any]) -> dict[str, Left]:
+    """How much was left to read after the tick of an entry, by stream."""
+    return {name: Left(*left) for name, left in entry.get(KEY, {}).get("left", {}).items()}
 
 
 def costs_of(entries: Iterable[Mapping[str, Any]]) -> Iterator[TickCost]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rowtime.core.errors import Failure, Problem, Refused, RowtimeError, refuse
@@ -178,8 +178,3 @@ def problems_of(error: Exception) -> Sequence[Problem]:
     if isinstance(error, Refused | Failure):
         return error.problems
     return [Problem("R709", f"the console cannot show this: {type(error).__name__}: {error}")]
-
-
-def counts_between(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    """How much each count has grown."""
-    return {name: n - before.get(name, 0) for name, n in after.items() if n > before.get(name, 0)}

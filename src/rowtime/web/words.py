@@ -55,6 +55,13 @@ def size(value: float | None) -> str:
     return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
 
 
+def amount(count: int, unit: str) -> str:
+    """How much of a stream is left to read, in its unit: rows, bytes, versions of a table."""
+    if unit == "bytes":
+        return size(count)
+    return f"{count:,} {unit.removesuffix('s') if count == 1 else unit}"
+
+
 def is_instant(micros: int) -> bool:
     """True unless it is infinite."""
     return BEGINNING < micros < END

@@ -152,6 +152,11 @@ class Operator(ABC):
         """The same on versions, where what keeps events stands above."""
         return self
 
+    @classmethod
+    def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - the operator's
+        """True if each row that comes in, or that it accepts as a gate, goes out once; by its stored ``fields``."""
+        return False
+
     def refuses(self) -> bool:
         """True if ``name.rejected`` has the rows that it refuses."""
         return self.is_gate

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.columns import BROKEN, TRIED
 from rowtime.core.fields import LATER, UNSTORED
@@ -60,6 +60,11 @@ class PumpGate(Unary):
     at_edge: ClassVar[bool] = True
     begins_anywhere: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
+
+    @classmethod
+    def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
+        """Those that fit."""
+        return True
 
     def is_addition(self) -> bool:
         """True if it only looks at what a table takes."""

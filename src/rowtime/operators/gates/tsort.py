@@ -99,6 +99,11 @@ class TSort(Unary):
         "say nothing about a new one that does not ascend with it, except that the input has ended"
     )
 
+    @classmethod
+    def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
+        """Those that are in time."""
+        return True
+
     def keeps(self) -> tuple[StateNote, ...]:
         """A mark a writer, and the rows on which those behind them have to decide."""
         mark = StateNote("one mark a writer", "the writer leaves", "writers", fields=("marks",))

@@ -7,7 +7,7 @@ of the merged order (see `core.clock.frontier`), so the output does not depend o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -60,6 +60,11 @@ class Merge(Unary):
     merges_writers: ClassVar[bool] = True
     promise: ClassVar[str] = "the least clock of its input"
     reason: ClassVar[str] = "rows below the least clock have been released; none can follow them"
+
+    @classmethod
+    def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
+        """All of them, once the clock has passed them."""
+        return True
 
     def keeps(self) -> tuple[StateNote, ...]:
         """The rows that run ahead of the bound."""

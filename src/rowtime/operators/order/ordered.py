@@ -87,6 +87,11 @@ class Ordered(Unary):
         base = Order.STRICTLY_ASCENDING if self.strict else Order.ASCENDING
         return base.reversed() if self.descending else base
 
+    @classmethod
+    def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
+        """Those in order."""
+        return True
+
     def keeps(self) -> tuple[StateNote, ...]:
         """The mark, and the values that do not count for it yet."""
         what = f"the {'least' if self.descending else 'greatest'} value so far"

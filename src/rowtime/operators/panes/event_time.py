@@ -85,6 +85,11 @@ class EventTimed(Unary):
         """The merged order, which decides which row a bound comes after."""
         return (BATCH if self.input.emits().batched else TIMED,)
 
+    @classmethod
+    def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
+        """Those whose time it takes."""
+        return True
+
     def keeps(self) -> tuple[StateNote, ...]:
         """The bound of the event time."""
         says = {"MANUAL": "the bound that was set", FORWARDED: "the bound of each input"}

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlglot import exp
 
 from rowtime.core.columns import ROWTIME
 from rowtime.expr.conditions import col, columns_in, conjuncts, never_fails
-from rowtime.expr.many_rows import generator
+from rowtime.expr.many_rows import GENERATORS, generator
 from rowtime.expr.store_assignment import same_type
 from rowtime.operators.contract import Column, Delta, Link, Made, Operator, Origin, Shape, Tick, Unary, named, quoted
 from rowtime.operators.rows.first_rows import unknown_at_first
@@ -49,6 +49,12 @@ class Select(Unary):
     keeps_places: ClassVar[bool] = True
     computes: ClassVar[bool] = True
     fuses: ClassVar[bool] = True
+
+    @classmethod
+    def passes_each(cls, fields: Mapping[str, Any]) -> bool:
+        """True without a WHERE and without a function that makes several rows of one."""
+        texts = " ".join(str(item) for item in fields.get("items", ())).upper()
+        return fields.get("where") is None and not any(f"{name}(" in texts for name in GENERATORS)
 
     def emits(self) -> Shape:
         """The select list, placed as the input was; the event time as long as its column is passed on."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
@@ -90,6 +90,11 @@ class Stream(Operator):
     def inputs(self) -> tuple[Operator, ...]:
         """None: the source stands behind it."""
         return ()
+
+    @classmethod
+    def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
+        """Those that it accepts."""
+        return True
 
     def keeps(self) -> tuple[StateNote, ...]:
         """A clock a writer, and the rows on which those behind them have to decide."""

@@ -7,7 +7,7 @@ merge. What stands here is the naming that makes the merged order one order: the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -44,6 +44,11 @@ class UnionAll(Operator):
     kind: ClassVar[str] = "union all"
     finishes_groups: ClassVar = False
     side_by_side: ClassVar[bool] = True
+
+    @classmethod
+    def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
+        """Those of all inputs."""
+        return True
 
     def requires(self) -> tuple[Requirement, ...]:
         """Places, since a row keeps its own; events may have none."""

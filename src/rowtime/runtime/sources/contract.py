@@ -45,9 +45,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Backlog:
-    """How far a range leads towards the end that was known when it was chosen, in ``unit``: ``rows`` or ``bytes``.
+    """How far a range leads towards the end that was known when it was chosen.
 
-    ``taken``: what the range takes; ``left``: what is there behind it.
+    ``unit``: ``rows``, ``bytes``, or ``versions`` of a table. ``taken``: what the range takes; ``left``: what is there
+    behind it.
     """
 
     unit: str

@@ -90,6 +90,11 @@ class DeltaHistory:
                 raise gone(self.called, f"version {version} is no longer in its log")
             yield self._version(version, actions)
 
+    def behind(self, place: int) -> int:
+        """Versions are numbered."""
+        assert self._look is not None
+        return max(0, self._look.place - place)
+
     def before(self, place: int) -> int:
         """The number before."""
         assert self._look is not None

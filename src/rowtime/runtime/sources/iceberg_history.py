@@ -76,17 +76,28 @@ class IcebergHistory:
 
     def since(self, place: int) -> Iterator[Version]:
         """The snapshots behind a place, by their ancestry."""
+        after = self._after(place)
+        if after and self._parent(after[-1]) != place:
+            what = f"no snapshot leads from {place} to the current one: some have expired, or it was rolled back"
+            raise gone(self.called, what)
+        yield from map(self._version, reversed(after))
+
+    def behind(self, place: int) -> int:
+        """The metadata of the table lists its snapshots."""
+        return len(self._after(place))
+
+    def _after(self, place: int) -> list[Any]:
+        """The snapshots from the current one back to a place, or to the last one that is known."""
         snapshot, after = self._table.current_snapshot(), []
         while snapshot is not None and snapshot.snapshot_id != place:
             after.append(snapshot)
-            parent = snapshot.parent_snapshot_id
-            if (NOTHING if parent is None else parent) == place:
-                break
-            snapshot = None if parent is None else self._table.snapshot_by_id(parent)
-            if snapshot is None:
-                what = f"no snapshot leads from {place} to the current one: some have expired, or it was rolled back"
-                raise gone(self.called, what)
-        yield from map(self._version, reversed(after))
+            parent = self._parent(snapshot)
+            snapshot = None if parent in (place, NOTHING) else self._table.snapshot_by_id(parent)
+        return after
+
+    @staticmethod
+    def _parent(snapshot: Any) -> int:
+        return NOTHING if snapshot.parent_snapshot_id is None else int(snapshot.parent_snapshot_id)
 
     def before(self, place: int) -> int:
         """The snapshot before one."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.stores import Place
 from rowtime.plan.formats.lake import SKIPS, STARTS
-from rowtime.runtime.sources.contract import Limits, Offsets, Slice
+from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Slice
 from rowtime.runtime.sources.failures import naming
 from rowtime.runtime.sources.file_faults import Expected
 from rowtime.runtime.sources.file_list import FileList, NumberedFile, is_as_numbered
@@ -75,11 +75,23 @@ class LakeSource:
         look = self._looked()
         if self._place is None:
             self._begin(look)
+        assert self._place is not None
+        open_before = _versions(self._list.files[first:]) + self._history.behind(self._place)
         self._number(first, limits)
         taken = list(_each_once(within(self._list.files[first:], limits)))
         self._check(taken)
         self._list.write(len(self._list.files))
-        return self._files.slice_of(first, taken), self._state()
+        backlog = self._backlog(taken, first + len(taken), open_before)
+        return replace(self._files.slice_of(first, taken), backlog=backlog), self._state()
+
+    def _backlog(self, taken: Sequence[NumberedFile], end: int, open_before: int) -> Backlog:
+        """What is left in bytes; in versions while some are not looked into (`_number`), so that this costs nothing."""
+        assert self._place is not None
+        unread = self._history.behind(self._place)
+        if not unread:
+            return Backlog("bytes", *(sum(file.size for file in files) for files in (taken, self._list.files[end:])))
+        left = _versions(self._list.files[end:]) + unread
+        return Backlog("versions", max(0, open_before - left), left)
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
         """The files between two numbers; raises ``Failure`` (R501) where one is gone."""
@@ -201,6 +213,11 @@ class LakeSource:
         if self._reader is None:
             self._reader = TableFiles(self._columns, self._rowtime)
         return self._reader
+
+
+def _versions(files: Iterable[NumberedFile]) -> int:
+    """How many versions have added some files."""
+    return len({file.version for file in files})
 
 
 def _each_once(files: Iterable[NumberedFile]) -> Iterator[NumberedFile]:

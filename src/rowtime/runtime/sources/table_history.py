@@ -66,6 +66,10 @@ class History(Protocol):
         """The versions after a place, up to that of the last look. Raises ``Refused`` (R576) if one is gone."""
         ...
 
+    def behind(self, place: int) -> int:
+        """How many versions there are after a place, up to that of the last look; their contents are not read."""
+        ...
+
     def before(self, place: int) -> int:
         """The place before a version, or `NOTHING`. Raises ``Refused`` (R578) if there is no such version."""
         ...

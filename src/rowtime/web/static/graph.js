@@ -18,7 +18,7 @@ function counted(n) { return n.toLocaleString("en"); }
 
 function labels(edge) {
   const lines = [edge.bound];
-  if (edge.rows !== null) lines.push(`${counted(edge.rows)} rows lately`);
+  lines.push(edge.rows === null ? "rows not counted" : `${counted(edge.rows)} rows lately`);
   if (edge.held) lines.push(`${counted(edge.held)} held`);
   if (edge.who) lines.push(`held by ${short(edge.who, 24)}`);
   else if (edge.writers > 1) lines.push(`${counted(edge.writers)} writers`);
@@ -32,7 +32,7 @@ function layout(found) {
 }
 
 function notes(node) {
-  return [node.held ? `${counted(node.held)} held` : "", node.refused ? `${counted(node.refused)} refused` : ""].filter(Boolean).join(" · ");
+  return [node.held ? `${counted(node.held)} held` : "", node.refused ? `${counted(node.refused)} refused` : "", node.left ? `${node.left} to read` : ""].filter(Boolean).join(" · ");
 }
 
 function laid(found, rankdir) {
@@ -41,7 +41,7 @@ function laid(found, rankdir) {
   graph.setDefaultEdgeLabel(() => ({}));
   found.nodes.forEach((node, n) => {
     const width = Math.max(84, 20 + 7.4 * Math.max(short(node.name, 28).length, node.kind.length * 0.9, notes(node).length * 0.85));
-    graph.setNode(String(n), { width, height: node.held || node.refused ? 58 : 44 });
+    graph.setNode(String(n), { width, height: notes(node) ? 58 : 44 });
   });
   const places = new Map(found.nodes.map((node, n) => [node.name, String(n)]));
   found.edges.forEach((edge, n) => {

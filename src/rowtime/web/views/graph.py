@@ -10,9 +10,11 @@ from rowtime.core.clock import NOBODY, least
 from rowtime.core.time import END, to_text
 from rowtime.plan.holders import holder, slowest_of
 from rowtime.plan.stored import StoredOperator, StoredPlan
+from rowtime.state.costs import left_in
 from rowtime.state.journal import Entry
 from rowtime.web.moments import Moment, held_by
-from rowtime.web.records import counts_between
+from rowtime.web.views.passed import rows_out, since
+from rowtime.web.words import amount
 
 LATELY: Final = 10  # ticks whose rows the edges show
 
@@ -35,13 +37,16 @@ class Blame:
 def graph(plan: StoredPlan, entry: Entry, moments: Sequence[Moment]) -> dict[str, Any]:
     """Boxes and edges as plain values, sources first. Rows are those of the last ``LATELY`` ticks."""
     held, blamed = held_by(entry), blame(plan, entry)
-    recent = [moment for moment in moments if moment.tick > entry["tick"] - LATELY - 1]
-    passed = {name: _rows(name, recent) for name in plan.operators}
-    totals = entry["totals"]
+    span = since(moments, LATELY)
+    passed = rows_out(plan, *span) if span else {}
+    totals, left = entry["totals"], {name: amount(*one) for name, one in left_in(entry).items() if one.amount}
     return {
         "tick": entry["tick"],
         "blame": f"{str(blamed)[0].upper()}{str(blamed)[1:]}." if blamed else "",
-        "nodes": [_node(name, one, held, totals, blamed) for name, one in plan.operators.items()],
+        "nodes": [
+            {**_node(name, one, held, totals, blamed), "left": left.get(name, "")}
+            for name, one in plan.operators.items()
+        ],
         "edges": [
             _edge(below, name, entry, passed, held, blamed)
             for name, one in plan.operators.items()
@@ -87,18 +92,6 @@ def _below(plan: StoredPlan, name: str) -> set[str]:
     return found
 
 
-def _rows(name: str, recent: Sequence[Moment]) -> int | None:
-    """The rows that came out of a gate or a sink lately; ``None`` where nobody counts them."""
-    if not recent:
-        return None
-    first, last = recent[0], recent[-1]
-    if name in last.written:
-        return last.written[name] - first.written.get(name, 0)
-    if name not in last.totals:
-        return None
-    return counts_between(first.totals.get(name, {}), last.totals[name]).get("accepted", 0)
-
-
 def _node(
     name: str, one: StoredOperator, held: Mapping[str, int], totals: Mapping[str, Any], blamed: Blame | None
 ) -> dict[str, Any]:
@@ -117,22 +110,19 @@ def _edge(  # noqa: PLR0913 - what is known of both its ends
     below: str,
     above: str,
     entry: Entry,
-    passed: Mapping[str, int | None],
+    passed: Mapping[str, int],
     held: Mapping[str, int],
     blamed: Blame | None,
 ) -> dict[str, Any]:
     clocks = entry["clocks"].get(below, {})
     holds = blamed is not None and (below, above) in blamed.edges
     who = blamed.writer if holds and blamed is not None and below == blamed.stream else ""
-    rows = passed[below] if passed[below] is not None else None
-    if rows is None and passed[above] is not None and above not in entry["totals"]:
-        rows = passed[above]
     return {
         "from": below,
         "to": above,
         "bound": to_text(least(clocks.values())),
         "writers": len(clocks),
-        "rows": rows,
+        "rows": passed.get(below),
         "held": held.get(above, 0),
         "holds": holds,
         "who": who,

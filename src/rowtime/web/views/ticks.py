@@ -17,6 +17,7 @@ NAMES: Final[Mapping[str, str]] = {
     "plan": "planning",
     "clock": "clock pass",
     "jobs": "Spark jobs",
+    "driver": "driver",
     "sinks": "sinks",
     "journal": "journal",
 }

@@ -1,0 +1,88 @@
+"""Passed: how many rows went along each edge of a plan between two moments, as far as the journal lets us know.
+
+Gates and sinks count rows. From their counts follow those of neighbours that pass on each row once: what goes out is
+what came in, less what is held more than before. So a count is exact, or it is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rowtime.plan.stored import StoredOperator, StoredPlan
+from rowtime.web.moments import Moment
+
+NOTHING = Moment(-1, 0, {}, {}, {}, {})
+"""Before the first tick."""
+
+
+def since(moments: Sequence[Moment], ticks: int) -> tuple[Moment, Moment] | None:
+    """The newest moment, and the one before its last ``ticks``, or as few as are known; ``None`` without any tick."""
+    if not moments:
+        return None
+    recent = [moment for moment in moments if moment.tick >= moments[-1].tick - ticks]
+    begins = recent[0].tick == 0 and recent[-1].tick < ticks
+    return (NOTHING if begins else recent[0]), recent[-1]
+
+
+def rows_out(plan: StoredPlan, before: Moment, after: Moment) -> dict[str, int]:
+    """The rows that came out of each operator between two moments; those of which nothing is known are left out."""
+    change = _Change(before, after)
+    found: dict[str, int] = {}
+    above: dict[str, list[StoredOperator]] = {}
+    for one in plan.operators.values():
+        for name in one.inputs:
+            above.setdefault(name, []).append(one)
+    known = -1
+    while known < len(found):  # what is found above and below an operator may tell more of the next one
+        known = len(found)
+        for name, one in plan.operators.items():
+            _note(found, name, _by_itself(one, change, found))
+        for name in reversed([*plan.operators]):
+            for one in above.get(name, ()):
+                _note(found, name, _by_consumer(one, change, found))
+    return found
+
+
+class _Change:
+    """What has changed between two moments."""
+
+    def __init__(self, before: Moment, after: Moment) -> None:
+        self._before, self._after = before, after
+
+    def counted(self, gate: str, what: str) -> int | None:
+        """Rows that a gate got or accepted; ``None`` for what counts nothing."""
+        if gate not in self._after.totals:
+            return None
+        return self._after.count(gate, what) - self._before.count(gate, what)
+
+    def written(self, sink: str) -> int:
+        return self._after.written.get(sink, 0) - self._before.written.get(sink, 0)
+
+    def held(self, name: str) -> int:
+        """How many rows more an operator holds."""
+        return self._after.held.get(name, 0) - self._before.held.get(name, 0)
+
+
+def _note(found: dict[str, int], name: str, rows: int | None) -> None:
+    if rows is not None:
+        found.setdefault(name, max(0, rows))
+
+
+def _by_itself(one: StoredOperator, change: _Change, found: Mapping[str, int]) -> int | None:
+    """The rows that come out of an operator, by its own count or by what goes in."""
+    if not one.answers.passes_each(one.fields):
+        return None
+    came = change.counted(one.name, "accepted")
+    if came is None and one.inputs and all(name in found for name in one.inputs):
+        came = sum(found[name] for name in one.inputs)
+    return None if came is None else came - change.held(one.name)
+
+
+def _by_consumer(one: StoredOperator, change: _Change, found: Mapping[str, int]) -> int | None:
+    """The rows that come out of the one input of an operator, by what it counts or by what comes out of it."""
+    if len(one.inputs) != 1:
+        return None
+    came = change.counted(one.name, "in")
+    if came is None and one.name in found and one.answers.passes_each(one.fields):
+        return found[one.name] + change.held(one.name)
+    return change.written(one.name) if came is None and one.kind == "sink" else came
