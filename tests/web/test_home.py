@@ -79,9 +79,43 @@ def test_a_half_written_entry_is_told_and_the_others_are_shown(console: Callable
     text = client.get(f"{address(client, 'factory')}/graph").text
     assert "R406" in text
     assert "000000000030.json is not as rowtime wrote it" in text
-    last = max(path.parent.glob("*.json"))
-    last.write_bytes(last.read_bytes()[:200])
-    assert "R406" in shown(console())
+    assert "Restore the file, or the whole checkpoint, from a copy." in text
+
+
+def test_if_the_newest_entry_is_damaged_the_one_before_it_is_shown(
+    console: Callable[..., TestClient], home: Path
+) -> None:
+    last = home / "checkpoints" / "factory" / "journal" / f"{59:012d}.json"
+    whole = last.read_bytes()
+    last.write_bytes(whole[:200])
+    client = console()
+    text = shown(client)
+    assert " stopped 6,077 " in text, "as it was after tick 58"
+    assert (
+        f"R406 {last} is not as rowtime wrote it: its checksum differs. The pages show it as it was after tick 58."
+        in text
+    )
+    place = address(client, "factory")
+    for page in ("graph", "timeline", "waiting", "rows", "ticks"):
+        answer = client.get(f"{place}/{page}")
+        assert (answer.status_code, "The pipeline does not start before this is repaired." in answer.text) == (
+            200,
+            True,
+        )
+    assert client.get(f"{place}/graph.json").json()["tick"] == 58
+    assert client.get(f"{place}/timeline.json").json()["steps"][-1] == 58
+    assert client.get(f"{place}/timeline.json?tick=30").json()["tick"] == 30
+    last.write_bytes(whole)
+    assert "R406" not in shown(client), "somebody has restored it"
+    assert client.get(f"{place}/graph.json").json()["tick"] == 59
+
+
+def test_a_journal_without_a_whole_entry_cannot_be_shown(console: Callable[..., TestClient], home: Path) -> None:
+    for path in (home / "checkpoints" / "factory" / "journal").glob("*.json"):
+        path.write_bytes(b"{}")
+    client = console()
+    assert "R406" in shown(client)
+    assert client.get(f"{address(client, 'factory')}/graph").status_code == 422
 
 
 def test_there_is_a_page_for_what_is_not_there(console: Callable[..., TestClient]) -> None:

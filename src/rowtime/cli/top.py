@@ -97,7 +97,7 @@ def _plain(card: Card, now: int) -> dict[str, Any]:
         "doing": _doing(card, now),
         "failures": alive.failures,
         "error": alive.error,
-        "problems": [problem.as_json() for problem in card.problems],
+        "problems": [problem.as_json() for problem in (*card.problems, *card.damage)],
     }
 
 
@@ -148,7 +148,7 @@ def _numbers(card: Card, now: int) -> Sequence[str]:
 
 def _notes(card: Card) -> Iterator[str]:
     """What is wrong, below the table."""
-    for problem in card.problems[:1]:
+    for problem in (*card.problems[:1], *card.damage):
         yield f"{card.name}: {problem.code} {problem.message}"
     if card.liveness.error:
         yield f"{card.name}: {card.liveness.error}"

@@ -29,7 +29,7 @@ def facts_of(pipeline: Pipeline) -> dict[str, Any]:
     records = pipeline.records
     alive = records.liveness
     moments = records.moments
-    faults = [records.faults[number] for number in sorted(records.faults)[-3:]]
+    faults = records.damage
     last = moments[-1] if records.last is not None and moments else None
     beat = now() // SECOND if alive.under_way else 0  # its words say for how long
     mark = mark_of(alive, records.number, records.read, faults, beat)

@@ -11,19 +11,24 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
-from rowtime.core.errors import Failure, Problem, Refused, RowtimeError, refuse
+from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.stores import Place
 from rowtime.plan.stored import StoredPlan
 from rowtime.state.checkpoint import Checkpoint
+from rowtime.state.files import damaged
 from rowtime.state.journal import Entry, Journal
 from rowtime.state.liveness import Liveness, liveness
 from rowtime.web.moments import Moment
 from rowtime.web.refusals import Refusals
 
+DAMAGED: Final = "R406"
+SHOWN: Final = 3  # faults
 BUDGET: Final = 0.3  # seconds in which one request reads entries
 NEWEST: Final = 128  # entries of which every one is read
+TRIED: Final = 64  # of the newest entries, if one after the other is damaged
 MOST: Final = 4_096  # moments that are kept; of a longer journal every second, fourth, … one
 
 
@@ -40,13 +45,14 @@ class Records:
         self._seen: set[int] = set()  # numbers of entries
         self._last: tuple[int, Entry] | None = None
         self._plans: dict[tuple[str, ...], StoredPlan] = {}
-        self.faults: dict[int, str] = {}
+        self.faults: dict[int, Problem] = {}  # by number of entry
         self.wanted = 0
 
     def refresh(self, budget: float = BUDGET) -> None:
         """Look for new entries, and read for at most so many seconds; the last entry in any case.
 
-        Raises ``Refused`` (R405) for what is no checkpoint, and what reading its last entry raises.
+        If that is damaged, the newest one that is not counts as the last; ``damage`` tells the others. Raises
+        ``Refused`` (R405) for what is no checkpoint, and what reading its last entry raises if none can be read.
         """
         with self._turn:
             numbers = self.checkpoint.journal.numbers()
@@ -55,8 +61,8 @@ class Records:
                 self._last = None
                 return
             if self._last is None or self._last[0] != numbers[-1]:
-                self._last = (numbers[-1], self.checkpoint.journal.read(numbers[-1]))
-                self._take(numbers[-1], self._last[1])
+                self._last = self._newest(numbers)
+                self._take(*self._last)
             self._read(numbers, time.monotonic() + budget)
 
     @property
@@ -87,6 +93,17 @@ class Records:
         return liveness(self.place)
 
     @property
+    def damage(self) -> list[Problem]:
+        """What is damaged in the journal, the newest entries last, with what that means for its pipeline."""
+        with self._turn:
+            found = [self.faults[number] for number in sorted(self.faults)[-SHOWN:]]
+            if not found or self._last is None or max(self.faults) < self._last[0]:
+                return found
+            shown = f"The pages show it as it was after tick {self._last[1]['tick']}."
+            hint = f"{shown} The pipeline does not start before this is repaired. {found[-1].hint}"
+            return [*found[:-1], replace(found[-1], hint=hint)]
+
+    @property
     def moments(self) -> Sequence[Moment]:
         """What has been read, oldest first."""
         with self._turn:
@@ -115,6 +132,14 @@ class Records:
         there = set(numbers)
         return [number for number in range(tick, tick + epoch + 1) if number in there]
 
+    def _newest(self, numbers: Sequence[int]) -> tuple[int, Entry]:
+        """The number of the newest entry that is as rowtime wrote it, and what that says."""
+        for number in reversed(numbers[-TRIED:]):
+            found = self._entry(number)
+            if found is not None:
+                return number, found
+        return numbers[-1], self.checkpoint.journal.read(numbers[-1])  # which raises
+
     def _check(self) -> None:
         """R405 for what is no checkpoint."""
         if not any((self.place / name).exists() for name in ("plan.json", "journal", ".lock")):
@@ -124,7 +149,8 @@ class Records:
     def _read(self, numbers: Sequence[int], until: float) -> None:
         wanted = _chosen(numbers)
         self.wanted = len(wanted)
-        missing = [number for number in wanted if number not in self._seen]
+        again = sorted(self.faults)[-SHOWN:]  # somebody may have restored them
+        missing = [number for number in wanted if number not in self._seen or number in again]
         for number in _by_halves(missing):
             if time.monotonic() > until:
                 break
@@ -135,15 +161,22 @@ class Records:
             self._thin()
 
     def _entry(self, number: int) -> Entry | None:
-        """An entry; ``None`` where it was pruned meanwhile, or cannot be read, which is told on the pages."""
+        """An entry; ``None`` where it was pruned meanwhile, or is damaged, which is told on the pages.
+
+        Raises what else reading raises: that it is of a newer version, or that a store is away.
+        """
+        self.faults.pop(number, None)
         try:
             return self.checkpoint.journal.read(number)
         except FileNotFoundError:
             return None
-        except RowtimeError as error:
-            self.faults[number] = str(error).split("\n", 1)[0]
+        except Failure as error:
+            if error.problems[0].code != DAMAGED:
+                raise
+            self.faults[number] = error.problems[0]
         except (KeyError, TypeError, ValueError, OSError) as error:
-            self.faults[number] = f"R406 entry {number} cannot be read: {error}"
+            said = f"entry {number} of the journal cannot be read: {error}"
+            self.faults[number] = damaged(said).problems[0]
         self._seen.add(number)
         return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rowtime.core.errors import Problem, RowtimeError
 from rowtime.core.time import BEGINNING, END
@@ -19,7 +19,7 @@ class Card:
     """One pipeline. Rows are counted since its checkpoint began; instants are µs UTC.
 
     ``bound``: up to where its slowest output is complete; ``None`` before the first tick. ``problems``: why nothing
-    more can be shown.
+    more can be shown. ``damage``: which entries of its journal cannot be read; the others are shown.
     """
 
     key: str
@@ -34,6 +34,7 @@ class Card:
     held: int = 0
     bound: int | None = None
     problems: Sequence[Problem] = ()
+    damage: Sequence[Problem] = ()
 
     def freshness(self, now: int) -> int | None:
         """How far the slowest output is behind the time of day (µs); ``None`` where it has no bound, or has ended."""
@@ -56,7 +57,7 @@ def card(pipeline: Pipeline, budget: float) -> Card:
         return Card(*said, records.liveness, problems=problems_of(error))
     if plan is None or not moments:
         return Card(*said, records.liveness)
-    return _card(said, records.liveness, plan, moments[-1])
+    return replace(_card(said, records.liveness, plan, moments[-1]), damage=records.damage)
 
 
 def _card(said: tuple[str, str, str], alive: Liveness, plan: StoredPlan, last: Moment) -> Card:
