@@ -30,6 +30,7 @@ _OWN: Final = {*_DROPPED, "content-length", "date", "server"}  # headers of an a
 class Faults:
     """What happens to the next PUTs whose path contains a text; ``seen`` are all requests, by method and path.
 
+    ``puts``: when each PUT came and when it was answered (seconds of a clock of its own), and its path.
     ``keys``: by whose keys they are signed; ``agents``: the programs that ask. ``before`` is called with method and
     path of each write before it is carried out, and may say what befalls it.
     """
@@ -39,6 +40,7 @@ class Faults:
         self.next: list[str] = []
         self.before: Callable[[str, str], str] = lambda _method, _path: ""
         self.seen: list[tuple[str, str]] = []
+        self.puts: list[tuple[float, float, str]] = []
         self.keys: set[str] = set()
         self.agents: set[str] = set()
         self.late: list[tuple[str, str, bytes, dict[str, str]]] = []
@@ -97,6 +99,7 @@ def faulty(server: str) -> Iterator[tuple[str, Faults]]:
             body = self._body()
             headers = {name: value for name, value in self.headers.items() if name.lower() not in _DROPPED}
             faults.seen.append((self.command, self.path))
+            began = time.monotonic()
             signed = self.headers.get("authorization", "").partition("Credential=")[2]
             faults.keys.add(signed.partition("/")[0])
             faults.agents.add(self.headers.get("user-agent", ""))
@@ -110,6 +113,8 @@ def faulty(server: str) -> Iterator[tuple[str, Faults]]:
                 faults.late.append((self.command, self.path, body, headers))
             else:
                 found = faults.ask(self.command, self.path, body, headers)
+                if self.command == "PUT":
+                    faults.puts.append((began, time.monotonic(), self.path))
             if kind in (LOSE, LATE):
                 self.close_connection = True
                 self.connection.close()

@@ -12,13 +12,15 @@ import requests
 from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
-from sqlalchemy.exc import OperationalError
+from pyspark.sql.types import LongType, StructField, StructType
+from sqlalchemy.exc import IntegrityError, OperationalError
 
 import rowtime as rt
 from reliability.stores.proxy import LATE, LOSE, SLOW, THROTTLE, Faults, faulty
 from rowtime.core.errors import Failure
 from rowtime.runtime.compaction import optimize
 from rowtime.runtime.sinks import delta_log
+from rowtime.runtime.sinks.iceberg_table import IcebergTable
 from tests.lakes import test_delta_tables_on_stores as delta
 from tests.lakes import test_iceberg_tables_on_stores as iceberg
 from tests.stores import conftest as stores
@@ -120,6 +122,26 @@ def test_a_commit_that_the_catalog_refuses_leaves_no_file_behind(
     named = iceberg.table(tmp_path, url, "last").inspect.all_files()["file_path"].to_pylist()
     there = {str(path) for path in (tmp_path / "lake" / "db" / "last" / "data").rglob("*.parquet")}
     assert there == {one.removeprefix("file://") for one in named}
+
+
+def test_a_namespace_that_somebody_else_makes_at_the_same_moment_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/lake"}
+    table = IcebergTable("here", given, "db.o", "p")
+    real: Callable[..., Any] = SqlCatalog.create_namespace
+
+    def second(catalog: SqlCatalog, *given: Any) -> None:
+        real(catalog, *given)
+        raise IntegrityError("INSERT", {}, Exception("UNIQUE constraint failed"))
+
+    monkeypatch.setattr(SqlCatalog, "create_namespace", second)
+    table.create(StructType([StructField("n", LongType())]), ())
+    assert table.look("p") is not None
+    monkeypatch.setattr(SqlCatalog, "create_namespace", real)
+    monkeypatch.setattr(SqlCatalog, "create_namespace_if_not_exists", lambda *_: 1 / 0)
+    with pytest.raises(Failure, match="R565"):
+        IcebergTable("here", given, "other.o", "p").create(StructType([StructField("n", LongType())]), ())
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from rowtime.core.stores import ObjectPlace, place_of
 from rowtime.plan.stored import StoredOperator, StoredPlan
 from rowtime.state import cuts
 from rowtime.state.checkpoint import Checkpoint
-from rowtime.state.files import copy_folder, write_new
+from rowtime.state.files import arrived, copy_folder, write_new
 from rowtime.state.journal import KEPT_ENTRIES, LARGE
 from tests.stores.conftest import STORES, folder_of
 
@@ -195,6 +195,7 @@ def test_a_commit_is_one_write_and_what_was_handed_over_another(stored: str, fau
     faults.seen.clear()
     commit(driver, 1)
     driver.published = 1
+    arrived(driver.folder)
     asked = [(method, "journal" in path) for method, path in faults.seen]
     assert asked == [("PUT", True), ("GET", True), ("PUT", False)]
 

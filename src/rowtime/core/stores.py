@@ -18,6 +18,7 @@ from functools import cached_property, lru_cache, total_ordering
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from rowtime.core.background import Background
 from rowtime.core.errors import Failure, refuse
 from rowtime.core.shared_paths import local
 from rowtime.core.store_answers import OWN, failure_of, lacks_bucket, unwritten
@@ -44,7 +45,7 @@ class Bucket:
         self.url = url
         self.settings = settings_of(url) if settings is None else settings
         self.guard: Callable[[], None] = lambda: None
-        self.use = ""
+        self.use, self.background = "", Background()
 
     def __reduce__(self) -> tuple[type[Bucket], tuple[str, StoreSettings]]:
         return Bucket, (self.url, self.settings)
@@ -284,6 +285,7 @@ class ObjectPlace:
         """Errors of the store as ours: R581 to R583; ``FileNotFoundError`` for an object that is not there."""
         from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError  # noqa: PLC0415 - an extra
 
+        self.bucket.background.wait(self.key)
         try:
             yield
         except (AlreadyExistsError, PreconditionError):

@@ -39,7 +39,7 @@ from rowtime.runtime.close_look import CloseLook, closer
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.endings import asked, with_end
 from rowtime.runtime.faults import naming_disks, sets_aside
-from rowtime.runtime.handing_over import finish, hand_over, settle
+from rowtime.runtime.handing_over import finish, forget, hand_over_all, settle, written
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.meter import JobTimes, Meter
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed, narrowed
@@ -54,7 +54,7 @@ from rowtime.runtime.upgrades import bound, change
 from rowtime.runtime.watch import Watch
 from rowtime.state import cuts, refused_files, settings
 from rowtime.state.costs import INPUT, JOURNAL, KEY, SINKS
-from rowtime.state.files import remove
+from rowtime.state.files import begin_to_remove
 from rowtime.state.memory import Memory
 
 if TYPE_CHECKING:
@@ -159,7 +159,9 @@ class Engine:
         try:
             if not self._failed:
                 settle(self.spark, self.checkpoint, self.stages, self.entry, now=True)
+                written(self.checkpoint, self.stages, self.program.sinks)
         finally:
+            forget(self.checkpoint, self.stages)
             for stage in self.stages.values():
                 stage.close()
             self.settle(succeeded=False)
@@ -196,6 +198,7 @@ class Engine:
         attempts = FAULTS_A_TICK
         while True:
             if self._failed:  # what it left half done is finished or swept, as after a crash
+                forget(self.checkpoint, self.stages)
                 self._recover(self.checkpoint.journal.settle())
             self._failed, attempts = True, attempts - 1
             try:
@@ -231,6 +234,8 @@ class Engine:
             running.set_by_hand(setting["operator"], setting["at"])
         self.hook("before state")
         deltas = self._step(running)
+        with meter.part(JOURNAL):
+            written(self.checkpoint, self.stages, self.program.sinks)
         self.hook("after state")
         meter.stepped()
         committed = cost_so_far(running, taken)
@@ -252,7 +257,7 @@ class Engine:
         self.hook("after journal")
         self.settle(succeeded=True)
         with meter.part(SINKS):
-            self._publish(running)
+            hand_over_all(self.spark, self.checkpoint, self.stages, self.program.sinks, self.entry)
         with meter.part(JOURNAL):
             self._tidy(running)
             settings.done(self.checkpoint.folder, settled)
@@ -322,19 +327,12 @@ class Engine:
                     release()
         return deltas
 
-    def _publish(self, running: RunningTick) -> None:
-        for node in self.program.sinks:
-            staged = running.outputs.get(node.name)
-            if staged is not None:
-                hand_over(self.spark, self.checkpoint, self.stages[node.name], node, running.number, staged)
-
     def _tidy(self, running: RunningTick) -> None:
         for segment in running.dropped():
             self._memory.drop(segment.path)
-            remove(self.checkpoint.folder / segment.path)
         # Files of results on their way are of no use once the tick is committed.
-        for path in running.passing():
-            remove(self.checkpoint.folder / path)
+        for path in (*(segment.path for segment in running.dropped()), *running.passing()):
+            begin_to_remove(self.checkpoint.folder / path)
 
     def _entry(self, running: RunningTick, notes: Mapping[str, Any], deltas: Mapping[str, Delta]) -> dict[str, Any]:
         entry = running.entry()

@@ -33,12 +33,12 @@ from rowtime.core.columns import LINE, ROUTE, WRITER
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.partition_folders import folder_of
 from rowtime.core.shared_paths import sync
-from rowtime.core.stores import ObjectPlace, Place
+from rowtime.core.stores import Place
 from rowtime.frames.local import is_local
 from rowtime.operators.contract.state import Route, Segment
 from rowtime.operators.rows.collected import collected, loosened
 from rowtime.runtime.file_form import FileForm
-from rowtime.state.files import make_folder, sync_names
+from rowtime.state.files import arrived, begin, make_folder, sync_names
 
 PARQUET = FileForm()
 PART = 250_000  # rows of which the driver writes several files at once
@@ -64,8 +64,9 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
     ``form``: of the files; those of text have the lines in column ``__line``. Names of files sort in the order of the
     rows, those in one folder where there are several.
 
-    The files are durable when this returns: an entry that names them may be committed. The segments of each route come
-    back, with paths below ``folder``; and, where the driver wrote few, the rows themselves.
+    The files are durable when this returns: an entry that names them may be committed. Objects that the driver writes
+    are once `files.arrived` returns. The segments of each route come back, with paths below ``folder``; and, where the
+    driver wrote few, the rows themselves.
     """
     target = _Target(folder, stem, form)
     tables: dict[str, pa.Table] = {}
@@ -89,7 +90,7 @@ def fits_the_driver(rows: DataFrame, count: int | None) -> bool:
 
 
 def write_table(table: pa.Table, folder: Place, stem: str, name: str, time: str | None) -> Segment:
-    """Write rows that the driver has to one file, durable when this returns; ``time``: what the segment spans."""
+    """Write rows that the driver has to one file, durable as in `write_routes`; ``time``: what the segment spans."""
     file = _File(_Target(folder, stem, PARQUET), name, 0, ())
     file.write(table, table[time] if time else pa.array([0]))
     segment = file.close()
@@ -234,9 +235,14 @@ class _Task:
                     last = of if at is None or at[-1].as_py() == len(times) - 1 else last
                 # Rows of one folder follow each other: no more files stay open than have to.
                 done = [key for key in files if self.target.form.folders and len(times) and key != (name, last)]
-                yield from (_report(key[0], files.pop(key).close()) for key in done)
-        for (name, _), file in files.items():
-            yield _report(name, file.close())
+                yield from self._reports((key, files.pop(key)) for key in done)
+        yield from self._reports(files.items())
+
+    def _reports(self, files: Iterable[tuple[_Key, _File]]) -> Iterator[pa.RecordBatch]:
+        """Close files, the objects of which are written at once; they are there when they are reported."""
+        found = [(name, file.close()) for (name, _), file in files]
+        arrived(self.target.folder)
+        yield from (_report(*one) for one in found)
 
     def _add(
         self, files: dict[_Key, _File], key: _Key, part: int, rows: pa.RecordBatch, times: pa.Array
@@ -245,7 +251,7 @@ class _Task:
         most, done = self.target.form.most, 0
         while done < rows.num_rows:
             if most and key in files and files[key].rows == most:
-                yield _report(key[0], files.pop(key).close())
+                yield from self._reports([(key, files.pop(key))])
             if key not in files:
                 files[key] = _File(self.target, key[0], part, key[1], self._pieces[key])
                 self._pieces[key] += 1
@@ -292,12 +298,17 @@ class _File:
         if self._lines is not None:
             self._lines.close()
         known, size = checksum(self._draft), self._draft.stat().st_size
-        if isinstance(self._place, ObjectPlace):
-            self._place.upload(self._draft)
-            self._draft.unlink()
-        else:
-            sync(self._draft)
+        begin(self._place, self._store)
         return Segment(self.path, self.rows, self.lowest, self.highest, sum=known, size=size)
+
+    def _store(self) -> None:
+        if isinstance(self._place, Path):
+            sync(self._place)
+            return
+        try:
+            self._place.upload(self._draft)
+        finally:
+            self._draft.unlink()
 
     def _parquet(self, part: pa.RecordBatch | pa.Table) -> pq.ParquetWriter:
         if self._writer is None:  # a table is all that there is for a file, a batch only its beginning

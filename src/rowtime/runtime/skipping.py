@@ -39,6 +39,7 @@ from rowtime.runtime.sinks.staging import TEXT_FORMATS
 from rowtime.runtime.sinks.stream_log import count_of, writer_of
 from rowtime.state import refused_files
 from rowtime.state.checkpoint import Checkpoint, folder_of
+from rowtime.state.files import arrived
 from rowtime.state.memory import read_table
 
 REASON: Final = "SKIPPED"
@@ -127,11 +128,13 @@ def _skipped(place: Checkpoint, pump: str, tick: int, given: _Given) -> Skipped:
     number, table = entry["tick"] + 1, pa.concat_tables(rows, promote_options="permissive")
     stem = f"state/{folder_of(pump)}/{number:012d}-{uuid.uuid4().hex[:6]}"
     segment = write_table(table, place.folder, stem, REASON.lower(), None)
+    arrived(place.folder)
     split = partitions_of(plan["format"], plan["options"])
     parts = [{"first": at, "count": many, "file": inside(file, len(split))} for file, at, many in files]
     skipped = {"sink": name, "pump": pump, "tick": tick, "parts": parts}
     place.journal.commit(number, _after(entry, skipped, segment.path))
     place.show_refused(place.journal.last() or {})
+    arrived(place.folder)
     for file, *_ in files:
         if isinstance(file, Path):  # in a store an older driver may still commit it, and VACUUM removes what nobody did
             file.unlink(missing_ok=True)

@@ -15,8 +15,12 @@ _PATTERN = re.compile(r"([\[\]{}*?\\])")
 
 
 def for_spark(path: str | Path | ObjectPlace) -> str:
-    """A path for Spark's readers, with its scheme: one without belongs to a cluster's default file system."""
+    """A path for Spark's readers, with its scheme: one without belongs to a cluster's default file system.
+
+    An object that this process has just written is there when this returns.
+    """
     if isinstance(path, ObjectPlace):
+        path.bucket.background.wait(path.key)
         return _PATTERN.sub(r"\\\1", url_for_spark(path))
     return "file://" + _PATTERN.sub(r"\\\1", os.path.abspath(path))  # noqa: PTH100 - a Path for each of many files costs more
 

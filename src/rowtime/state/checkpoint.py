@@ -15,6 +15,7 @@ import uuid
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -198,11 +199,13 @@ class Checkpoint:
 
     @published.setter
     def published(self, tick: int) -> None:
-        # Not synced: losing it only hands the last tick over once more.
-        (self.folder / "published").write_text(f"{tick} {_sum(str(tick)):08x}")
+        # Not synced: losing it only hands the last tick over once more. In a store nobody waits for it until the next.
+        path = self.folder / "published"
+        files.begin(path, lambda: _noted(path, f"{tick} {_sum(str(tick)):08x}"))
 
     def sweep(self, entry: Entry | None) -> None:
         """Remove what a crashed tick left: plans and state files that no committed entry names."""
+        files.arrived(self.folder)  # else it would remove what `show_refused` is still moving
         tick = -1 if entry is None else entry["tick"]
         files.sweep(self.folder / PLANS, () if entry is None else entry.get("plans", ()))
         live = set() if entry is None else {row[0] for log in entry["segments"].values() for row in log}
@@ -217,7 +220,8 @@ class Checkpoint:
         """Move the refused rows of a committed entry to where they stay; again, it moves what is left.
 
         Only what the entry names comes there: not what another attempt of a task has written, nor a driver that
-        was thought dead. From then on the checksum of a file stands in its name.
+        was thought dead. From then on the checksum of a file stands in its name. In a store the files are there once
+        `files.arrived` returns.
         """
         sums = entry.get("sums", {})
         for gate, paths in entry.get("refused", {}).items():
@@ -225,8 +229,8 @@ class Checkpoint:
             files.make_folder(place)
             for written in paths:
                 path, known = self.folder / written, sums.get(written)
-                if path.exists():
-                    files.move(path, place / (path.name if known is None else f"{path.stem}.{known:08x}.parquet"))
+                target = place / (path.name if known is None else f"{path.stem}.{known:08x}.parquet")
+                files.begin(path, partial(_moved, path, target))
             files.sync_names(place)
 
     def rejected(self, gate: str, tick: int) -> list[Place]:
@@ -271,6 +275,15 @@ class Checkpoint:
 
 
 Span = Sequence[Any]
+
+
+def _noted(path: Place, text: str) -> None:
+    path.write_text(text)
+
+
+def _moved(path: Place, target: Place) -> None:
+    if path.exists():
+        files.move(path, target)
 
 
 def spans_of(plan: StoredPlan | None, gate: str) -> list[Span]:

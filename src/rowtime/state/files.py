@@ -8,7 +8,8 @@ import os
 import shutil
 import uuid
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import IO
 
@@ -38,6 +39,23 @@ def make_private(folder: Place) -> None:
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def begin(path: Place, work: Callable[[], None]) -> Future[None] | None:
+    """Do some work on a file at once, or begin that on an object.
+
+    `arrived` waits for it and raises its error. Whoever asks for the object meanwhile waits for it, too.
+    """
+    if isinstance(path, ObjectPlace):
+        return path.bucket.background.begin(path.key, work)
+    work()
+    return None
+
+
+def arrived(folder: Place) -> None:
+    """Wait for all that is under way in the bucket of a folder; raises the first error."""
+    if isinstance(folder, ObjectPlace):
+        folder.bucket.background.wait_for_all()
 
 
 def write_new(path: Place, data: bytes) -> None:
@@ -195,6 +213,11 @@ def remove(path: Place) -> None:
             shutil.rmtree(path)
         else:
             path.unlink()
+
+
+def begin_to_remove(path: Place) -> None:
+    """`remove`, as `begin` does it."""
+    begin(path, lambda: remove(path))
 
 
 def sweep(folder: Place, kept: Collection[str]) -> None:

@@ -57,7 +57,7 @@ def delta_sink(node: SinkNode) -> LakeSink:
 class DeltaLog:
     """The Delta table of a folder."""
 
-    promised = False
+    promised, alone = False, True
 
     def __init__(self, path: Place, pump: str) -> None:
         self._path, self._pump = path, pump

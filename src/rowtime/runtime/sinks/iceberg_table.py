@@ -52,7 +52,7 @@ def iceberg_sink(node: SinkNode) -> LakeSink:
 class IcebergTable:
     """The table ``name`` of a catalog that pyiceberg knows, or that options describe."""
 
-    promised = True
+    promised, alone = True, False
 
     def __init__(self, catalog: str, given: Mapping[str, str], name: str, pump: str) -> None:
         self._called, self._given, self._name, self._pump = catalog, given, name, pump
@@ -133,7 +133,7 @@ class IcebergTable:
         schema = to_arrow_schema(columns, timezone="UTC")
         namespace = self._name.rpartition(".")[0]
         try:
-            catalog.create_namespace_if_not_exists(namespace)
+            _make(catalog, namespace)
             with (
                 catalog.create_table_transaction(self._name, schema, location=home) as made,
                 made.update_spec() as spec,
@@ -274,6 +274,15 @@ class IcebergTable:
         said = str(error).split("\n", 1)[0]
         what = f"the pump {self._pump} cannot reach the Iceberg table {self._name}: {said}"
         return Failure(Problem("R565", what, hint=_GONE if isinstance(error, FileNotFoundError) else _HINT))
+
+
+def _make(catalog: Any, namespace: str) -> None:
+    """Make a namespace, unless it is there or somebody else makes it at this moment."""
+    try:
+        catalog.create_namespace_if_not_exists(namespace)
+    except Exception:
+        if not catalog.namespace_exists(namespace):
+            raise
 
 
 def _property(app: str) -> str:

@@ -94,9 +94,13 @@ class Conflict(Exception):
 
 
 class LakeTable(Protocol):
-    """A table of one format; ``promised``: its files say themselves which columns hold no NULL."""
+    """A table of one format; ``promised``: its files say themselves which columns hold no NULL.
+
+    ``alone``: no catalog stands between the table and others, so that what is committed to one does not hold up others.
+    """
 
     promised: bool
+    alone: bool
 
     def look(self, app: str) -> Found | None:
         """The table as it is now; ``app``: whose mark."""
@@ -180,6 +184,11 @@ class LakeSink(DirectorySink):
         if isinstance(self.path, ObjectPlace):
             return False
         return not (self._fitted.limits or self._fitted.casts or options.partitions or options.key or self.required)
+
+    @property
+    def alone(self) -> bool:
+        """True if its commits depend on those to no other table."""
+        return self._table.alone
 
     @property
     def required(self) -> frozenset[str]:

@@ -11,13 +11,14 @@ import json
 import os
 import zlib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from rowtime.core.stores import Place
 from rowtime.runtime.sources.file_places import has_size
-from rowtime.state.files import append, damaged, make_folder, write_over
+from rowtime.state.files import append, begin, damaged, make_folder, write_over
 
 _EDGE: Final = 1 << 14  # bytes at each end of a file that its print is made of
 _HALF: Final = 1 << 23  # bytes at each end of a file that its content's checksum is made of
@@ -131,12 +132,15 @@ class FileList:
         self.path = notes / "files.jsonl"
         self.files: list[NumberedFile] = []
         self._sums: list[int] = []
+        self._sure = True  # of what is written
+        self._under_way: tuple[Future[None], int] | None = None  # a write, and how many lines were there before it
 
     def load(self, committed: int, known: int | None, *, whole: bool = False) -> None:
         """Read the list: the committed files, or all; of these the first ``committed`` have the checksum ``known``.
 
         Raises ``Failure`` (R406) if it does not hold them as they were written.
         """
+        self._confirm()
         there = self.path.read_bytes() if self.path.exists() else b""
         lines = [line + b"\n" for line in there.split(b"\n")[:-1]]
         sums = _running(lines)
@@ -169,11 +173,24 @@ class FileList:
                 self.files[number] = file
 
     def write(self, count: int) -> None:
-        """Write what is missing of the first ``count`` files, durably."""
-        lines = [file.line() for file in self.files[len(self._sums) : count]]
-        if lines:
-            append(self.path, b"".join(lines))
-            self._sums += _running(lines, self._sums[-1] if self._sums else 0)
+        """Write what is missing of the first ``count`` files; durable as `files.begin` says."""
+        self._confirm()
+        before = len(self._sums)
+        lines = [file.line() for file in self.files[before:count]]
+        if not lines:
+            return
+        more, self._sure = self._sure, False
+        data = b"".join(lines if more else (file.line() for file in self.files[:count]))
+        writing = begin(self.path, lambda: (append if more else write_over)(self.path, data))
+        self._under_way, self._sure = (None, True) if writing is None else ((writing, before), False)
+        self._sums += _running(lines, self._sums[-1] if self._sums else 0)
+
+    def _confirm(self) -> None:
+        """Wait for what is under way. If it has failed, nobody knows what is there: all is written again."""
+        if self._under_way is not None:
+            (writing, before), self._under_way = self._under_way, None
+            self._sure = writing.exception() is None
+            del self._sums[len(self._sums) if self._sure else before :]
 
     def cut(self, count: int) -> None:
         """Keep the first numbers only; none behind ``count`` may be committed."""
@@ -181,6 +198,7 @@ class FileList:
         del self.files[count:]
 
     def _unwrite(self, count: int) -> None:
+        self._confirm()
         if len(self._sums) > count:
             write_over(self.path, b"".join(file.line() for file in self.files[:count]))
             del self._sums[count:]

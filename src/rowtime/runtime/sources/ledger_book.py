@@ -14,7 +14,7 @@ from itertools import count
 from typing import Final
 
 from rowtime.core.stores import Place
-from rowtime.state.files import append, damaged, make_folder, write_over
+from rowtime.state.files import append, begin, damaged, make_folder, write_over
 
 LINES: Final = 1_000
 
@@ -55,12 +55,17 @@ class LedgerBook:
         there = self._known[1] if self._known is not None and self._known[0] == number else self._lines(number)
         if len(there) < before:
             raise damaged(f"{self._path(number)} has {len(there)} of the {before} lines that were read")
-        self._known = None
-        if before and len(there) == before:
-            append(self._path(number), b"".join(new))
-        else:
-            write_over(self._path(number), b"".join([*there[:before], *new]))
-        self._known = number, [*there[:before], *new]
+        path, lines = self._path(number), [*there[:before], *new]
+        more = bool(before) and len(there) == before
+        self._known = number, lines
+        begin(path, lambda: self._written(path, b"".join(new if more else lines), more=more))
+
+    def _written(self, path: Place, data: bytes, *, more: bool) -> None:
+        try:
+            (append if more else write_over)(path, data)
+        except BaseException:
+            self._known = None  # nobody knows what is there
+            raise
 
     def _lines(self, number: int) -> list[bytes]:
         """The whole lines of a file."""
