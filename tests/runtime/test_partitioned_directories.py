@@ -14,7 +14,7 @@ import pytest
 import rowtime as rt
 from rowtime.core.errors import Failure, Refused
 from rowtime.core.partition_folders import folder_of, values_of
-from rowtime.runtime import segment_writer
+from rowtime.runtime import file_form, segment_writer
 from rowtime.runtime.sinks import directory, staging
 from rowtime.runtime.skipping import skip
 from rowtime.state.checkpoint import Checkpoint
@@ -185,6 +185,27 @@ def test_a_large_tick_wrote_many_files_into_each_folder(
     assert lengths == [1000, 1000, 500] * 3
     assert len(files(tmp_path / "j")) == 3
     assert rt.verify(tmp_path / "check", pipeline(spark, tmp_path, ONE)).equal
+
+
+@pytest.mark.parametrize("driver", [True, False])
+def test_all_rows_of_a_large_tick_were_in_one_file_of_one_folder(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, driver: bool
+) -> None:
+    largest = 1 << 16
+    monkeypatch.setattr(file_form, "LARGEST", largest)
+    if not driver:
+        for module in (segment_writer, staging):
+            monkeypatch.setattr(module, "fits_the_driver", lambda *_: False)
+    feed(tmp_path, "one", [{"n": n * 7919, "day": DAY} for n in range(60_000)])
+    sql = ONE.replace(", maxRecordsPerFile '1000'", "")
+    run(spark, tmp_path, sql)
+    assert rows_of(tmp_path / "p") == rows_of(tmp_path / "j") == {f"day={DAY}": [n * 7919 for n in range(60_000)]}
+    for folder in "pj":
+        sizes = [file.stat().st_size for file in files(tmp_path / folder)]
+        assert len(sizes) > 3
+        assert max(sizes) < 1.5 * largest, sizes
+        assert min(sizes[:-1]) > largest / 2, f"none but the last is small: {sizes}"
+    assert rt.verify(tmp_path / "check", pipeline(spark, tmp_path, sql)).equal
 
 
 def test_two_pumps_wrote_into_one_partitioned_directory(spark: SparkSession, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from rowtime.plan.formats.lake import LAKES
 from rowtime.sql.generate import literal
 
 FUNCTIONS: Final = {"csv": "to_csv", "json": "to_json"}
+LARGEST: Final = 256 << 20  # bytes with which a file of a folder is full
 _OPENED: Final[Mapping[str, Callable[[Path, str], object]]] = {"": Path.open, ".gz": gzip.open, ".bz2": bz2.open}
 # Spark's own defaults cut times off at milliseconds, and blanks from the edges of a text in CSV.
 _TIMES: Final = {
@@ -38,7 +39,7 @@ class FileForm:
     ``codec``: Arrow's name for Parquet, empty for its default; the ending of a compressed text file. ``split``: columns
     of which all rows of a file have the same values; ``required``: those that the file says hold no NULL. ``most``: how
     many rows a file has at most; 0 for any number. ``folders``: the names of folders have the values of ``split``, and
-    the files do not.
+    the files do not. ``largest``: with so many bytes a file is full, whatever rows follow; 0 for any number.
     """
 
     kind: str = "parquet"
@@ -48,6 +49,7 @@ class FileForm:
     required: frozenset[str] = frozenset()
     most: int = 0
     folders: bool = False
+    largest: int = 0
 
     @classmethod
     def of(cls, node: SinkNode, names: Sequence[str]) -> FileForm:
@@ -56,12 +58,14 @@ class FileForm:
         codec = given.get("compression", given.get("codec", given.get("parquet.compression", ""))).lower()
         most = int(given.get(ROWS_PER_FILE.lower(), 0))
         split = partitions_of(node.format, node.options)
+        largest = LARGEST if split else 0  # one task has all rows of a folder
         if node.format not in FUNCTIONS:
             known = PARQUET_CODECS.get(codec, "")
-            return cls(codec=known, split=split or _split(node), most=most, folders=bool(split))
+            return cls(codec=known, split=split or _split(node), most=most, folders=bool(split), largest=largest)
         names = [name for name in names if name not in split]
         header = _header(names, given) if node.format == "csv" and given.get("header", "").lower() == "true" else None
-        return cls(node.format, header, TEXT_CODECS.get(codec, ""), split, most=most, folders=bool(split))
+        codec = TEXT_CODECS.get(codec, "")
+        return cls(node.format, header, codec, split, most=most, folders=bool(split), largest=largest)
 
     @property
     def ending(self) -> str:

@@ -166,8 +166,20 @@ def _parts(
         size = min(size, form.most or size)
         found = alike(chosen, [route.columns[column] for column in form.split])
         parts = ((of, chosen if at is None else chosen.take(at)) for of, at in found)
-        pieces = ((of, part.slice(start, size)) for of, part in parts for start in range(0, part.num_rows, size))
+        pieces = (
+            (of, part.slice(start, most))
+            for of, part in parts
+            for most in (min(size, _rows_of(part.select([*route.columns.values()]), form.largest)),)
+            for start in range(0, part.num_rows, most)
+        )
         yield from ((name, number, *piece) for number, piece in enumerate(pieces))
+
+
+def _rows_of(part: pa.Table | pa.RecordBatch, largest: int) -> int:
+    """How many of some rows take so many bytes; all if that is not limited."""
+    rows: int = part.num_rows
+    size = part.nbytes if largest else 0
+    return max(1, rows * largest // size if size > largest else rows)
 
 
 def alike(rows: Any, columns: Sequence[str]) -> Iterator[tuple[_Values, pa.Array | None]]:
@@ -249,13 +261,14 @@ class _Task:
     ) -> Iterator[pa.RecordBatch]:
         """Write rows to the file under way; a file that is full is reported, and another one follows."""
         most, done = self.target.form.most, 0
+        at_once = _rows_of(rows, self.target.form.largest // 4)  # so that a file is not much larger than it may be
         while done < rows.num_rows:
-            if most and key in files and files[key].rows == most:
+            if key in files and files[key].full:
                 yield from self._reports([(key, files.pop(key))])
             if key not in files:
                 files[key] = _File(self.target, key[0], part, key[1], self._pieces[key])
                 self._pieces[key] += 1
-            room = most - files[key].rows if most else rows.num_rows
+            room = min(most - files[key].rows if most else rows.num_rows, at_once)
             files[key].write(rows.slice(done, room), times.slice(done, room))
             done += room
 
@@ -291,6 +304,14 @@ class _File:
         self.rows += part.num_rows
         self.lowest = min(self.lowest, edges["min"].as_py())
         self.highest = max(self.highest, edges["max"].as_py())
+
+    @property
+    def full(self) -> bool:
+        """True if it has as much as a file may have."""
+        form = self.target.form
+        if form.most and self.rows == form.most:
+            return True
+        return form.largest > 0 and self._draft.stat().st_size >= form.largest
 
     def close(self) -> Segment:
         if self._writer is not None:
