@@ -113,7 +113,7 @@ def test_state_that_is_live_has_its_size_in_the_journal(ran: Ran) -> None:
 
 
 def test_a_cost_is_short(ran: Ran) -> None:
-    assert all(len(json.dumps(entry[KEY])) < 400 for entry in ran.entries)
+    assert all(len(json.dumps(entry[KEY])) < 450 for entry in ran.entries)  # with what each stream has left to read
 
 
 def test_nothing_rests_on_costs(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,14 +7,16 @@ So an operator need not know which of the two it was handed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import pyarrow as pa
 
+from rowtime.frames.columns import places_in, selected
 from rowtime.frames.kinds import DECIMAL, PLAIN, arrow_of, holds, spark_type, sql_type, without_zones
-from rowtime.frames.queries import Query, TooMany, all_of, as_columns
+from rowtime.frames.queries import FEW_ROWS, Query, TooMany, all_of, as_columns
 from rowtime.frames.translated import Item, item, order, parsed, scope_of, tested
 from rowtime.frames.values import Scope, Value
 from rowtime.frames.words import Untranslated
@@ -31,6 +33,8 @@ MOST: Final = 1_000_000  # rows that the driver takes itself (docs/design/whole-
 FEW: Final = 100_000  # rows that are handed over to Spark: they become part of its plan
 _JOINS: Final = {"inner": "INNER", "left": "LEFT", "left_semi": "SEMI", "left_anti": "ANTI"}
 _BESIDE: Final = ("inner", "left")  # joins that give the columns of both sides
+
+HANDING_OVER: Final[ContextVar[Callable[[], None]]] = ContextVar("what is done before Spark takes rows over")
 
 Column = tuple[str, str]  # its name, and its type in Spark's words
 
@@ -239,11 +243,19 @@ class LocalFrame(Rows):
         return LocalFrame(self._session, self.fields, found._table().select(range(len(self.fields))))  # noqa: SLF001 - one of ours
 
     def with_column(self, name: str, kind: str, values: pa.Array) -> LocalFrame:
-        """The rows with one more column, whose values stand in the order in which `toArrow` gives the rows."""
-        table = self._table()
-        more = as_columns(pa.table({name: values}), [name]).column(0)
-        table = table.append_column(f"c{len(self.fields)}", more)
-        return LocalFrame(self._session, [*self.fields, (name, kind)], table)
+        """The rows with a new column, or other values in one, in the order in which `toArrow` gives the rows."""
+        table, more = self._table(), as_columns(pa.table({name: values}), [name]).column(0)
+        at = self.columns.index(name) if name in self.columns else len(self.fields)
+        table = table.set_column(at, f"c{at}", more) if at < len(self.fields) else table.append_column(f"c{at}", more)
+        return LocalFrame(self._session, [*self.fields[:at], (name, kind), *self.fields[at + 1 :]], table)
+
+    def places(self, names: Sequence[str]) -> pa.Array | None:
+        """The place, from 0 on, of each of few rows in ascending order of columns; ``None`` if a query has to tell."""
+        rows, known = self._rows, {name.lower(): n for n, name in enumerate(self.columns)}
+        at = [known.get(name.lower()) for name in names]
+        if isinstance(rows, Query) or rows.num_rows > FEW_ROWS or None in at or len(known) < len(self.fields):
+            return None
+        return places_in(rows, {n: self.fields[n][1] for n in at if n is not None})
 
     def share(self) -> None:
         """Several will read the rows: they are computed once."""
@@ -254,6 +266,7 @@ class LocalFrame(Rows):
         if self._spark is None:
             if self._table().num_rows > FEW:
                 raise TooMany(str(self._table().num_rows))
+            HANDING_OVER.get(lambda: None)()
             self._spark = self._session.createDataFrame(self.toArrow(), schema=self.schema)
         return self._spark
 
@@ -282,8 +295,15 @@ class LocalFrame(Rows):
     def _selected(self, items: Sequence[Item], behind: str = "") -> LocalFrame:
         if any(one.value.type == "void" for one in items):
             raise Untranslated("void")
+        fields = [(one.name, one.value.type) for one in items]
+        if self._shared:
+            self._table()
+        if not behind and isinstance(self._rows, pa.Table) and self._rows.num_rows <= FEW_ROWS:
+            found = selected(self._rows, [one.value.sql for one in items])
+            if found is not None:
+                return LocalFrame(self._session, fields, found)
         listed = ", ".join(f"{one.value.sql} AS c{n}" for n, one in enumerate(items))
-        return self._of(listed, behind, [(one.name, one.value.type) for one in items])
+        return self._of(listed, behind, fields)
 
     def _of(self, what: str = "*", behind: str = "", fields: Sequence[Column] | None = None) -> LocalFrame:
         """A query over the rows: what it selects, and what stands behind FROM."""

@@ -25,9 +25,12 @@ SETTINGS: Final[dict[str, Any]] = {
     "memory_limit": "2GB",  # what needs more is Spark's
     "temp_directory": "",  # nothing is written beside the user's files
 }
+FEW_ROWS: Final = 20_000
+"""Rows of all tables of a query that one thread computes sooner than two that have to be started."""
+
 _NUMBERS: Final = count()
 _THREAD: Final = local()
-_OPEN: Final[dict[int, duckdb.DuckDBPyConnection]] = {}  # by thread
+_OPEN: Final[dict[tuple[int, bool], duckdb.DuckDBPyConnection]] = {}  # by thread, and whether it takes few rows
 COMPUTING: Final[set[int]] = set()
 """The threads that run a query now."""
 
@@ -61,7 +64,8 @@ class Query:
         """The rows; raises ``Uncomputed``."""
         import duckdb  # noqa: PLC0415 - `check` does without it
 
-        connection, began = _connection(), time.perf_counter_ns()
+        few = sum(table.num_rows for table in self.tables.values()) <= FEW_ROWS
+        connection, began = _connection(few=few), time.perf_counter_ns()
         for name, table in self.tables.items():
             connection.register(name, table)
         COMPUTING.add(get_ident())
@@ -117,20 +121,21 @@ def _spans() -> list[tuple[int, int]]:
     return known
 
 
-def _connection() -> duckdb.DuckDBPyConnection:
-    """The connection of this thread; those of threads that have ended are closed."""
-    known = _OPEN.get(get_ident())
+def _connection(*, few: bool) -> duckdb.DuckDBPyConnection:
+    """The connection of this thread for few or many rows; those of threads that have ended are closed."""
+    known = _OPEN.get((get_ident(), few))
     if known is None:
         import duckdb  # noqa: PLC0415 - as above
 
         close({thread.ident for thread in threads()})
-        known = _OPEN[get_ident()] = duckdb.connect(config=SETTINGS)
+        settings = {**SETTINGS, "threads": 1} if few else SETTINGS
+        known = _OPEN[get_ident(), few] = duckdb.connect(config=settings)
     return known
 
 
 @atexit.register
 def close(but: Collection[int | None] = ()) -> None:
     """Close the connections of all threads but some: one that outlives Python's end makes the process abort."""
-    for thread in [*_OPEN]:
+    for thread, few in [*_OPEN]:
         if thread not in but:
-            _OPEN.pop(thread).close()
+            _OPEN.pop((thread, few)).close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from sqlglot import exp
@@ -71,6 +72,11 @@ class Scope:
     columns: Mapping[str, Value]
     rules: Mapping[type | str, Rule] = field(repr=False)
 
+    @cached_property
+    def key(self) -> Key:
+        """The columns as a value that is quickly compared."""
+        return tuple((name, of.sql, of.type) for name, of in self.columns.items())
+
     def value(self, node: exp.Expr) -> Value:
         """One expression; raises ``Untranslated``."""
         rule = self.rules.get(node.name.lower() if isinstance(node, exp.Anonymous) else type(node))
@@ -90,6 +96,8 @@ class Scope:
         return found.sql
 
 
+Key = tuple[tuple[str, str, str], ...]
+"""Columns: their names, their SQL and their types."""
 Rule = Callable[[exp.Expr, Scope], Value]
 """Translates one kind of node."""
 

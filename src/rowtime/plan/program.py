@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from sqlglot.errors import SqlglotError
@@ -71,6 +71,15 @@ class Program:
             for node in walk(sink):
                 seen.setdefault(node.name, node)
         return tuple(seen.values())
+
+    @cached_property
+    def read_once(self) -> frozenset[str]:
+        """The operators whose rows one other alone asks for, and that once."""
+        readers: dict[str, list[Operator]] = {}
+        for node in self.operators:
+            for child in node.inputs:
+                readers.setdefault(child.name, []).append(node)
+        return frozenset(name for name, found in readers.items() if len(found) == 1 and found[0].reads_once())
 
     @property
     def streams(self) -> list[Stream]:

@@ -19,7 +19,7 @@ from pyspark.errors import AnalysisException
 
 from rowtime.core.errors import Failure, refuse
 from rowtime.core.time import BEGINNING
-from rowtime.frames.local import FEW, is_local
+from rowtime.frames.local import FEW, HANDING_OVER, is_local
 from rowtime.frames.queries import TooMany, Uncomputed
 from rowtime.operators.contract import Delta, Operator
 from rowtime.operators.contract.intake import Intake
@@ -306,20 +306,22 @@ class Engine:
 
     def _step(self, running: RunningTick) -> dict[str, Delta]:
         deltas: dict[str, Delta] = {}
-        look = self._close_look
+        look, before = self._close_look, HANDING_OVER.set(running.name_jobs)
         try:
             hint = "The tick is not committed; it is tried again as it is."
             with quietly(), answering("a topic of Kafka cannot be read", hint):
                 for node in self.program.operators:
                     given = [deltas[child.name] for child in node.inputs]
+                    running.here = bool(given) and all(of.rows is None or is_local(of.rows) for of in given)
                     deltas[node.name] = look.step(running, node, given) if look else node.step(running, given)
                     rows = deltas[node.name].rows
-                    if is_local(rows):
+                    if is_local(rows) and node.name not in self.program.read_once:
                         rows.share()
                     self.tap(node, deltas[node.name])
         except AnalysisException as wrong:
             raise refuse("R107", f"Spark refuses an expression: {words_of(wrong)}") from wrong
         finally:
+            HANDING_OVER.reset(before)
             self.spark.sparkContext.setJobDescription("")
             for source in self.sources.values():
                 release = getattr(source, "release", None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rowtime.frames.kinds import holds
-from rowtime.frames.local import MOST, LocalFrame, put_together
+from rowtime.frames.local import MOST, Column, LocalFrame, put_together
 from rowtime.operators.contract.state import Segment, rows_in
 from rowtime.operators.rows.values import type_text
 from rowtime.runtime.sources.contract import Slice, Source
@@ -32,10 +32,9 @@ def of_source(spark: SparkSession, source: Source, part: Slice) -> LocalFrame | 
 
 
 def of_segments(
-    spark: SparkSession, schema: StructType, segments: Sequence[Segment], table: Callable[[Segment], pa.Table]
+    spark: SparkSession, fields: Sequence[Column], segments: Sequence[Segment], table: Callable[[Segment], pa.Table]
 ) -> LocalFrame | None:
     """The rows of segments; ``table`` gives those of one."""
-    fields = [(field.name, type_text(field.dataType)) for field in schema.fields]
     if not segments or rows_in(segments) > INSIDE * MOST or not all(holds(kind) for _, kind in fields):
         return None
     tables = _few(map(table, segments))

@@ -13,7 +13,7 @@ import re
 import tempfile
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -34,7 +34,7 @@ from rowtime.core.errors import Failure, Problem
 from rowtime.core.partition_folders import folder_of
 from rowtime.core.shared_paths import sync
 from rowtime.core.stores import Place
-from rowtime.frames.local import is_local
+from rowtime.frames.local import MOST, is_local
 from rowtime.operators.contract.state import Route, Segment
 from rowtime.operators.rows.collected import collected, loosened
 from rowtime.runtime.file_form import FileForm
@@ -46,6 +46,7 @@ SMALL = 200_000  # rows that the driver takes itself, whatever they are
 LARGEST = 512 << 20  # bytes that it takes; Spark refuses to collect more than 1 GiB
 LONG = 1024  # bytes that a value without a fixed width may take, so that rows of text are not underrated
 NAME, NAMES = 64, (WRITER, "writer", "reason")  # bytes that a writer's name or a reason takes, which are short
+HELD = 32 << 20  # bytes of results on their way that stay in memory
 ROW_GROUP = 65_536  # rows; of a large segment that is sorted by time, few groups are read to close few windows
 _PLAIN = re.compile(r"\w+")
 _REPORT = "route string, path string, rows bigint, lowest bigint, highest bigint, sum bigint, size bigint"
@@ -58,11 +59,13 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
     routes: Mapping[str, Route],
     count: int | None,
     form: FileForm = PARQUET,
+    held: Collection[str] = (),
 ) -> tuple[dict[str, list[Segment]], dict[str, pa.Table]]:
     """Write ``rows`` (with a column ``__route``) below ``folder``; one Spark job, if they are Spark's.
 
-    ``form``: of the files; those of text have the lines in column ``__line``. Names of files sort in the order of the
-    rows, those in one folder where there are several.
+    ``held``: routes whose rows nobody asks for after the tick. What the driver has of them stays in memory: their
+    segments have no file, and so no checksum. ``form``: of the files; those of text have the lines in column
+    ``__line``. Names of files sort in the order of the rows, those in one folder where there are several.
 
     The files are durable when this returns: an entry that names them may be committed. Objects that the driver writes
     are once `files.arrived` returns. The segments of each route come back, with paths below ``folder``; and, where the
@@ -70,15 +73,15 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
     """
     target = _Target(folder, stem, form)
     tables: dict[str, pa.Table] = {}
-    if is_local(rows):
-        rows = rows.toArrow()
-    if isinstance(rows, pa.Table):
-        written, tables = _write_here(rows, target, routes)
+    if is_local(rows):  # and so are those who read them again
+        written, tables = _write_here(rows.toArrow(), target, routes, held, MOST)
+    elif isinstance(rows, pa.Table):
+        written, tables = _write_here(rows, target, routes, held, SMALL)
     elif fits_the_driver(rows, count):
-        written, tables = _write_here(collected(rows), target, routes)
+        written, tables = _write_here(collected(rows), target, routes, held, SMALL)
     else:
         written = _write_there(loosened(rows), target, routes)
-    paths = [folder / segment.path for segments in written.values() for segment in segments]
+    paths = [folder / segment.path for segments in written.values() for segment in segments if segment.sum is not None]
     for place in {path.parent for path in paths} if form.folders else {folder} if paths else ():
         sync_names(place)
     return written, tables
@@ -140,20 +143,38 @@ class _Target:
 
 
 def _write_here(
-    table: pa.Table, target: _Target, routes: Mapping[str, Route]
+    table: pa.Table, target: _Target, routes: Mapping[str, Route], held: Collection[str], most: int
 ) -> tuple[dict[str, list[Segment]], dict[str, pa.Table]]:
     written: dict[str, list[Segment]] = {name: [] for name in routes}
     tables: dict[str, pa.Table] = {}
     parts = list(_parts(table, routes, target.form))
-    if not parts:
-        return written, tables
-    with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as pool:
-        segments = pool.map(lambda part: _write_part(_File(target, *part[:3]), routes[part[0]], part[3]), parts)
-        for (name, _, _, rows), segment in zip(parts, segments, strict=True):
-            written[name].append(segment)
-            if rows.num_rows <= SMALL:
-                tables[segment.path] = _columns(rows, routes[name], target.form.required)
+    quick = table.num_rows <= most and table.nbytes <= HELD
+    kept = {n for n, (name, _, _, _) in enumerate(parts) if quick and name in held}
+
+    def segment_of(n: int) -> Segment:
+        name, number, values, rows = parts[n]
+        if n in kept:
+            edges = pc.min_max(rows[routes[name].time])
+            path = target.path(name, number, 0, values)
+            return Segment(path, rows.num_rows, edges["min"].as_py(), edges["max"].as_py())
+        return _write_part(_File(target, name, number, values), routes[name], rows)
+
+    for (n, (name, _, _, rows)), segment in zip(
+        enumerate(parts), _each(segment_of, len(parts), len(kept)), strict=True
+    ):
+        written[name].append(segment)
+        if n in kept or rows.num_rows <= SMALL:
+            tables[segment.path] = _columns(rows, routes[name], target.form.required)
     return written, tables
+
+
+def _each(made: Callable[[int], Segment], count: int, quick: int) -> Iterable[Segment]:
+    """What is made for each number below ``count``, at once where several take time."""
+    at_once = min(count - quick, os.cpu_count() or 1)
+    if at_once <= 1:
+        return map(made, range(count))
+    with ThreadPoolExecutor(at_once) as pool:
+        return list(pool.map(made, range(count)))
 
 
 def _parts(

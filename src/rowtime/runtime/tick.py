@@ -11,14 +11,14 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructField
 
 from rowtime.core.columns import BOUND, DUE, ROUTE
 from rowtime.core.errors import Failure, Problem
@@ -45,6 +45,7 @@ from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.runtime.spark_paths import for_spark
 from rowtime.runtime.static_tables import rows_of
+from rowtime.runtime.stored_schemas import fields_of, schema_of
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.costs import CLOCK, SINKS
 from rowtime.state.memory import Memory
@@ -112,6 +113,7 @@ class RunningTick:
         self.meter = Meter()
         self._intakes, self._deliver, self._adopted = intakes, deliver, adopted
         self.local = True
+        self.here = False  # an operator has no rows but the driver's: Spark runs a job only if it is handed some
         self._refused: dict[str, list[tuple[str, Sequence[Segment]]]] = {}
         self._tables: dict[str, pa.Table] = {}
         self._written: list[str] = []
@@ -180,9 +182,13 @@ class RunningTick:
 
     def describe(self, node: Operator, what: str) -> None:
         """Name the next jobs in Spark's UI: tick, operator, what for."""
-        text = f"tick {self.number} · {node.kind} {node.name}: {what}"
-        self.jobs.append(text)
-        self.spark.sparkContext.setJobDescription(text)
+        self.jobs.append(f"tick {self.number} · {node.kind} {node.name}: {what}")
+        if not self.here:
+            self.name_jobs()
+
+    def name_jobs(self) -> None:
+        """Name them, as what runs now was described last."""
+        self.spark.sparkContext.setJobDescription(self.jobs[-1] if self.jobs else "")
 
     def write(
         self, node: Operator, rows: DataFrame | pa.Table, routes: Mapping[str, Route], count: int | None
@@ -198,9 +204,10 @@ class RunningTick:
         stem = f"state/{folder_of(node.name)}/{self.number:012d}"
         if isinstance(rows, pa.Table):  # of which a tick may write several, in their order
             stem += f"-{sum(path.startswith(stem) for path in self._written):05d}"
-        written, tables = write_routes(rows, self.folder, stem, routes, count)
+        passing = [] if self.adopted_as(node) is not None else [name for name in routes if f"/{name}" in _PASSING]
+        written, tables = write_routes(rows, self.folder, stem, routes, count, held=passing)
         self._tables.update(tables)
-        self._new(segment for segments in written.values() for segment in segments)
+        self._new(segment for segments in written.values() for segment in segments if segment.sum is not None)
         return written
 
     def keep(self, node: Operator, what: str, rows: pa.Table, time: str) -> Sequence[Segment]:
@@ -318,17 +325,23 @@ class RunningTick:
     def read(self, key: str, segments: Sequence[Segment]) -> DataFrame:
         """Rows of segments: written in this tick by the driver, or from their files."""
         if self.local:
-            found = local_rows.of_segments(self.spark, self._schema(key), segments, self._table)
+            found = local_rows.of_segments(self.spark, fields_of(self.schemas[key]), segments, self._table)
             if found is not None:
                 return found
-        tables = [self._tables.get(segment.path) for segment in segments]
-        if segments and all(table is not None for table in tables):
-            table = pa.concat_tables(tables, promote_options="default")
-            return self.spark.createDataFrame(table, schema=self._schema(key))
-        written = set(self._written)  # in this tick: their checksums have just been taken
-        self.memory.check(segment for segment in segments if segment.path not in written)
-        paths = (for_spark(self.folder / segment.path) for segment in segments)
-        return unskipped(self.spark.read.schema(self._schema(key)).parquet(*paths))
+        held = [s for s in segments if s.path in self._tables]
+        files = [s for s in segments if s.path not in self._tables]
+        if files and all(segment.sum is not None for segment in held):  # all can be read in one go
+            held, files = [], [*segments]
+        parts = []
+        if files or not held:
+            written = set(self._written)  # in this tick: their checksums have just been taken
+            self.memory.check(segment for segment in files if segment.path not in written)
+            paths = (for_spark(self.folder / segment.path) for segment in files)
+            parts.append(unskipped(self.spark.read.schema(schema_of(self.schemas[key])).parquet(*paths)))
+        if held:
+            table = pa.concat_tables((self._tables[s.path] for s in held), promote_options="default")
+            parts.append(self.spark.createDataFrame(table, schema=schema_of(self.schemas[key])))
+        return reduce(lambda one, other: one.unionByName(other), parts)
 
     def _table(self, segment: Segment) -> pa.Table:
         table = self._tables.get(segment.path)
@@ -362,11 +375,6 @@ class RunningTick:
     def dropped(self) -> list[Segment]:
         """Segments that are dead once this tick is committed."""
         return [segment for log in self.logs.values() for segment in log.dropped]
-
-    def _schema(self, key: str) -> StructType:
-        schema = loose(StructType.fromJson(deepcopy(self.schemas[key])))  # Spark writes into what it reads
-        assert isinstance(schema, StructType)
-        return schema
 
     def _reject(
         self, name: str, rejection: Rejection, count: int, gate: str | None = None, kind: str = "rejected"

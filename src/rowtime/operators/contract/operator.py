@@ -274,6 +274,10 @@ class Operator(ABC):
         """
         return None
 
+    def reads_once(self) -> bool:
+        """True if its step asks for each row of an input once at most, so that nobody need compute them beforehand."""
+        return False
+
     def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:  # noqa: ARG002 - the operator's
         """Whether a directory may take the files of its results as they are.
 

@@ -109,6 +109,10 @@ class GroupBy(RowGroups, Unary):
         """True, unless an order of them is asked for."""
         return not (self.sort or self.lead)
 
+    def reads_once(self) -> bool:
+        """True where rows are put together at once: else those of open groups are kept as they are."""
+        return self.accumulators.splits
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Aggregate new rows with the kept ones that are due; keep the rest."""
         delta, control = deltas[0], tick.control(self)

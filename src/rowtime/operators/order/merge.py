@@ -11,11 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import pyarrow.compute as pc
+
 from rowtime.core.clock import Clocks, frontier, least
 from rowtime.core.columns import HELD_TIME, ORIGIN, POSITION, ROUTE, ROWTIME, WRITER
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.store_assignment import as_read, same_type
+from rowtime.frames.local import is_local
 from rowtime.operators.contract import Control, Delta, EventTime, Link, Origin, Shape, Tick, Unary
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import LARGE, Kept, Route, StateNote, rows_in
@@ -109,6 +112,10 @@ class Merge(Unary):
     def event_of_rows(self) -> EventTime | None:
         """That of its input, whose rows it puts in order."""
         return self.input.event_of_rows()
+
+    def reads_once(self) -> bool:
+        """True where all its rows go out: none is looked at before."""
+        return self.numbers and self.input.emits().released
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Release what the clocks allow of the kept and the new rows; keep the rest."""
@@ -217,8 +224,10 @@ class Merge(Unary):
         internals = [name for name in self.emits().internals if name not in (WRITER, POSITION, *self._origin)]
         columns = [*map(quoted, self.emits().names), *internals]
         origin = [f"{ours} AS {name}" for ours, name in zip(self._came_from(), self._origin, strict=False)]
-        number = f"row_number() OVER (ORDER BY {', '.join(self.input.emits().order)})"
-        number = f"CAST({base} - 1 + {number} AS BIGINT) AS {POSITION}"
+        order = self.input.emits().order
+        number = f"CAST({base} - 1 + row_number() OVER (ORDER BY {', '.join(order)}) AS BIGINT) AS {POSITION}"
+        if is_local(rows) and not origin and (places := rows.places(order)) is not None:
+            rows, number = rows.with_column(POSITION, "bigint", pc.add(places, base)), POSITION
         rows = rows.selectExpr(
             *columns, *origin, f"'' AS {WRITER}", number, f"unix_micros({ROWTIME}) AS {HELD_TIME}", f"0 AS {ROUTE}"
         )

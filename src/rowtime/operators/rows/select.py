@@ -147,6 +147,10 @@ class Select(Unary):
         """The same: it maps each row by itself."""
         return replace(self, input=below[0])
 
+    def reads_once(self) -> bool:
+        """True."""
+        return True
+
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """The new rows, filtered and projected; lazily, without a job."""
         delta = deltas[0]
