@@ -30,6 +30,7 @@ PAGES = ("graph", "timeline", "waiting", "rows", "ticks")
 STATES = ("running", "stopped", "crashed")
 HOSTILE = "<script>alert(1)"
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
+IN_VIEW = "one => one.getBoundingClientRect().top >= one.closest('#detail').getBoundingClientRect().top"
 KEEP = bool(os.environ.get("KEEP_SCREENSHOTS"))
 """``KEEP_SCREENSHOTS=1 make test ARGS=tests/web/test_browser.py`` writes the pictures of docs/console.md anew."""
 
@@ -177,6 +178,8 @@ def test_the_graph_marks_who_holds_everything_and_opens_a_box_by_keyboard(at: Ca
     text = page.locator("#detail").inner_text()
     assert "FLOOR(ROWTIME TO MINUTE): ascending" in text
     assert "CREATE PUMP per_minute" in page.locator(".script .on").first.inner_text()
+    assert page.locator("#detail h2").evaluate(IN_VIEW), "a box opens at its beginning"
+    assert page.locator(".script .on").first.evaluate("line => line.offsetTop >= line.parentElement.scrollTop")
     shoot(page, "box")
     page.keyboard.press("Escape")
     assert page.locator("#detail").is_hidden()

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rowtime.core.time import MINUTE, SECOND, to_micros
+from rowtime.core.time import BEGINNING, END, MINUTE, SECOND, to_micros
 from rowtime.state.costs import KEY
 from rowtime.web.moments import Moment
-from rowtime.web.views.timeline import BARS, Window, _axis, _density, _joined
+from rowtime.web.views.timeline import BARS, Window, _axis, _density, _joined, _near
 from tests.web.conftest import address
 from tests.web.generated import Made
 
@@ -64,6 +64,35 @@ def test_the_scrubber_goes_back_tick_by_tick(shown: Shown) -> None:
     places = [one["bound"]["place"] for one in bounds]
     assert all(a < b for a, b in pairwise(places))
     assert lane(shown(tick=10), "sorted")["refused"] == {"LATE": 4}
+
+
+def test_a_stream_whose_times_are_arrivals_does_not_squeeze_the_others_together(
+    console: Callable[..., TestClient], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    year = 365 * 24 * 3_600 * SECOND
+    plain = Made.entry
+
+    def arrivals(made: Made, tick: int) -> dict[str, Any]:
+        found = plain(made, tick)
+        clocks = {name: {who: at + year for who, at in found["clocks"][name].items()} for name in ("readings",)}
+        return {**found, "clocks": {**found["clocks"], **clocks}}
+
+    monkeypatch.setattr(Made, "entry", arrivals)
+    Made(home / "checkpoints" / "arrivals").make()
+    client = console()
+    found = client.get(f"{address(client, 'arrivals')}/timeline.json").json()
+    assert found["window"]["high"] < "2026-03-02 10:00"
+    assert len(found["walls"]) > 5
+    away, sort = lane(found, "readings")["bound"], lane(found, "sorted")["bound"]
+    assert (away["outside"], away["beyond"], away["text"]) == (True, True, "2027-03-02 09:19:58")
+    assert (sort["outside"], sort["place"] is None) == (False, False)
+
+
+def test_what_lies_near_the_outputs_is_shown_with_them() -> None:
+    hour = 60 * MINUTE
+    assert _near([], [1, 2 * hour]) == [1, 2 * hour], "before the first output everything is shown"
+    assert _near([BEGINNING, END], [5]) == [5]
+    assert sorted(_near([0, hour], [50 * hour, 90 * hour, 10_000 * hour])) == [0, hour, 50 * hour, 90 * hour]
 
 
 def test_a_tick_that_the_journal_has_lost_is_told(console: Callable[..., TestClient], home: Path) -> None:

@@ -123,7 +123,9 @@ async function open(name) {
   // The server has escaped every value; nothing in it can run (Content-Security-Policy).
   detail.innerHTML = text;
   charts(detail);
-  detail.querySelector(".l.on")?.scrollIntoView({ block: "nearest" });
+  const script = detail.querySelector(".script"), line = script.querySelector(".l.on");
+  detail.scrollTop = 0;
+  if (line) script.scrollTop = line.offsetTop - script.offsetTop - 3 * line.offsetHeight;
 }
 
 canvas.addEventListener("click", (event) => {

@@ -22,8 +22,9 @@ function drawLane(svg, lane, n, area) {
   svg.append(make("line", { class: "lane-line", x1: 0, x2: area.left + area.width, y1: top + HEIGHT, y2: top + HEIGHT }));
   const name = make("text", { class: `lane-name${lane.behind ? " behind" : ""}`, x: 10, y: top + 19 }, area.short(lane.name));
   svg.append(titled(name, `${lane.name} (${lane.kind})`));
-  const said = [lane.kind, lane.held ? `${lane.held.toLocaleString("en")} held` : ""].filter(Boolean).join(" · ");
-  svg.append(make("text", { class: lane.held ? "held" : "kind", x: 10, y: top + 35 }, area.short(said)));
+  const away = lane.bound.outside ? `at ${lane.bound.text.slice(0, 16)}` : "";
+  const said = [lane.kind, away, lane.held ? `${lane.held.toLocaleString("en")} held` : ""].filter(Boolean).join(" · ");
+  svg.append(titled(make("text", { class: lane.held ? "held" : "kind", x: 10, y: top + 35 }, area.short(said)), said));
   const promised = lane.bound.place ?? (lane.bound.beyond ? 1 : 0);
   svg.append(make("rect", { class: "promised", x: x(0), y: top + 1, width: promised * area.width, height: HEIGHT - 2 }));
   const step = area.width / 240;

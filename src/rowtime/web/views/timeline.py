@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from rowtime.core.clock import NOBODY, least
-from rowtime.core.time import BEGINNING, MAX_MICROS, MIN_MICROS, SECOND, to_text
+from rowtime.core.time import BEGINNING, HOUR, MAX_MICROS, MIN_MICROS, SECOND, to_text
 from rowtime.plan.holders import holder
 from rowtime.plan.stored import StoredPlan
 from rowtime.state.journal import Entry
@@ -29,6 +29,7 @@ NAMED: Final = 3  # writers of a stream that are named, the slowest ones
 STEPS: Final = 1_000  # ticks that the scrubber stops at, beside the newest
 NEWEST: Final = 128
 LABELS: Final = 9
+FAR: Final = 100  # times what is shown without an instant, which is left out if it lies further away
 FULL: Final = 95  # percentile of rows in a part of the window that counts as full
 
 
@@ -119,7 +120,8 @@ def _window(names: Sequence[str], past: Sequence[Moment], entry: Entry, asked: A
     bounds = [moment.bound(name) for moment in (past[0], past[-1]) for name in names]
     writers = [at for name in names for at in entry["clocks"].get(name, {}).values()]
     ends = [at for found in entry.get("segments", {}).values() for segment in found for at in segment[2:4]]
-    known = [at for at in (*bounds, *writers) if MIN_MICROS <= at <= MAX_MICROS]
+    outputs = [moment.bound(name) for moment in (past[0], past[-1]) for name in past[-1].written]
+    known = _near(outputs, [at for at in (*bounds, *writers) if MIN_MICROS <= at <= MAX_MICROS])
     reach = max(known, default=0)
     near = [at for at in ends if MIN_MICROS <= at <= reach + (reach - min(known, default=0))]
     low = asked.low if asked.low is not None else min(known, default=0)
@@ -128,6 +130,21 @@ def _window(names: Sequence[str], past: Sequence[Moment], entry: Entry, asked: A
         low, high = min(low, asked.at), max(high, asked.at)
     margin = 0 if asked.low is not None else max(SECOND, (high - low) // 40)
     return Window(low - margin, max(high + margin, low + 1))
+
+
+def _near(outputs: Sequence[int], known: Sequence[int]) -> list[int]:
+    """The instants that can be shown together with those of the outputs.
+
+    A stream whose rowtime is the arrival may be years away from the times that a T-sort above it promotes.
+    """
+    found = [at for at in outputs if MIN_MICROS <= at <= MAX_MICROS]
+    if not found:
+        return [*known]
+    for at in sorted(known, key=lambda one: max(min(found) - one, one - max(found), 0)):
+        low, high = min(found), max(found)
+        if max(low - at, at - high) <= FAR * max(high - low, HOUR):
+            found.append(at)
+    return found
 
 
 def _axis(window: Window) -> list[dict[str, Any]]:
@@ -195,7 +212,12 @@ def _lane(  # noqa: PLR0913 - where it stands, and what is asked of it
     return {
         "name": name,
         "kind": one.kind,
-        "bound": {"place": window.place(bound), "text": to_text(bound), "beyond": bound > window.high},
+        "bound": {
+            "place": window.place(bound),
+            "text": to_text(bound),
+            "beyond": bound > window.high,
+            "outside": is_instant(bound) and window.place(bound) is None,
+        },
         "behind": at is not None and bound < at,
         "density": _density(name, past, window),
         "rows": last.written.get(name, last.count(name)),
