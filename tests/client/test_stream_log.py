@@ -17,7 +17,7 @@ from rowtime.client.log_items import Bound, ColumnBound, Entry, Leave, Order, Ro
 from rowtime.client.stream_log import scan, survey
 from rowtime.client.writer import Writer
 from rowtime.core.errors import Failure
-from rowtime.core.time import BEGINNING, END
+from rowtime.core.time import BEGINNING, END, wall_clock
 
 micros = st.integers(BEGINNING, END)
 positions = st.integers(0, 2**63 - 1)
@@ -235,7 +235,7 @@ def test_what_is_inserted_after_the_end_was_seen_arrives_after_the_survey_began(
         inserts = pool.submit(lambda: [writer.insert([{"x": 1}]) for _ in range(300)])
         at = 0
         while not inserts.done():
-            now = stream_log.wall_clock()
+            now = wall_clock()
             seen = survey(log, {"main": at})["main"]
             assert all(entry.arrival >= promised for entry in seen.entries if isinstance(entry, Rows))
             promised, last = (now, last + 1) if seen.to_end else (promised, last)

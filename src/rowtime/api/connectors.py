@@ -8,6 +8,7 @@ from rowtime.api.given_streams import GivenStream
 from rowtime.client.home import Home
 from rowtime.core.errors import refuse
 from rowtime.core.stores import Place
+from rowtime.core.time import wall_clock
 from rowtime.expr.store_assignment import as_read
 from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.operators.streams.stream import Stream
@@ -16,7 +17,6 @@ from rowtime.plan.bind.sink_options import partitions_of
 from rowtime.plan.formats.lake import LAKES, STARTS
 from rowtime.plan.program import Program
 from rowtime.runtime.claims import pump_of
-from rowtime.runtime.engine import wall_clock
 from rowtime.runtime.sinks.callables import ConsoleSink, FunctionSink, MemorySink
 from rowtime.runtime.sinks.contract import Batch, Sink
 from rowtime.runtime.sinks.directory import DirectorySink, folder_at

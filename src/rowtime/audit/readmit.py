@@ -21,7 +21,7 @@ from rowtime.client.writer import Writer, open_writer
 from rowtime.core.clock import least
 from rowtime.core.errors import refuse
 from rowtime.core.stores import ObjectPlace, Place, place_of
-from rowtime.core.time import BEGINNING, END
+from rowtime.core.time import BEGINNING, END, wall_clock
 from rowtime.operators.contract.gates import READMITTED
 from rowtime.operators.events.bounded_events import BoundedEvents
 from rowtime.operators.events.event_stream import EventStream
@@ -29,7 +29,6 @@ from rowtime.operators.gates.rejected import shown_as
 from rowtime.operators.panes.event_time import EventTimed
 from rowtime.operators.streams.stream import Stream
 from rowtime.plan.stored import StoredPlan
-from rowtime.runtime.engine import wall_clock
 from rowtime.state.checkpoint import Checkpoint, folder_of
 from rowtime.state.files import make_folder, write_over
 from rowtime.state.memory import read_table

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rowtime.cli.options import AsJson, HomeFolder
+from rowtime.cli.options import AsJson, HomeFolder, StreamName
 from rowtime.cli.outcome import REFUSED, write_json
 from rowtime.client.bound_items import from_text
 from rowtime.client.home import Home
@@ -20,7 +20,6 @@ from rowtime.plan.bind.event_time import manual
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.settings import put
 
-StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="A stream of the home directory.")]
 Instant = Annotated[
     str, typer.Argument(metavar="TIME", help="A timestamp (UTC where it has no zone), or 'end'; with --column a value.")
 ]

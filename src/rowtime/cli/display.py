@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from rowtime.cli.figures import Figures
@@ -57,9 +56,7 @@ class Display:
             self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self._over.set()
         if self._live is not None:
             self._live.stop()

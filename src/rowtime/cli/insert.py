@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from rowtime.cli.options import AsJson, HomeFolder
+from rowtime.cli.options import AsJson, HomeFolder, StreamName
 from rowtime.cli.outcome import write_json
 from rowtime.cli.row_files import FORMATS, Chunk, chunks_of
 from rowtime.client.forecast import Forecast
@@ -18,7 +18,6 @@ from rowtime.client.writer import Writer, open_writer
 from rowtime.core.errors import Refused
 from rowtime.core.time import to_text
 
-StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="A stream of the home directory.")]
 RowFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="Rows as CSV, JSON lines or Parquet; - is standard input.")
 ]

@@ -15,17 +15,15 @@ from rowtime.cli.bound import bound
 from rowtime.cli.check import check
 from rowtime.cli.explain import explain
 from rowtime.cli.insert import insert
-from rowtime.cli.optimize import optimize
 from rowtime.cli.outcome import guarded
-from rowtime.cli.readmit import readmit
 from rowtime.cli.run import run
-from rowtime.cli.skip import skip
 from rowtime.cli.status import status
 from rowtime.cli.streams import streams
 from rowtime.cli.top import top
 from rowtime.cli.trace import trace
 from rowtime.cli.transcripts import test
 from rowtime.cli.ui import ui
+from rowtime.cli.upkeep import optimize, readmit, skip
 from rowtime.cli.verify import verify
 from rowtime.core.store_settings import CONFIG, FILE, configured
 

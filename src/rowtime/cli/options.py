@@ -28,6 +28,11 @@ Settings = Annotated[
 CheckpointFolder = Annotated[
     str, typer.Argument(metavar="CHECKPOINT", help="The checkpoint of a pipeline, a folder or a URL.")
 ]
+Checkpoints = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[CHECKPOINT]...", help="Folders or URLs. Default: all pipelines below the home directory."),
+]
+StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="A stream of the home directory.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON instead of text.")]
 
 

@@ -6,7 +6,6 @@ a stopped and a crashed pipeline, without Spark or Java.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +17,7 @@ from rowtime.cli.outcome import write_json
 from rowtime.core.clock import least
 from rowtime.core.errors import refuse
 from rowtime.core.stores import place_of
-from rowtime.core.time import BEGINNING, SECOND, to_text
+from rowtime.core.time import BEGINNING, SECOND, to_text, wall_clock
 from rowtime.plan.waiting import waiting
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.costs import left_in
@@ -50,7 +49,7 @@ def status_of(folder: str | Path) -> dict[str, Any]:
     found: dict[str, Any] = {"checkpoint": str(folder), "state": state, "tick": None, "at": None}
     if entry is None:
         return {**found, "streams": [], "ledger": {}, "held": {}, "waiting": [], "outputs": []}
-    now = time.time_ns() // 1000
+    now = wall_clock()
     return {
         **found,
         "tick": entry["tick"],

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rowtime.cli.options import AsJson, HomeFolder
+from rowtime.cli.options import AsJson, Checkpoints, HomeFolder
 from rowtime.cli.outcome import write_json
 from rowtime.client.home import Home
-from rowtime.core.time import to_text
+from rowtime.core.time import to_text, wall_clock
 from rowtime.state.liveness import RETRYING
 
 if TYPE_CHECKING:
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 BUDGET = 1.0  # seconds for reading, each time
 STYLES = {"running": "green", "retrying": "yellow", "crashed": "red"}
 
-Checkpoints = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[CHECKPOINT]...", help="Folders or URLs. Default: all pipelines below the home directory."),
-]
 Every = Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.1, help="How often to look.")]
 Once = Annotated[bool, typer.Option("--once", help="Print the table once, and end.")]
 
@@ -46,7 +42,7 @@ def top(
 
     watched = Watched(Home(home), checkpoints or ())
     if as_json:
-        write_json([_plain(card, _now()) for card in _cards(watched)])
+        write_json([_plain(card, wall_clock()) for card in _cards(watched)])
     else:
         _show(watched, every, once=once)
 
@@ -72,10 +68,6 @@ def _cards(watched: Watched) -> Sequence[Card]:
     from rowtime.web.views.home import cards  # noqa: PLC0415 - as above
 
     return cards(watched.pipelines, BUDGET)
-
-
-def _now() -> int:
-    return time.time_ns() // 1000
 
 
 def _plain(card: Card, now: int) -> dict[str, Any]:
@@ -106,7 +98,7 @@ def _table(watched: Watched) -> RenderableType:
     from rich.table import Table  # noqa: PLC0415 - the same
     from rich.text import Text  # noqa: PLC0415
 
-    found, now = _cards(watched), _now()
+    found, now = _cards(watched), wall_clock()
     if not found:
         return Text(f"There is no pipeline below {watched.home.path} yet. Start one with rowtime run FILE.")
     table = Table(box=None, pad_edge=False)

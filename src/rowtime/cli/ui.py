@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rowtime.cli.options import HomeFolder, Settings, variables
+from rowtime.cli.options import Checkpoints, HomeFolder, Settings, variables
 from rowtime.client.home import Home
 from rowtime.core.errors import Refused, refuse
 
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
 
     from rowtime.web.server import Server
 
-Checkpoints = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[CHECKPOINT]...", help="Folders or URLs. Default: all pipelines below the home directory."),
-]
 Host = Annotated[
     str, typer.Option("--host", help="The address to listen on; another than this machine's asks a token.")
 ]

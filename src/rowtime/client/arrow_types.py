@@ -144,7 +144,8 @@ class _TypeText:
         required = self._skip("NOT") and self._expect("NULL")
         if self._skip("COMMENT"):
             self._next()
-        return self._named(_unquoted(name), kind, nullable=not required)
+        name = name[1:-1].replace("``", "`") if name.startswith("`") else name
+        return self._named(name, kind, nullable=not required)
 
     def _named(self, name: str, kind: Any, *, nullable: bool) -> Any:
         return pa.field(name, kind, nullable=nullable)
@@ -217,7 +218,3 @@ class _Sizes(_TypeText):
 
     def _named(self, name: str, kind: Sizes, *, nullable: bool) -> Any:  # noqa: ARG002 - as of Arrow
         return name, kind
-
-
-def _unquoted(name: str) -> str:
-    return name[1:-1].replace("``", "`") if name.startswith("`") else name

@@ -55,12 +55,10 @@ class Forecast:
         assert isinstance(entry, Rows)
         if self.ended:
             self.refused += entry.count
-        elif self._certain and entry.order is not Order.NONE and not self._all_fit(entry):
-            self.refused += self._below(entry)
+        elif self._certain and entry.order is not Order.NONE:
+            fits = entry.order is Order.ORDERED and entry.least >= self.clock
+            self.refused += 0 if fits else self._below(entry)
         self.clock = max(self.clock, _shown(entry))
-
-    def _all_fit(self, entry: Rows) -> bool:
-        return entry.order is Order.ORDERED and entry.least >= self.clock
 
     def _below(self, entry: Rows) -> int:
         """How many rows lie below the clock or a row before them; one without a rowtime has its arrival time."""

@@ -6,7 +6,6 @@ from its first item.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,11 +44,6 @@ class Seen:
 
     entries: list[Entry]
     to_end: bool
-
-
-def wall_clock() -> int:
-    """Now, in µs since 1970 UTC."""
-    return time.time_ns() // 1000
 
 
 def scan(log: Place, after: Mapping[str, int], exclude: Collection[str] = ()) -> dict[str, list[Entry]]:

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from types import TracebackType
 from typing import Any, Final, Self
 
 import pyarrow as pa
@@ -27,7 +26,7 @@ from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME
 from rowtime.core.errors import refuse
 from rowtime.core.ordered_columns import ordered_column
 from rowtime.core.stores import Place, place_of
-from rowtime.core.time import END, to_micros
+from rowtime.core.time import END, to_micros, wall_clock
 
 DEFAULT_WRITER: Final = "main"
 EVERYONE: Final = "*"
@@ -107,7 +106,7 @@ class Writer:
         log: Place | str,
         name: str = DEFAULT_WRITER,
         schema: pa.Schema | None = None,
-        clock: Callable[[], int] = stream_log.wall_clock,
+        clock: Callable[[], int] = wall_clock,
         definition: Mapping[str, Any] | None = None,
     ) -> None:
         self.log, self.name, self.schema = place_of(log, "the log"), name, schema
@@ -119,9 +118,7 @@ class Writer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

@@ -6,6 +6,7 @@ minus and plus infinity; the real instants lie in the years 0001 to 9999.
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
@@ -23,6 +24,11 @@ MAX_MICROS: Final = 253_402_300_799_999_999
 BEGINNING: Final = -(2**62)
 END: Final = 2**62
 UNREACHED: Final = 2**61  # µs: farther than any two instants are apart
+
+
+def wall_clock() -> int:
+    """The time of day, µs UTC."""
+    return time.time_ns() // 1000
 
 
 def to_micros(value: datetime | date | str | int) -> int:

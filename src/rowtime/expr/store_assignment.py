@@ -30,7 +30,7 @@ def same_type(one: str, other: str) -> bool:
     """True for two spellings of one type."""
     if one.casefold() == other.casefold():
         return True
-    first, second = _read(one), _read(other)
+    first, second = type_of(one), type_of(other)
     return first is not None and second is not None and _text(first) == _text(second)
 
 
@@ -38,7 +38,7 @@ def may_assign(given: str, target: str) -> bool | None:
     """True if some value of the ``given`` type can be assigned to the ``target``; ``None`` where only Spark knows."""
     if given.upper() == _NULL:
         return True
-    first, second = _read(given), _read(target)
+    first, second = type_of(given), type_of(target)
     return None if first is None or second is None else _may(first, second)
 
 
@@ -46,19 +46,19 @@ def always_fits(given: str, target: str) -> bool:
     """True if every value of the ``given`` type fits the ``target``; False where only Spark knows."""
     if given.upper() == _NULL or same_type(given, target):
         return True
-    first, second = _read(given), _read(target)
+    first, second = type_of(given), type_of(target)
     return first is not None and second is not None and bool(_may(first, second)) and _fits(first, second)
 
 
 def length_of(target: str) -> int | None:
     """How many characters a CHAR or VARCHAR takes; ``None`` for any other type."""
-    found = _read(target)
+    found = type_of(target)
     return _numbers(found)[0] if found is not None and found.this in (_D.CHAR, _D.VARCHAR) and _numbers(found) else None
 
 
 def is_padded(target: str) -> bool:
     """True for CHAR, whose values all have its length."""
-    found = _read(target)
+    found = type_of(target)
     return found is not None and found.this is _D.CHAR and bool(_numbers(found))
 
 
@@ -69,17 +69,13 @@ def as_read(text: str) -> str:
 
 def is_nested(target: str) -> bool:
     """True for an array, a map or a struct."""
-    found = _read(target)
+    found = type_of(target)
     return found is None or found.this in (_D.ARRAY, _D.MAP, _D.STRUCT)
 
 
+@lru_cache(maxsize=4096)
 def type_of(text: str) -> exp.DataType | None:
     """A type as a tree; ``None`` where only Spark can read it."""
-    return _read(text)
-
-
-@lru_cache(maxsize=4096)
-def _read(text: str) -> exp.DataType | None:
     try:
         found = exp.DataType.build(text, dialect=Rowtime())
     except (SqlglotError, ValueError):

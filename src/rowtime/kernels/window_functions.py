@@ -169,21 +169,14 @@ class Extreme:
         made, edge = coded(parts["v"]), np.iinfo(np.int64)
         empty = edge.min if self.greatest else edge.max
         codes = np.where(known > 0, made.codes, empty)
-        (best,) = folded((codes,), frames, _greater if self.greatest else _lesser, (empty,))
+        further = np.maximum if self.greatest else np.minimum
+        (best,) = folded((codes,), frames, lambda one, other: (further(one[0], other[0]),), (empty,))
         there = summed(known, frames) > 0
         return {"v": made.back(np.where(there, best, 0), there)}
 
     def value(self, parts: Table) -> Table:
         """The result of frames."""
         return {"": collated.values(parts["v"])}
-
-
-def _greater(one: Parts, other: Parts) -> Parts:
-    return (np.maximum(one[0], other[0]),)
-
-
-def _lesser(one: Parts, other: Parts) -> Parts:
-    return (np.minimum(one[0], other[0]),)
 
 
 @dataclass(frozen=True)

@@ -227,10 +227,8 @@ class Computation:
         if self.heads is not None:
             before = {part: whole(self.heads[f"{call.name}.{part}"]) if call.running else None for part in seeds}
             seeds = {part: _led(before[part], column, self.heads.num_rows) for part, column in seeds.items()}
-        return {part: self._laid(column) for part, column in seeds.items()}
-
-    def _laid(self, column: pa.Array) -> pa.Array:
-        return column.take(pa.array(self.layout.order)) if self.windows.keys else column
+        order = pa.array(self.layout.order) if self.windows.keys else None
+        return {part: column if order is None else column.take(order) for part, column in seeds.items()}
 
     # -- what is kept -------------------------------------------------------------------
 

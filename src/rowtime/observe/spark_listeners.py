@@ -15,8 +15,8 @@ from pyspark.sql.streaming.listener import (
 )
 
 from rowtime.core.errors import RowtimeError
+from rowtime.core.time import wall_clock
 from rowtime.observe.observer import Observer, Run
-from rowtime.runtime.engine import wall_clock
 from rowtime.runtime.progress import timestamp
 
 if TYPE_CHECKING:

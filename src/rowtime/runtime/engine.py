@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pyspark.errors import AnalysisException
 
 from rowtime.core.errors import Failure, refuse
-from rowtime.core.time import BEGINNING
+from rowtime.core.time import BEGINNING, wall_clock
 from rowtime.frames.local import FEW, HANDING_OVER, is_local
 from rowtime.frames.queries import TooMany, Uncomputed
 from rowtime.operators.contract import Delta, Operator
@@ -79,11 +78,6 @@ class Settle(Protocol):
 
 FAULTS_A_TICK = 1_000  # files that cannot be read, each of which only a job has found
 _EMPTY: Entry = {"tick": -1, "sources": {}, "control": {}, "segments": {}, "outputs": {}, "totals": {}}
-
-
-def wall_clock() -> int:
-    """The time of day, µs UTC."""
-    return time.time_ns() // 1000
 
 
 @dataclass

@@ -10,7 +10,6 @@ in the same way, until it has taken the checkpoint over.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from rowtime.client.home import Home
@@ -49,9 +48,7 @@ class FirstStart:
             self.start = begin(home, start, defines, drops)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """Take that back if the start has failed; one that runs no first tick has succeeded."""
         if error is not None or not self.program.sinks or self.checkpoint.journal.last() is not None:
             self.settle(succeeded=error is None)

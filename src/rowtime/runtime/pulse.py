@@ -7,15 +7,14 @@ nothing. A bucket has no locks: there the driver gives a sign every ten seconds,
 from __future__ import annotations
 
 import os
-import time
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 
+from rowtime.core.time import wall_clock
 from rowtime.state.liveness import Sign, give_sign, take_sign_back
 from rowtime.state.under_way import UnderWay
 
@@ -41,9 +40,7 @@ class Pulse:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
         if self._locked:
@@ -67,8 +64,4 @@ class Pulse:
 
     def _sign(self, doing: UnderWay | None, *, ended: bool = False) -> Sign:
         every = 0.0 if self._locked else IN_A_BUCKET
-        return Sign(_now(), os.getpid(), every, self._page, ended, doing)
-
-
-def _now() -> int:
-    return time.time_ns() // 1000
+        return Sign(wall_clock(), os.getpid(), every, self._page, ended, doing)

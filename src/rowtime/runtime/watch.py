@@ -5,12 +5,11 @@ Any thread may look. The thread that runs the tick only notes where it is, so lo
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from threading import get_ident
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+from rowtime.core.time import wall_clock
 from rowtime.frames.queries import COMPUTING
 from rowtime.runtime.intake import Taken
 from rowtime.runtime.meter import Meter
@@ -41,9 +40,7 @@ class Watch:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if self._reads is not None:
             self.more = error is not None or any(one.left for one in self.backlogs.values())
         elif error is None:
@@ -90,13 +87,13 @@ class Watch:
     def slow(self) -> UnderWay | None:
         """The tick under way if it has been so for a second: quicker ones are over before anybody has read of them."""
         found = self.now
-        return found if found is not None and found.seconds(time.time_ns() // 1000) >= LONG else None
+        return found if found is not None and found.seconds(wall_clock()) >= LONG else None
 
     @property
     def words(self) -> str:
         """What the driver does, in a line, if that takes longer than a second; else nothing."""
         found = self.slow
-        return "" if found is None else found.words(time.time_ns() // 1000)
+        return "" if found is None else found.words(wall_clock())
 
 
 def _computing(meter: Meter, thread: int) -> str:

@@ -82,20 +82,12 @@ class Checkpoint:
         return [self._later_plan(name) for name in entry.get("plans", ())]
 
     def _later_plan(self, name: str) -> StoredPlan:
-        path = self.folder / PLANS / name
-        try:
-            return read_plan(unsealed(path))
-        except FileNotFoundError:
-            raise files.damaged(f"{path}, which the journal names, is gone") from None
+        return _plan_in(self.folder / PLANS / name, "which the journal names")
 
     @property
     def first_plan(self) -> StoredPlan:
         """The plan that the checkpoint began with."""
-        path = self.folder / "plan.json"
-        try:
-            return read_plan(unsealed(path))
-        except FileNotFoundError:
-            raise files.damaged(f"{path}, the plan of this checkpoint, is gone") from None
+        return _plan_in(self.folder / "plan.json", "the plan of this checkpoint")
 
     @property
     def begun(self) -> bool:
@@ -272,6 +264,13 @@ class Checkpoint:
     def spans(self, gate: str) -> Sequence[Span]:
         """What a gate has been called: its name, and the first and the last tick of it."""
         return spans_of(self.plan, gate)
+
+
+def _plan_in(path: Place, what: str) -> StoredPlan:
+    try:
+        return read_plan(unsealed(path))
+    except FileNotFoundError:
+        raise files.damaged(f"{path}, {what}, is gone") from None
 
 
 Span = Sequence[Any]

@@ -67,14 +67,8 @@ def write_new(path: Place, data: bytes) -> None:
     if isinstance(path, ObjectPlace):
         path.create(data)
         return
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        _write(draft, data)
-        with able(path):
-            os.link(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
-    sync(path.parent)
+    with _drafted(path, data) as draft, able(path):
+        os.link(draft, path)
 
 
 @contextlib.contextmanager
@@ -99,13 +93,8 @@ def write_over(path: Place, data: bytes) -> None:
     if isinstance(path, ObjectPlace):
         path.replace(data)
         return
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        _write(draft, data)
+    with _drafted(path, data) as draft:
         draft.rename(path)
-    finally:
-        draft.unlink(missing_ok=True)
-    sync(path.parent)
 
 
 def append(path: Place, data: bytes) -> None:
@@ -127,6 +116,18 @@ def _all(file: IO[bytes], data: bytes) -> None:
     """Write all or raise: an unbuffered file may take a part where the disk is full."""
     if file.write(data) < len(data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.name)
+
+
+@contextlib.contextmanager
+def _drafted(path: Path, data: bytes) -> Iterator[Path]:
+    """A file with this content beside ``path``, durable and under a hidden name, to be given that name."""
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        _write(draft, data)
+        yield draft
+    finally:
+        draft.unlink(missing_ok=True)
+    sync(path.parent)
 
 
 def _write(path: Path, data: bytes) -> None:

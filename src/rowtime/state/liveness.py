@@ -21,7 +21,7 @@ from typing import IO, Any, Final
 
 from rowtime.core.errors import RowtimeError, headline
 from rowtime.core.stores import Place
-from rowtime.core.time import SECOND
+from rowtime.core.time import SECOND, wall_clock
 from rowtime.state.files import write_over
 from rowtime.state.sealed import sealed, unsealed
 from rowtime.state.under_way import UnderWay
@@ -75,7 +75,7 @@ def liveness(checkpoint: Place) -> Liveness:
     elif sign is None or not sign.every:  # an older version has left no word
         return Liveness(CRASHED if failed.get("ended") else UNKNOWN, None, *told)
     else:
-        held = not sign.ended and time.time_ns() // 1000 - sign.at < MISSED * sign.every * SECOND
+        held = not sign.ended and wall_clock() - sign.at < MISSED * sign.every * SECOND
         process, page = (None if sign.ended else sign.process), sign.page
     if held:
         doing = sign.under_way if sign is not None and sign.process == process else None
@@ -102,7 +102,7 @@ def take_sign_back(checkpoint: Place) -> None:
 
 def note_failure(checkpoint: Place, error: BaseException, failures: int, *, ended: bool) -> None:
     """Leave word of a failure; ``ended``: the run ends with it. Where that cannot be written, the failure is enough."""
-    said = {"at": time.time_ns() // 1000, "error": headline(error), "failures": failures, "ended": ended}
+    said = {"at": wall_clock(), "error": headline(error), "failures": failures, "ended": ended}
     with suppress(OSError, RowtimeError):
         write_over(checkpoint / FAILING, sealed(said))
 

@@ -1,5 +1,7 @@
 """What an operator is, and what it may use: the one interface between operators and everything else."""
 
+from typing import TYPE_CHECKING
+
 from rowtime.operators.contract.edge import EDGES, Column, Delta, EventTime, Origin, Shape
 from rowtime.operators.contract.lineage import AGGREGATION, NOTHING, TRANSFORMATION, Fired, Link, Made, Pairs, named
 from rowtime.operators.contract.operator import Binary, Operator, Unary, walk
@@ -7,8 +9,13 @@ from rowtime.operators.contract.state import Closed, Control, UpTo
 from rowtime.operators.contract.texts import micros, passed, quoted
 from rowtime.operators.contract.tick import Tick
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+else:
+    DataFrame = None  # for annotations alone: `check` does without Spark
+
 __all__ = [
-    "AGGREGATION", "EDGES", "NOTHING", "TRANSFORMATION", "Binary", "Closed", "Column", "Control", "Delta", "EventTime",
-    "Fired", "Link", "Made", "Operator", "Origin", "Pairs", "Shape", "Tick", "Unary", "UpTo", "micros", "named",
-    "passed", "quoted", "walk",
+    "AGGREGATION", "EDGES", "NOTHING", "TRANSFORMATION", "Binary", "Closed", "Column", "Control", "DataFrame", "Delta",
+    "EventTime", "Fired", "Link", "Made", "Operator", "Origin", "Pairs", "Shape", "Tick", "Unary", "UpTo", "micros",
+    "named", "passed", "quoted", "walk",
 ]  # fmt: skip

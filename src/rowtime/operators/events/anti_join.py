@@ -17,11 +17,11 @@ from sqlglot import exp
 from rowtime.core.columns import CHANGED_BY, DUE, LEFT_EVENT, MET, RIGHT_EVENT, STOP, VERSION, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import conjuncts
-from rowtime.operators.contract import Binary, Column, Delta, Link, Operator, Pairs, Shape, Tick, UpTo, named, quoted
+from rowtime.operators.contract import Column, Delta, Link, Operator, Pairs, Shape, Tick, named, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import Kept, StateNote
-from rowtime.operators.events.lifetime_join import side_of
+from rowtime.operators.events.lifetime_join import OfEvents, side_of
 from rowtime.operators.events.versions import BEFORE, as_of, differences, versions_of
 from rowtime.operators.joins.join_rows import beside
 from rowtime.operators.rows.conditions import holds
@@ -44,18 +44,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AntiJoin(Binary):
+class AntiJoin(OfEvents):
     """The ``left`` events while no ``right`` event for which ``on`` holds is alive; columns as in `LifetimeJoin`."""
 
-    names: tuple[tuple[str, ...], tuple[str, ...]]
-    on: exp.Expr | None
-
-    control: ClassVar = UpTo
     kind: ClassVar[str] = "lifetime anti-join"
     _changed: ClassVar[tuple[str, ...]] = ()
     covering: ClassVar[str] = "__ls < __re AND __rs < __le"
     """The times of a right event that covers a left one."""
-    keeps_versions: ClassVar[bool] = True
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Events of both sides, and what has gone out and may still end."""
@@ -82,9 +77,7 @@ class AntiJoin(Binary):
         """The equations of its condition between a column of each side."""
         left, right = set(self.names[0]), dict(zip(self.names[1], self.right.emits().names, strict=True))
         found: list[tuple[str, str]] = []
-        for part in (
-            [] if self.on is None else self.on.unnest().flatten() if isinstance(self.on, exp.And) else [self.on]
-        ):
+        for part in conjuncts(self.on):
             sides = (part.left.unnest(), part.right.unnest()) if isinstance(part, exp.EQ) else ()
             for one, other in (sides, sides[::-1]) if sides else ():
                 if isinstance(one, exp.Column) and one.name in left and isinstance(other, exp.Column):
@@ -93,11 +86,7 @@ class AntiJoin(Binary):
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """What goes on of each input, under its new names, side by side."""
-        return beside(rows, [(self.left, list(zip(self.left.emits().names, self.names[0], strict=True)))])
-
-    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
-        """The same: the condition is over both sides."""
-        return [self.typed(rows)]
+        return beside(rows, [(self.left, self._renamed(0))])
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
         """What is uncovered in each version."""
@@ -146,11 +135,11 @@ class AntiJoin(Binary):
     def _pieces(self, tick: Tick, left: DataFrame, right: DataFrame | None, span: tuple[int, int]) -> DataFrame:
         """Of each left event that is not over: the gaps between the right events that cover it."""
         before, bound = span
-        identity = [*self.names[0], "__ls", "__le"]
+        identity = self._identity(0)
         alive = netted(left.drop(DUE), identity).where(f"__ls < {bound}L")
         covers = alive.selectExpr("*", "__le AS __rs", "__le AS __re")
         if right is not None:
-            others = netted(right.drop(DUE), [*self.names[1], "__rs", "__re"]).where(f"__rs < {bound}L").drop(WEIGHT)
+            others = netted(right.drop(DUE), self._identity(1)).where(f"__rs < {bound}L").drop(WEIGHT)
             met = alive.join(others, self.meeting(tick), "inner").select(*map(quoted, covers.columns))
             covers = covers.unionByName(met)
         found = gaps(covers, identity).where(f"__x < {bound}L AND __rs >= {before}L")
@@ -166,11 +155,11 @@ class AntiJoin(Binary):
         return F.expr(f"{self.covering} AND ({to_spark(self.on)})")
 
     def _forget(self, kept: Sequence[WeightedLog], bound: int) -> None:
-        kept[0].forget(bound, [*self.names[0], "__ls", "__le"])
+        kept[0].forget(bound, self._identity(0))
         oldest = bound
         if kept[1].segments.rows and bound < END:
-            oldest = kept[0].oldest(bound, [*self.names[0], "__ls", "__le"], "__ls")
-        kept[1].forget(oldest, [*self.names[1], "__rs", "__re"])
+            oldest = kept[0].oldest(bound, self._identity(0), "__ls")
+        kept[1].forget(oldest, self._identity(1))
 
 
 @dataclass(frozen=True)
@@ -194,9 +183,6 @@ class SpeculativeAntiJoin(AntiJoin):
         tick.remember(self, bound=bound)
         self._forget(kept, bound)
         return Delta(rows, clocks)
-
-    def _identity(self, n: int) -> list[str]:
-        return [*self.names[n], *(LEFT_EVENT, RIGHT_EVENT)[n][:2]]
 
     def _old(self, n: int, rows: DataFrame | None) -> DataFrame | None:
         """What was there before the new changes, as one version."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rowtime.core.columns import CHANGED_BY, DUE, MET, PIECE_END, STOP, WEIGHT
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, Unary, UpTo, quoted
+from rowtime.operators.contract import DataFrame, Delta, Link, Operator, Shape, Tick, Unary, UpTo, quoted
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.lifetimes import (
     BEGINS,
@@ -27,9 +27,6 @@ from rowtime.operators.rows.lifetimes import (
     refuse_endless,
     revised,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from sqlglot import exp
 
 from rowtime.core.columns import ASKED_AT, ASKED_UPTO, DUE, ROUTE, ROWTIME, STOP, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import col
-from rowtime.operators.contract import Binary, Delta, Link, Operator, Shape, Tick, UpTo, named, passed, quoted
+from rowtime.operators.contract import Binary, DataFrame, Delta, Link, Operator, Shape, Tick, UpTo, named
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import StateNote
+from rowtime.operators.contract.texts import passed, quoted
 from rowtime.operators.events.anti_join import SpeculativeAntiJoin
 from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, advanced, derived, due, made, netted, routed
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rowtime.core.columns import (
     ASKED_AT,
@@ -31,7 +31,7 @@ from rowtime.core.columns import (
     WEIGHT,
 )
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Link, Operator, Tick, UpTo, passed, quoted
+from rowtime.operators.contract import DataFrame, Delta, Link, Operator, Tick, UpTo, passed, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import StateNote
@@ -39,9 +39,6 @@ from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.failing_events import changed, fitting, results, tried_groups
 from rowtime.operators.events.versions import BEFORE, as_of, versions_of
 from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, advanced, made, netted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 LAST = f"max({START}) AS {LAST_START}"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -32,14 +32,11 @@ from rowtime.core.columns import (
     WRITER,
 )
 from rowtime.core.time import END, shift
-from rowtime.operators.contract import EDGES, Column, Delta, Link, Origin, Shape, Tick, Unary, UpTo
+from rowtime.operators.contract import EDGES, Column, DataFrame, Delta, Link, Origin, Shape, Tick, Unary, UpTo
 from rowtime.operators.contract.state import Route, Segment, StateNote
 from rowtime.operators.contract.texts import passed, quoted
 from rowtime.operators.events.emit_tables import MOST, as_rows, peeked, together
 from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, instant, netted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 Form = Literal["POINTS", "INTERVALS", "EDGES"]
 NAMES: Mapping[str, tuple[str, ...]] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -47,7 +47,7 @@ from rowtime.kernels.events import (
     judge,
 )
 from rowtime.kernels.events import POINT as POINT_ROW
-from rowtime.operators.contract import Column, Control, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import Column, Control, DataFrame, Operator, Shape, Tick, quoted
 from rowtime.operators.contract.gates import READMITTED, Verdict
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.state import Kept, StateNote
@@ -57,9 +57,6 @@ from rowtime.operators.rows.calendar import in_calendar, in_micros
 from rowtime.operators.rows.collations import grouped_as_they_are
 from rowtime.operators.rows.lifetimes import ALWAYS, EVENT, WeightedLog, both, instant, netted, routed
 from rowtime.operators.streams.raises import raised
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+from sqlglot import exp
 
 from rowtime.core.columns import START, STOP
 from rowtime.expr.aggregates import ordered_text
-from rowtime.operators.contract import Link, Operator, Shape, Unary, quoted
+from rowtime.operators.contract import DataFrame, Link, Operator, Shape, Unary, quoted
 from rowtime.operators.groups.grouping import Groups
 from rowtime.operators.rows.collations import grouped, has_collation
 from rowtime.operators.rows.lifetimes import TOUCHES, derived
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from sqlglot import exp
 
 
 @dataclass(frozen=True)

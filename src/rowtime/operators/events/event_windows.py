@@ -7,7 +7,6 @@ Snapshots are the times between each two changes of a group. What is added and t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rowtime.core.columns import (
     DUE,
@@ -22,11 +21,8 @@ from rowtime.core.columns import (
     WINDOW_END,
 )
 from rowtime.core.time import END
+from rowtime.operators.contract import DataFrame, passed
 from rowtime.operators.contract import functions as F
-from rowtime.operators.contract import passed
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def first_start(bound: int, size: int, hop: int, offset: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,16 +18,13 @@ from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import ARRIVAL, GIVEN, POSITION, ROWTIME, WRITER
 from rowtime.core.time import BEGINNING, END
 from rowtime.kernels.events import Mark, advances
-from rowtime.operators.contract import NOTHING, Column, Control, Delta, Link, Operator, Shape, Tick
+from rowtime.operators.contract import NOTHING, Column, Control, DataFrame, Delta, Link, Operator, Shape, Tick
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_gate import collected_items, items_of
 from rowtime.operators.events.event_stream import EventStream
 from rowtime.operators.rows.by_writer import by_writer
 from rowtime.operators.streams.event_bounds import bound_rows
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _ARRIVAL = (f"unix_micros(coalesce({ROWTIME}, {ARRIVAL})) AS at", f"{ROWTIME} IS NOT NULL AS timed")
 _TIMES = dict.fromkeys((POSITION, "k", "s", "e", "b", "at"), pa.int64())

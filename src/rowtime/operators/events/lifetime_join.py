@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+import pyarrow as pa
+from sqlglot import exp
 
 from rowtime.core.columns import BROKEN, CHANGED_BY, DUE, FRESH, LEFT_EVENT, MET, RIGHT_EVENT, ROUTE, STOP, WEIGHT
 from rowtime.core.time import END
 from rowtime.expr.conditions import columns_in
-from rowtime.operators.contract import Binary, Column, Delta, Link, Made, Operator, Shape, Tick, UpTo, named
+from rowtime.operators.contract import Binary, Column, DataFrame, Delta, Link, Made, Operator, Shape, Tick, UpTo, named
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import Route, StateNote
 from rowtime.operators.contract.texts import passed, quoted
@@ -31,29 +34,41 @@ from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, adva
 from rowtime.operators.rows.select import Select
 from rowtime.sql.generate import to_spark
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame
-    from sqlglot import exp
-
 SIDES = ("left", "right")  # what is kept of each
 
 
 @dataclass(frozen=True)
-class LifetimeJoin(Binary):
+class OfEvents(Binary):
+    """A join of events: its condition ``on`` is over the columns of both sides under new ``names``."""
+
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+    on: exp.Expr | None
+
+    control: ClassVar = UpTo
+    keeps_versions: ClassVar[bool] = True
+
+    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
+        """The same as goes on: the condition is over it."""
+        return [self.typed(rows)]
+
+    def _renamed(self, n: int) -> list[tuple[str, str]]:
+        return list(zip(self.inputs[n].emits().names, self.names[n], strict=True))
+
+    def _identity(self, n: int) -> list[str]:
+        return [*self.names[n], *(LEFT_EVENT, RIGHT_EVENT)[n][:2]]
+
+
+@dataclass(frozen=True)
+class LifetimeJoin(OfEvents):
     """Pairs of ``left`` and ``right`` for which ``on`` holds; ``names`` are what the columns of each are called.
 
     ``versioned``: each pair comes with the later change of its two.
     """
 
-    names: tuple[tuple[str, ...], tuple[str, ...]]
-    on: exp.Expr | None
     versioned: bool = False
 
-    control: ClassVar = UpTo
     kind: ClassVar[str] = "lifetime join"
     decides: ClassVar[str] = "JOIN"
-    keeps_versions: ClassVar[bool] = True
     writes_final: ClassVar[bool] = True
 
     def keeps(self) -> tuple[StateNote, ...]:
@@ -86,19 +101,9 @@ class LifetimeJoin(Binary):
         asked = columns_in([self.on])
         return [old for old, new in self._renamed(n) if new in asked]
 
-    def _renamed(self, n: int) -> list[tuple[str, str]]:
-        return list(zip(self.inputs[n].emits().names, self.names[n], strict=True))
-
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """What goes on of each input, under its new names, side by side."""
-        return beside(
-            rows,
-            [(one, self._renamed(n)) for n, one in enumerate(self.inputs)],
-        )
-
-    def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
-        """The same: the condition is over both sides."""
-        return [self.typed(rows)]
+        return beside(rows, [(one, self._renamed(n)) for n, one in enumerate(self.inputs)])
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
         """The same: each pair comes with the later change."""
@@ -162,9 +167,6 @@ class LifetimeJoin(Binary):
     @property
     def _changes(self) -> tuple[str, ...]:
         return (CHANGED_BY, MET) if self.versioned else ()
-
-    def _identity(self, side: int) -> list[str]:
-        return [*self.names[side], *(LEFT_EVENT, RIGHT_EVENT)[side][:2]]
 
     def _netted(self, side: int, rows: DataFrame | None) -> DataFrame | None:
         """Without what was taken back, which would meet all that its open end reaches over."""

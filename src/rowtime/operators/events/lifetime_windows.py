@@ -8,22 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import DUE, START, STOP, WEIGHT, WINDOW_END
 from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, UpTo, passed, quoted
+from rowtime.operators.contract import DataFrame, Delta, Link, Operator, Shape, Tick, UpTo, passed, quoted
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.event_windows import clipped, first_start, in_windows, last_window
 from rowtime.operators.events.failing_events import fitting, fitting_in_windows, results
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
 from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, made, netted, refuse_endless
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +11,10 @@ from rowtime.core.columns import MET, POSITION, WRITER
 from rowtime.core.time import BEGINNING
 from rowtime.frames.local import is_local
 from rowtime.kernels.events import Judgement
-from rowtime.operators.contract import passed, quoted
+from rowtime.operators.contract import DataFrame, passed, quoted
 from rowtime.operators.rows.by_writer import FEW, joined
 from rowtime.operators.rows.halves import reached, value_at
 from rowtime.sql.generate import literal
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def steps_of(rows: pa.Table, judgement: Judgement) -> list[tuple[int, int]]:

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from rowtime.operators.contract import DataFrame
 from rowtime.operators.rows.exact_sums import DECIMAL, average_type, limbs, may_be_beyond, whole
 from rowtime.operators.rows.exact_sums import average as quotient
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _EXACT = "exact "  # before the type of a sum that is kept in limbs
 _WIDE = 28  # digits of the sum of a decimal of 18, which with the 20 of a BIGINT fill the 38 that there are

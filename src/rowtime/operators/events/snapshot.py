@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from sqlglot import exp
 
 from rowtime.core.columns import DUE, ENDING, OLD, ROUTE, ROWTIME, SNAPSHOT_AT, STARTING, STOP, WEIGHT
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Operator, Shape, Tick, UpTo, passed, quoted
+from rowtime.operators.contract import DataFrame, Delta, Operator, Shape, Tick, UpTo, passed, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
 from rowtime.operators.events.event_groups import EventGroups
@@ -27,9 +27,6 @@ from rowtime.operators.groups.finished import in_words
 from rowtime.operators.rows.collations import grouped, in_bytes
 from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, instant, made, netted
 from rowtime.sql.generate import to_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 AHEAD, ENDED, OPENED, CLOSED, LEFT_OUT = range(5)
 """What becomes of a time: it lies ahead of the bound; the snapshot that begins there has ended; it lasts; the one that

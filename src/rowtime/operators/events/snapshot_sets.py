@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+from sqlglot import exp
 
 from rowtime.core.columns import BAD, DUE, NEXT_SNAPSHOT, SNAPSHOT_AT, START, STOP, WEIGHT
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Operator, Tick, UpTo, passed, quoted
+from rowtime.operators.contract import DataFrame, Delta, Operator, Tick, UpTo, passed, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_groups import EventGroups
@@ -21,10 +23,6 @@ from rowtime.operators.events.failing_events import exact_groups, fitting, refus
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
 from rowtime.operators.groups.finished import in_words
 from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, advanced, due, made, netted, revised
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from sqlglot import exp
 
 
 @dataclass(frozen=True)

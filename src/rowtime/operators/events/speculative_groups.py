@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import (
@@ -29,7 +29,7 @@ from rowtime.core.columns import (
 )
 from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Link, Operator, Tick, UpTo, quoted
+from rowtime.operators.contract import DataFrame, Delta, Link, Operator, Tick, UpTo, quoted
 from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.event_groups import EventGroups
@@ -37,9 +37,6 @@ from rowtime.operators.events.event_windows import clipped, first_start, in_snap
 from rowtime.operators.events.failing_events import changed, fitting, fitting_in_windows, tried_groups
 from rowtime.operators.events.versions import BEFORE, as_of, versions_of
 from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, due, netted, refuse_endless
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rowtime.core.columns import CHANGED_BY, DUE, MET, PIECE_END, STOP, VERSION, WEIGHT
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Link, Operator, Shape, Tick, Unary, UpTo, quoted
+from rowtime.operators.contract import DataFrame, Delta, Link, Operator, Shape, Tick, Unary, UpTo, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.events.versions import BEFORE, as_of, differences, versions_of
 from rowtime.operators.rows.lifetimes import BEGINS, TOUCHES, WeightedLog, advanced, derived, due, made, netted, revised
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rowtime.core.columns import CHANGED, CHANGED_BY, MET, OF_INPUT, POSITION, ROWTIME, STOP, VERSION, WEIGHT, WRITER
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Column, Delta, Link, Operator, Shape, Tick, Unary, named, quoted
+from rowtime.operators.contract import Column, DataFrame, Delta, Link, Operator, Shape, Tick, Unary, named, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import COUNTED
 from rowtime.operators.rows.lifetimes import BEGINS, derived, netted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 BEFORE = (f"-1L AS {CHANGED_BY}", f"{BEGINNING}L AS {MET}")
 """The version of what was there before the new changes, which are numbered from 0."""

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rowtime.core.clock import NOBODY, Clocks
 from rowtime.core.fields import LATER, UNSTORED
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import NOTHING, Column, Control, Delta, Link, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import NOTHING, Column, Control, DataFrame, Delta, Link, Operator, Shape, Tick, quoted
 from rowtime.operators.gates.tsort import SortMarks
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 ADDED = (
     Column("reason", "STRING"),

@@ -10,24 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+from sqlglot import exp
 
 from rowtime.core.clock import NOBODY, Clocks, least, strongest
 from rowtime.core.columns import JUDGED, PASSED_ROWTIME, POSITION, PROMOTED_TIME, ROWTIME, WRITER
 from rowtime.core.errors import refuse
 from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END, shift
-from rowtime.operators.contract import Column, Delta, Made, Origin, Shape, Tick, Unary, micros, quoted
+from rowtime.operators.contract import Column, DataFrame, Delta, Made, Origin, Shape, Tick, Unary, micros, quoted
 from rowtime.operators.contract.gates import Gate, Raise, beyond_arrival
 from rowtime.operators.contract.requirement import WRITERS
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.select import Select
 from rowtime.operators.streams.quarantine import Quarantine, Waiting, undecided
 from rowtime.sql.generate import to_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from sqlglot import exp
 
 
 @dataclass(frozen=True)

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+from sqlglot import exp
 
 from rowtime.core.clock import Clocks, least
 from rowtime.core.columns import DUE, ROWTIME, SEEN
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import NOTHING, Closed, Column, Delta, Link, Shape, Tick, Unary, passed
+from rowtime.operators.contract import NOTHING, Closed, Column, DataFrame, Delta, Link, Shape, Tick, Unary, passed
 from rowtime.operators.contract.state import LARGE, Kept, Route, Segment, StateNote, rows_in
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
 from rowtime.operators.rows.collations import grouped
 from rowtime.operators.rows.ends import Ends, Lead
 from rowtime.operators.rows.select import Item
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from sqlglot import exp
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+from sqlglot import exp
 
 from rowtime.core.columns import FIRST, LAST, ROWTIME
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import NOTHING, Delta, Link, Shape, Tick
+from rowtime.operators.contract import NOTHING, DataFrame, Delta, Link, Shape, Tick
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
 from rowtime.operators.groups.finished import COMPLETE, KEPT, Finished, with_failing
 from rowtime.operators.groups.grouping import PartialTypes, RowGroups
@@ -25,10 +27,6 @@ from rowtime.operators.over.value_clocks import ByValues, Closer, ValueClocks, V
 from rowtime.operators.rows.collations import grouped
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from sqlglot import exp
 
 
 @dataclass(frozen=True)

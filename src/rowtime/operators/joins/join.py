@@ -16,7 +16,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import reduce
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+from sqlglot import exp
 
 from rowtime.core.clock import Clocks, frontier, least
 from rowtime.core.columns import ARRIVED, BROKEN, DUE, PLACES, POSITION, ROWTIME, WRITER
@@ -24,7 +26,7 @@ from rowtime.core.fields import Micros
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS, shift
 from rowtime.expr.conditions import columns_in
 from rowtime.frames.local import is_local, joined
-from rowtime.operators.contract import Column, Delta, Link, Made, Operator, Shape, Tick, passed, quoted
+from rowtime.operators.contract import Column, DataFrame, Delta, Link, Made, Operator, Shape, Tick, passed, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import PLACED
 from rowtime.operators.contract.state import LARGE, Kept, StateNote, rows_in
@@ -34,10 +36,6 @@ from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.conditions import holds, sorted_out
 from rowtime.operators.rows.lifetimes import instant
 from rowtime.sql.generate import to_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from sqlglot import exp
 
 EVER = MAX_MICROS - MIN_MICROS + 1
 """µs: longer than any two rowtimes are apart, where nothing limits a join (WITH UNBOUNDED STATE)."""

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Operator, micros, passed, quoted
+from rowtime.operators.contract import DataFrame, Operator, micros, passed, quoted
 from rowtime.operators.contract.state import LARGE, Segments, rows_in
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+from sqlglot import exp
 
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import BROKEN, POSITION, ROW_NUMBER, ROWTIME, WRITER
 from rowtime.frames.local import is_local
 from rowtime.frames.local import joined as met_by
-from rowtime.operators.contract import Column, Control, Delta, Link, Operator, Shape, Tick, named, quoted
+from rowtime.operators.contract import Column, Control, DataFrame, Delta, Link, Operator, Shape, Tick, named, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.joins.join import OfRows, Side
 from rowtime.operators.rows.attempt import all_computed, judged
 from rowtime.operators.rows.conditions import holds, sorted_out
 from rowtime.sql.generate import to_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from sqlglot import exp
 
 BROADCAST = 1_000_000  # rows of a table that every task gets as a whole
 SMALL = 200_000  # rows

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pyarrow.compute as pc
 
@@ -19,16 +19,12 @@ from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.store_assignment import as_read, same_type
 from rowtime.frames.local import is_local
-from rowtime.operators.contract import Control, Delta, EventTime, Link, Origin, Shape, Tick, Unary
+from rowtime.operators.contract import Control, DataFrame, Delta, EventTime, Link, Origin, Shape, Tick, Unary
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import LARGE, Kept, Route, StateNote, rows_in
 from rowtime.operators.contract.texts import micros, passed, quoted
 from rowtime.operators.rows.values import type_text
 from rowtime.sql.generate import literal
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 
 Frontier = tuple[int, str]
 _MICROS = f"unix_micros({ROWTIME})"

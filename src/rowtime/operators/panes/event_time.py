@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,16 +23,13 @@ from rowtime.core.fields import LATER, UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, UNREACHED
 from rowtime.kernels.guard import EARLY, Items, Limits, guard
 from rowtime.kernels.timeline import FIRST, LAST, Timeline, advances
-from rowtime.operators.contract import Delta, EventTime, Operator, Shape, Tick, Unary, UpTo, quoted
+from rowtime.operators.contract import DataFrame, Delta, EventTime, Operator, Shape, Tick, Unary, UpTo, quoted
 from rowtime.operators.contract.gates import READMITTED, Verdict
 from rowtime.operators.contract.requirement import BATCH, TIMED, Requirement
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.calendar import in_calendar, in_micros, those_in_calendar
 from rowtime.operators.streams.raises import marks_of
 from rowtime.operators.streams.stream import Stream
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 BETWEEN = 1024  # how many positions there are from one item to the next where bounds pass among rows
 OUTPUT, FORWARDED, SET = "OUTPUT_EVENT_TIME", "INPUT_WATERMARK", "MANUAL"

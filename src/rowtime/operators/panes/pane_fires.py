@@ -9,16 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rowtime.core.columns import FIRE, FIRE_CHANGE, FIRE_INDEX, LAST_FIRE, NEXT_FIRE, PANE
+from rowtime.operators.contract import DataFrame, quoted
 from rowtime.operators.contract import functions as F
-from rowtime.operators.contract import quoted
 from rowtime.operators.rows.collations import collated_of, grouped, least
 from rowtime.operators.rows.partials import Accumulators
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
+from sqlglot import exp
 
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import (
@@ -32,7 +33,7 @@ from rowtime.core.columns import (
 from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, shift
 from rowtime.kernels.timeline import Timeline
-from rowtime.operators.contract import NOTHING, Delta, Fired, Link, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import NOTHING, DataFrame, Delta, Fired, Link, Operator, Shape, Tick, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
@@ -46,10 +47,6 @@ from rowtime.operators.rows.lifetimes import instant
 from rowtime.operators.rows.select import Item
 from rowtime.operators.streams.raises import marks_of, raised
 from rowtime.sql.generate import to_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from sqlglot import exp
 
 NO_BOUND = "CAST(NULL AS BIGINT)"
 NEVER = END + 1  # stands for a bound that has not come

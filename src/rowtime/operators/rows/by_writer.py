@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +10,9 @@ import pyarrow as pa
 from rowtime.core.columns import WRITER
 from rowtime.frames.local import LocalFrame, is_local
 from rowtime.frames.local import joined as joined_rows
+from rowtime.operators.contract import DataFrame, micros
 from rowtime.operators.contract import functions as F
-from rowtime.operators.contract import micros
 from rowtime.sql.generate import literal
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 FEW = 64  # writers that a literal tells apart; it is searched from its beginning for every row
 

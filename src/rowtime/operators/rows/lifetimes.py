@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import (
@@ -28,13 +29,9 @@ from rowtime.core.columns import (
 )
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.time import END, MAX_MICROS
-from rowtime.operators.contract import Delta, Operator, Shape, Tick, UpTo, passed, quoted
+from rowtime.operators.contract import DataFrame, Delta, Operator, Shape, Tick, UpTo, passed, quoted
 from rowtime.operators.contract.state import Kept, Route, Segment, rows_in
 from rowtime.operators.rows.collations import grouped_as_they_are, in_bytes
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame
 
 EVENT = (STOP, WEIGHT, CHANGED_BY, MET)
 BEGINS = f"unix_micros({ROWTIME})"  # the start, µs

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from sqlglot import exp
 
@@ -15,12 +15,10 @@ from rowtime.core.columns import ROWTIME
 from rowtime.expr.conditions import col, columns_in, conjuncts, never_fails
 from rowtime.expr.many_rows import GENERATORS, generator
 from rowtime.expr.store_assignment import same_type
-from rowtime.operators.contract import Column, Delta, Link, Made, Operator, Origin, Shape, Tick, Unary, named, quoted
+from rowtime.operators.contract import Column, DataFrame, Delta, Link, Made, Operator, Origin, Shape, Tick, Unary, named
+from rowtime.operators.contract.texts import quoted
 from rowtime.operators.rows.first_rows import unknown_at_first
 from rowtime.sql.generate import to_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+from sqlglot import exp
 
 from rowtime.core.columns import BEFORE, FIRST, ROUTE, ROWTIME, SORT_VALUE, STAMP
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Delta, Shape, Tick, quoted
+from rowtime.operators.contract import DataFrame, Delta, Shape, Tick, quoted
 from rowtime.operators.contract.requirement import Requirement
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
 from rowtime.operators.groups.finished import COMPLETE, KEPT
@@ -22,10 +24,6 @@ from rowtime.operators.over.over_calls import RunningMark
 from rowtime.operators.over.value_clocks import ByValues, Closer, ValueClocks
 from rowtime.operators.sorts.sort_by import moved_shape, sortable
 from rowtime.sql.generate import to_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from sqlglot import exp
 
 
 @dataclass(frozen=True)

@@ -8,23 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from rowtime.core.clock import NOBODY, Clocks
 from rowtime.core.columns import ARRIVAL, BOUND, GIVEN, POSITION, ROWTIME, SHOWN, WRITER
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
-from rowtime.operators.contract import Column, Delta, Tick, micros, quoted
+from rowtime.operators.contract import Column, DataFrame, Delta, Tick, micros, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.state import Keeper
 from rowtime.operators.rows.by_writer import beside
 from rowtime.operators.streams.stream_clocks import StreamClocks
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 
 Item = tuple[str, int, int]  # writer, position, µs
 

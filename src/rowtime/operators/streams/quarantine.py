@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from rowtime.core.columns import CANDIDATE, DUE, POSITION, WRITER
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import Control, Operator, Tick
+from rowtime.operators.contract import Control, DataFrame, Operator, Tick
 from rowtime.operators.contract.gates import Verdict
 from rowtime.operators.contract.state import Kept, Segments, StateNote
 from rowtime.sql.generate import literal
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame
 
 HELD, BEHIND = "held", "behind"
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
+from sqlglot import exp
 
 from rowtime.core.clock import NOBODY, Clocks, least
 from rowtime.core.columns import (
@@ -32,7 +33,7 @@ from rowtime.core.columns import (
 from rowtime.core.fields import OPTIONS, UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, UNREACHED
 from rowtime.frames.local import is_local
-from rowtime.operators.contract import Column, Delta, Operator, Shape, Tick, micros, quoted
+from rowtime.operators.contract import Column, DataFrame, Delta, Operator, Shape, Tick, micros, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.gates import Gate, Verdict, beyond_arrival
 from rowtime.operators.contract.intake import Intake
@@ -45,10 +46,6 @@ from rowtime.operators.streams.event_bounds import with_bounds, without_bounds
 from rowtime.operators.streams.quarantine import Quarantine, undecided
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.sql.generate import literal, to_rowtime, to_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from sqlglot import exp
 
 
 @dataclass(frozen=True)

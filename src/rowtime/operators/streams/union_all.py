@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import ARRIVAL, ORIGIN, POSITION, ROWTIME, STOP, WRITER
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import Column, Control, Delta, Link, Made, Operator, Shape, Tick, named, quoted
+from rowtime.operators.contract import Column, Control, DataFrame, Delta, Link, Made, Operator, Shape, Tick, named
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
+from rowtime.operators.contract.texts import quoted
 from rowtime.operators.rows.lifetimes import EVENT
 from rowtime.sql.generate import literal
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def prefix(index: int) -> str:

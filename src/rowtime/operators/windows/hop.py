@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+from sqlglot import exp
 
 from rowtime.core.columns import COPY, HOP_MICROS, HOP_TIME, POSITION, ROWTIME
 from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import UNREACHED
-from rowtime.operators.contract import Delta, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import DataFrame, Delta, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.gates import Gate
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from sqlglot import exp
 
 
 @dataclass(frozen=True)

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rowtime.core.clock import least
 from rowtime.core.columns import DUE, OPENED, ROWTIME
 from rowtime.core.fields import Micros
 from rowtime.core.time import END
-from rowtime.operators.contract import Closed, Column, Delta, Shape, Tick, Unary, passed, quoted
+from rowtime.operators.contract import Closed, Column, DataFrame, Delta, Shape, Tick, Unary, passed, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import SEQUENCE
 from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.rows.select import Item
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)

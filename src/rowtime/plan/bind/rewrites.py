@@ -124,13 +124,10 @@ def joined(query: exp.Expr, number: int, left: str, right: str) -> Iterator[Rewr
     limit = f"{right}.ROWTIME BETWEEN {left}.ROWTIME AND {left}.ROWTIME + INTERVAL '1' MINUTE"
     rewritten = query.copy()
     join = rewritten.args["joins"][number]
-    others = [part for part in comparisons(join.args.get("on")) if not _compares_times(part)]
+    parts = comparisons(join.args.get("on"))
+    others = [part for part in parts if all(one.name.lower() != "rowtime" for one in part.find_all(exp.Column))]
     join.set("on", exp.and_(*others, parse_expression(limit)))
     yield f"Limit the time between them: ON {to_rowtime(join.args['on'])}.", rewritten
-
-
-def _compares_times(part: exp.Expr) -> bool:
-    return any(column.name.lower() == "rowtime" for column in part.find_all(exp.Column))
 
 
 def _ascending(key: exp.Expr, within: exp.Expr | None = None) -> exp.Expr:

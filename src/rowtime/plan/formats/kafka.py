@@ -6,18 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from rowtime.plan.formats.contract import (
-    Format,
-    Option,
-    anything,
-    boolean,
-    one_of,
-    options_of,
-    some,
-    taking,
-    unused,
-    whole,
-)
+from rowtime.plan.formats import contract as takes
+from rowtime.plan.formats.contract import Format, Option, options_of, taking, unused
 from rowtime.plan.formats.files import ORDERED, ROWTIME_COLUMN
 from rowtime.plan.formats.kafka_clients import PLUGINS, SET_BY_SPARK, SETTINGS
 
@@ -44,19 +34,19 @@ def _other(name: str, given: Sequence[str]) -> str | None:
 KAFKA: Final = Format(
     "kafka",
     options_of(
-        *taking(some, "kafka.bootstrap.servers", "subscribe", "subscribePattern"),
+        *taking(takes.some, "kafka.bootstrap.servers", "subscribe", "subscribePattern"),
         Option("assign", _partitions),
-        *taking(one_of("json", "raw"), "format", "value.format"),
+        *taking(takes.one_of("json", "raw"), "format", "value.format"),
         ROWTIME_COLUMN,
         ORDERED,
-        Option("startingOffsets", one_of("earliest", "latest")),
-        Option("failOnDataLoss", boolean),
-        *taking(whole(1), "minPartitions", "maxRecordsPerPartition"),
-        Option("groupIdPrefix", some),
-        Option("kafkaConsumer.pollTimeoutMs", whole(1)),
-        *taking(whole(0), "fetchOffset.numRetries", "fetchOffset.retryIntervalMs"),
-        *taking(some, "topic", "key.column", "key.columns"),
-        Option("mode", anything),  # `TopicOptions` looks at it, beside the keys
+        Option("startingOffsets", takes.one_of("earliest", "latest")),
+        Option("failOnDataLoss", takes.boolean),
+        *taking(takes.whole(1), "minPartitions", "maxRecordsPerPartition"),
+        Option("groupIdPrefix", takes.some),
+        Option("kafkaConsumer.pollTimeoutMs", takes.whole(1)),
+        *taking(takes.whole(0), "fetchOffset.numRetries", "fetchOffset.retryIntervalMs"),
+        *taking(takes.some, "topic", "key.column", "key.columns"),
+        Option("mode", takes.anything),  # `TopicOptions` looks at it, beside the keys
         *unused("headers are read always", "includeHeaders", alike=("true", "false")),
         *unused(
             _RANGE,
@@ -65,7 +55,7 @@ KAFKA: Final = Format(
             *("minOffsetsPerTrigger", "maxTriggerDelay"),
         ),
         *(Option(f"{PREFIX}{name}", check) for name, check in sorted(SETTINGS.items())),
-        *(Option(f"{PREFIX}{name}", anything, because=because) for name, because in SET_BY_SPARK.items()),
+        *(Option(f"{PREFIX}{name}", takes.anything, because=because) for name, because in SET_BY_SPARK.items()),
     ),
     _other,
 )

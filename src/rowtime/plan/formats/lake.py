@@ -9,18 +9,8 @@ from urllib.parse import unquote
 
 from rowtime.core.errors import Place, Problem, Refused
 from rowtime.plan.finite import ENDS
-from rowtime.plan.formats.contract import (
-    Format,
-    Option,
-    anything,
-    boolean,
-    one_of,
-    options_of,
-    some,
-    taking,
-    unused,
-    whole,
-)
+from rowtime.plan.formats import contract as takes
+from rowtime.plan.formats.contract import Format, Option, options_of, taking, unused
 from rowtime.plan.formats.files import ORDERED, PARQUET_CODECS, PARTITIONS, ROWTIME_COLUMN
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.script import parse_expression
@@ -50,7 +40,7 @@ def path_of_delta(value: str) -> str:
     """A path that the package deltalake opens: it decodes a path like a URL, and takes other signs for parts of one."""
     wanted = "a path without [ ] ^ | \\ # ? and without % before two hexadecimal digits, which deltalake cannot open"
     found = unquote(value) if value.lower().startswith("file:") else value
-    return wanted if _MISREAD.search(found) else some(value)
+    return wanted if _MISREAD.search(found) else takes.some(value)
 
 
 def _version(value: str) -> str:
@@ -73,16 +63,16 @@ def micros_of(value: str) -> int:
 
 
 _COMMON: Final = (
-    *taking(anything, "mode", "key"),  # `LakeOptions` looks at them
-    Option(PARTITIONS, some),
+    *taking(takes.anything, "mode", "key"),  # `LakeOptions` looks at them
+    Option(PARTITIONS, takes.some),
     Option(INTERVAL, duration),
-    Option(FILES, whole(2)),
-    Option("compression", one_of(*PARQUET_CODECS)),
+    Option(FILES, takes.whole(2)),
+    Option("compression", takes.one_of(*PARQUET_CODECS)),
     ROWTIME_COLUMN,
     ORDERED,
-    Option(ENDS, anything),  # `check_ends` looks at it
+    Option(ENDS, takes.anything),  # `check_ends` looks at it
     Option(STARTS, _version),
-    Option(SKIPS, boolean),
+    Option(SKIPS, takes.boolean),
     *unused("skipChangeCommits says what becomes of a version that changes rows", "ignoreChanges", "ignoreDeletes"),
     *unused(
         "skipChangeCommits says what becomes of a snapshot that changes rows",
@@ -100,8 +90,8 @@ def _of_catalog(name: str, _: Sequence[str]) -> str | None:
     return None if name.lower().startswith(CATALOG) else f"iceberg has no option {name}"
 
 
-_PLACE: Final = (Option("catalog", some), Option("table", _qualified))
-_AS_OF: Final = Option(VERSION, whole(0))
+_PLACE: Final = (Option("catalog", takes.some), Option("table", _qualified))
+_AS_OF: Final = Option(VERSION, takes.whole(0))
 ICEBERG: Final = Format("iceberg", options_of(*_PLACE, *_COMMON), _of_catalog)
 STATIC: Final = {
     "delta": Format("delta", options_of(Option("path", path_of_delta), _AS_OF)),

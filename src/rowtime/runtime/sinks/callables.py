@@ -45,14 +45,11 @@ class FunctionSink:
             hint = "Fix the function. The rows are committed: the next start calls it with the same rows again."
             what = f"the function of {self._name.removesuffix('.sink')} raised {headline(error)}"
             raise Failure(Problem("R509", what, hint=hint)) from error
-        self._sweep(batch)
+        if batch.files:
+            sweep(batch.files[0].parent, [file.name for file in batch.files])
 
     def recover(self, staged: Sequence[str]) -> None:
         """Nothing to undo: files that no commit names are overwritten or swept."""
-
-    def _sweep(self, batch: Batch) -> None:
-        if batch.files:
-            sweep(batch.files[0].parent, [file.name for file in batch.files])
 
 
 class MemorySink(FunctionSink):

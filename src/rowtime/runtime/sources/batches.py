@@ -67,7 +67,7 @@ class BatchSource:
         """
         known = "count(1)" if self._position is None else f"count({quoted(self._position)})"
         texts = ["count(1) AS n", f"{known} AS known", f"min({self._place}) AS first", f"max({self._place}) AS last"]
-        found = rows.selectExpr("*", f"{self._who} AS {WRITER}").groupBy(WRITER).agg(*_expressions(texts)).collect()
+        found = rows.selectExpr("*", f"{self._who} AS {WRITER}").groupBy(WRITER).agg(*map(F.expr, texts)).collect()
         missing = sum(row["n"] - row["known"] for row in found)
         if missing:
             raise _disordered(f"{missing} rows of a batch have no position: their {self._position} is null")
@@ -152,10 +152,6 @@ class BatchSource:
 def _disordered(what: str) -> Failure:
     hint = "Name columns that number the rows of each writer, each row once and ascending, as Kafka's offset does."
     return Failure(Problem("R505", what, hint=hint))
-
-
-def _expressions(texts: Sequence[str]) -> list[Any]:
-    return [F.expr(text) for text in texts]
 
 
 def _rehomed(rows: DataFrame, spark: SparkSession) -> DataFrame:

@@ -8,13 +8,13 @@ be read again as long as the brokers keep it. Bounds stand among the records, as
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.time import wall_clock
 from rowtime.runtime.brokers import Brokers, Extent, Partition
 from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Slice
 from rowtime.runtime.sources.kafka_rows import RECORD, Columns, check_raw, json_items, raw_items
@@ -32,11 +32,6 @@ _REFUSED: Final = (
     "minoffsetspertrigger",
     "maxtriggerdelay",
 )
-
-
-def wall_clock() -> int:
-    """The time of this machine, µs UTC."""
-    return time.time_ns() // 1000
 
 
 class KafkaSource:

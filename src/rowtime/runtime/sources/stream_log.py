@@ -26,7 +26,7 @@ from rowtime.client.writer import EVERYONE
 from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.stores import ObjectPlace, Place
-from rowtime.core.time import BEGINNING, END
+from rowtime.core.time import BEGINNING, END, wall_clock
 from rowtime.frames.kinds import holds, named
 from rowtime.frames.local import has
 from rowtime.runtime.sources.contract import Backlog, BoundItem, Limits, Offsets, Slice
@@ -68,7 +68,7 @@ class StreamLogSource:
         self,
         log: Place,
         columns: Sequence[tuple[str, str]],
-        clock: Callable[[], int] = stream_log.wall_clock,
+        clock: Callable[[], int] = wall_clock,
         exclude: Collection[str] = (),
         *,
         from_now: bool = False,

@@ -1,0 +1,70 @@
+"""``rowtime readmit``, ``skip`` and ``optimize``: what people do for rows and tables of a pipeline, beside its runs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from rowtime.cli.options import AsJson, CheckpointFolder, HomeFolder, Settings, variables
+from rowtime.cli.outcome import write_json
+
+GateName = Annotated[str | None, typer.Argument(metavar="GATE", help="A T-sort with a guard; default: all.")]
+FailingPump = Annotated[str, typer.Argument(metavar="PUMP", help="The pump whose target refuses the rows.")]
+TickNumber = Annotated[int, typer.Argument(metavar="TICK", help="The tick, as the error names it.")]
+PumpName = Annotated[str, typer.Argument(metavar="PUMP", help="Only the table of this pump.")]
+
+
+def readmit(
+    checkpoint: CheckpointFolder, gate: GateName = None, home: HomeFolder = None, as_json: AsJson = False
+) -> None:
+    """Write early rows that are due by now into their stream, as items of the writer `readmitted`."""
+    from rowtime.audit.readmit import readmit as write  # noqa: PLC0415 - pyarrow's datasets take their time
+
+    found = write(checkpoint, gate, home=home)
+    if as_json:
+        write_json([asdict(one) for one in found])
+        return
+    for one in found:
+        rest = f"{one.early:,} still early, {one.late:,} too late by now"
+        typer.echo(f"{one.gate}: {one.admitted:,} rows into {one.stream} (writer readmitted); {rest}")
+    if not found:
+        typer.echo("no gate has a guard, so no row is early")
+
+
+def skip(
+    checkpoint: CheckpointFolder,
+    pump: FailingPump,
+    tick: TickNumber,
+    home: HomeFolder = None,
+    settings: Settings = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set committed rows aside that a target refuses: they go to `rejected` of the pump. It cannot be undone."""
+    from rowtime.runtime.skipping import skip as set_aside  # noqa: PLC0415 - pyarrow takes its time
+
+    found = set_aside(checkpoint, pump, tick, home=home, variables=variables(settings))
+    if as_json:
+        write_json({**asdict(found), "file": str(found.file)})
+        return
+    typer.echo(f"{found.rows:,} rows of tick {tick} of {pump} are set aside in {found.file}")
+    typer.echo("start the pipeline again: it goes on behind them")
+
+
+def optimize(
+    checkpoint: CheckpointFolder,
+    pump: PumpName = "",
+    home: HomeFolder = None,
+    settings: Settings = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the small files of lake tables into large ones. The pipeline and others may write meanwhile."""
+    from rowtime.runtime.compaction import optimize as compacted  # noqa: PLC0415 - pyarrow takes its time
+
+    found = compacted(checkpoint, pump, home=home, variables=variables(settings))
+    if as_json:
+        write_json([asdict(one) for one in found])
+        return
+    for one in found:
+        typer.echo(f"{one.table}: {one.files:,} files are parts of larger ones now")
