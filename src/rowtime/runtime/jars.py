@@ -77,9 +77,17 @@ def jdbc_jars(url: str, *, cache: Path | None = None) -> list[str]:
 
 def store_jars(*, cache: Path | None = None) -> list[str]:
     """The jars by which Spark reads from S3, in the version of its Hadoop. Raises ``Failure`` (R502) as above."""
-    found = next((_spark_jars()).glob("hadoop-client-api-*.jar"))
-    version = found.stem.removeprefix("hadoop-client-api-")
-    return fetch([f"org.apache.hadoop:hadoop-aws:{version}"], cache=cache)
+    return fetch([f"org.apache.hadoop:hadoop-aws:{_hadoop()}"], cache=cache)
+
+
+def azure_jars(*, cache: Path | None = None) -> list[str]:
+    """The same for Azure, some 6 MB. Raises ``Failure`` (R502) as above."""
+    return _not_shipped(fetch([f"org.apache.hadoop:hadoop-azure:{_hadoop()}"], cache=cache))
+
+
+def _hadoop() -> str:
+    """The version of Spark's Hadoop."""
+    return next(_spark_jars().glob("hadoop-client-api-*.jar")).stem.removeprefix("hadoop-client-api-")
 
 
 def fetch(coordinates: Sequence[str], *, cache: Path | None = None) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rowtime.core.errors import refuse
 from rowtime.core.stores import ObjectPlace
+from rowtime.runtime.azure_access import account
 
 # Spark takes a path for a pattern. Its own switch against that (__globPaths__) reads each
 # of n files n times, measured on 4.3.0, so what would be a pattern is escaped.
@@ -28,9 +29,10 @@ def for_spark(path: str | Path | ObjectPlace) -> str:
 def url_for_spark(place: ObjectPlace, what: str = "the checkpoint") -> str:
     """The URL by which Spark's file systems find an object. ``Refused`` (R585) where they cannot."""
     scheme, _, name = place.bucket.url.partition("://")
-    account = os.environ.get("AZURE_STORAGE_ACCOUNT_NAME")
-    if scheme == "memory" or (scheme == "az" and not account):
+    if scheme == "memory" or (scheme == "az" and not account()):
         hint = "Take one on a store; for Azure, set AZURE_STORAGE_ACCOUNT_NAME or write abfss://container@account.…"
         raise refuse("R585", f"Spark has no file system for {what} {place}", hint)
-    root = {"s3": f"s3a://{name}", "az": f"abfss://{name}@{account}.dfs.core.windows.net"}.get(scheme, place.bucket.url)
+    root = {"s3": f"s3a://{name}", "az": f"abfss://{name}@{account()}.dfs.core.windows.net"}.get(
+        scheme, place.bucket.url
+    )
     return f"{root}/{place.key}"

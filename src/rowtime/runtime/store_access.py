@@ -13,7 +13,8 @@ from rowtime.core import stores
 from rowtime.core.errors import refuse
 from rowtime.core.stores import Bucket, ObjectPlace, Place, on_store, place_of
 from rowtime.operators.streams.table import tables_of
-from rowtime.runtime.jars import store_jars
+from rowtime.runtime.azure_access import azure_settings
+from rowtime.runtime.jars import azure_jars, store_jars
 from rowtime.runtime.spark_paths import url_for_spark
 
 if TYPE_CHECKING:
@@ -23,18 +24,21 @@ if TYPE_CHECKING:
 
 _JARS: Final = {"s3a": "org.apache.hadoop:hadoop-aws", "abfss": "org.apache.hadoop:hadoop-azure"}
 _S3: Final = ("s3:", "s3a:")
+_AZURE: Final = ("az:", "abfss:")
 _SIMPLE: Final = "SimpleAWSCredentialsProvider"
 _TEMPORARY: Final = "TemporaryAWSCredentialsProvider"
 
 
 def settings_for(places: Iterable[str | Place | None]) -> dict[str, str]:
-    """What a session of one process that we make needs to read there: for S3 the jars of Hadoop. ``Failure`` (R502).
+    """What a session of one process that we make needs to read there: for S3 and Azure the jars of Hadoop.
 
-    They are large, and ``spark.jars`` would copy them at each start.
+    Those for S3 are large, and ``spark.jars`` would copy them at each start. Raises ``Failure`` (R502).
     """
-    if "MASTER" in os.environ or not any(str(place).startswith(_S3) for place in places):
-        return {}
-    return {"spark.driver.extraClassPath": os.pathsep.join(store_jars())}
+    named = [str(place) for place in places]
+    jars = store_jars() if "MASTER" not in os.environ and any(one.startswith(_S3) for one in named) else []
+    if "MASTER" not in os.environ and any(one.startswith(_AZURE) for one in named):
+        jars = [*jars, *azure_jars()]
+    return {"spark.driver.extraClassPath": os.pathsep.join(jars)} if jars else {}
 
 
 def read_in_stores(program: Program) -> Iterator[str]:
@@ -51,8 +55,9 @@ def reach(spark: SparkSession, place: Place | None, what: str = "the checkpoint"
     """
     if not isinstance(place, ObjectPlace):
         return
-    scheme, told = url_for_spark(place, what).split(":")[0], spark.sparkContext.getConf()
-    for name, value in hadoop_settings(place.bucket).items() if scheme == "s3a" else ():
+    url, told = url_for_spark(place, what), spark.sparkContext.getConf()
+    scheme = url.split(":")[0]
+    for name, value in (hadoop_settings(place.bucket) if scheme == "s3a" else azure_settings(url)).items():
         if not told.contains(f"spark.hadoop.{name}"):
             spark.conf.set(name, value)
     try:

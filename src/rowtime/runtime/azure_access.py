@@ -1,0 +1,46 @@
+"""How Spark reaches Azure's stores as the driver does: by what the environment says of the account.
+
+Spark's file system (ABFS) asks the service of Data Lake Storage. Azurite, the emulator, has Blob Storage only, which
+ABFS speaks too, without TLS and by a client that does not ask for any.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+from urllib.parse import urlsplit
+
+ACCOUNT: Final = "devstoreaccount1"  # Azurite's own, with a key that Microsoft publishes
+_KEY: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+_ADDRESS: Final = "http://127.0.0.1:10000"
+
+
+def account() -> str:
+    """The account whose containers ``az://container`` names; empty if nothing says it."""
+    return os.environ.get("AZURE_STORAGE_ACCOUNT_NAME", ACCOUNT if _emulated() else "")
+
+
+def azure_settings(url: str) -> dict[str, str]:
+    """The settings of Hadoop for ``abfss://container@account…/…``: the key of the account, or where Azurite is.
+
+    None for another URL.
+    """
+    if not url.startswith("abfss:"):
+        return {}
+    host = urlsplit(url).netloc.rpartition("@")[2]
+    name, key = f"fs.azure.account.key.{host}", os.environ.get("AZURE_STORAGE_ACCOUNT_KEY", "")
+    if not _emulated():
+        return {name: key} if key and host.startswith(f"{account()}.") else {}
+    return {
+        name: key or _KEY,
+        "fs.abfss.impl": "org.apache.hadoop.fs.azurebfs.AzureBlobFileSystem",
+        "fs.azure.abfs.endpoint": urlsplit(os.environ.get("AZURITE_BLOB_STORAGE_URL", _ADDRESS)).netloc,
+        "fs.azure.account.hns.enabled": "false",
+        "fs.azure.always.use.https": "false",
+        "fs.azure.fns.account.service.type": "BLOB",
+        "fs.azure.networking.library": "JDK_HTTP_URL_CONNECTION",
+    }
+
+
+def _emulated() -> bool:
+    return os.environ.get("AZURE_STORAGE_USE_EMULATOR", "").lower() in ("true", "1")
