@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -17,6 +18,7 @@ from rowtime.client.home import Home
 from rowtime.core.time import to_micros
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.liveness import note_failure
+from rowtime.web import commands as web_commands
 from rowtime.web.server import Server, Settings
 from rowtime.web.watched import Watched
 from tests.web.browser import FLAGS, chromium
@@ -243,6 +245,51 @@ def test_rows_are_filtered_by_keyboard(at: Callable[[str, str], Page]) -> None:
     assert page.locator("tr.pick").count() == 13
     page.locator("tr.pick a").first.click()
     assert page.locator("button.primary").inner_text() == "Trace this row"
+
+
+class Ran:
+    """A command that has found one row."""
+
+    returncode, stderr = 0, ""
+    stdout = json.dumps(
+        {"operator": "per_minute.sink", "tick": 6, "kind": "row", "at": "09:02", "columns": {"device": HOSTILE}}
+    )
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What the console would have run."""
+    found: list[list[str]] = []
+    monkeypatch.setattr(web_commands.subprocess, "run", lambda command, **_: found.append(command) or Ran)
+    return found
+
+
+def test_a_trace_is_begun_by_a_button(at: Callable[[str, str], Page], commands: list[list[str]]) -> None:
+    page = settled(at("stopped", "rows"), "rows")
+    page.locator("tr.pick a").first.click()
+    page.locator("button.primary").click()
+    page.wait_for_selector(".level")
+    assert HOSTILE in page.locator(".level").first.inner_text()
+    assert [command[3] for command in commands] == ["trace"]
+
+
+def test_a_statement_is_carried_out_by_a_button_where_that_is_allowed(
+    browser: Browser, pipelines: Pipelines, commands: list[list[str]]
+) -> None:
+    watched = Watched(Home(pipelines.driver.folder.parents[1]), [str(pipelines.driver.folder.parent / "stopped")])
+    context = browser.new_context()
+    page = context.new_page()
+    with Server(watched, Settings(port=0, acts=True)).beside() as url:
+        page.goto(url)
+        assert "token" not in page.url
+        page.goto(page.locator("td a").first.evaluate("one => one.href").replace("/graph", "/waiting"))
+        form = page.locator("form.act").first
+        form.locator("[name=time]").fill("2026-03-02 10:00:00")
+        form.locator("[name=sure]").check()
+        form.locator("button").click()
+        page.wait_for_selector("h1:has-text('Carried out')")
+        context.close()
+    assert commands[0][3] == "bound"
 
 
 def test_pages_are_reached_by_keys(at: Callable[[str, str], Page]) -> None:

@@ -53,7 +53,10 @@ def test_a_lane_has_its_bound_what_it_holds_and_what_it_refused(shown: Shown) ->
     window = {"from": to_micros("2026-03-02 08:50"), "to": to_micros("2026-03-02 09:20")}
     sort = lane(shown(**window), "sorted")
     assert sum(mark["count"] for mark in sort["marks"]) == 22
-    assert {mark["reason"] for mark in sort["marks"]} == {"LATE"}
+    assert {(mark["reason"], mark["outside"]) for mark in sort["marks"]} == {("LATE", False)}
+    later = {"from": to_micros("2026-03-03 08:50"), "to": to_micros("2026-03-03 09:20")}
+    marks = lane(shown(**later), "sorted")["marks"]
+    assert marks == [{"place": 0.0, "count": 22, "reason": "LATE", "outside": True}], "none is left out"
 
 
 def test_the_scrubber_goes_back_tick_by_tick(shown: Shown) -> None:

@@ -47,7 +47,7 @@ function drawLane(svg, lane, n, area) {
   }
   for (const mark of lane.marks) {
     const at = x(mark.place), path = `M${at - 4} ${top + 3}h8l-4 8z`;
-    svg.append(titled(make("path", { class: `mark-${kindOf(mark.reason)}`, d: path }), `${mark.count.toLocaleString("en")} ${mark.reason}`));
+    svg.append(titled(make("path", { class: `mark-${kindOf(mark.reason)}`, d: path }), `${mark.count.toLocaleString("en")} ${mark.reason}${mark.outside ? ", outside of the window" : ""}`));
   }
   if (lane.bound.place !== null) {
     const at = x(lane.bound.place);

@@ -6,7 +6,7 @@ has counts, and of each gate the least and greatest time of its tick's rows, ove
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -272,10 +272,18 @@ def _marks(refusals: Refusals, gate: str, tick: int, window: Window) -> list[dic
     times = np.concatenate([one.times for one in files])
     reasons = np.concatenate([one.reasons for one in files])
     return [
-        {"place": place, "count": count, "reason": str(reason)}
+        {"place": place, "count": count, "reason": str(reason), "outside": outside}
         for reason in dict.fromkeys(reasons.tolist())
-        for place, count in window.bins(times[reasons == reason])
+        for place, count, outside in _placed(times[reasons == reason], window)
     ]
+
+
+def _placed(times: Any, window: Window) -> Iterator[tuple[float, int, bool]]:
+    """Refused rows by place; those outside of the window, as early ones are by nature, at its edges."""
+    for edge, beyond in ((0.0, times < window.low), (1.0, times > window.high)):
+        if count := int(np.count_nonzero(beyond)):
+            yield edge, count, True
+    yield from ((place, count, False) for place, count in window.bins(times))
 
 
 def _bars(entry: Entry, name: str, window: Window) -> list[dict[str, Any]]:
