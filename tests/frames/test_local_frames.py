@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from rowtime.frames.kinds import arrow_of
-from rowtime.frames.local import LocalFrame, is_local, joined, put_together, typed
+from rowtime.frames.local import LocalFrame, is_local, joined, typed
 from rowtime.frames.queries import Uncomputed
+from rowtime.frames.tables import put_together
 from rowtime.operators.rows.collations import grouped
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ writer, position). Ties of MAX_BY go to the last row in stream order, ties of MI
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -195,6 +196,20 @@ def _of_the(function: str, fields: str) -> str:
     """The least or greatest by some fields of a struct; not by all, for maps have no order."""
     order = ", ".join(f"({{0}}).{field}" for field in fields.split(", "))
     return f"{function}_by({{0}}, CASE WHEN ({{0}}) IS NOT NULL THEN struct({order}) END)"
+
+
+def _placed(function: str) -> re.Pattern[str]:
+    text = re.escape(_of_the(function, PLACE).format("@") + " AS @")
+    return re.compile(text.replace("@", r"(?P<name>\w+)", 1).replace("@", "(?P=name)"))
+
+
+_PLACED = {function: _placed(function) for function in ("max", "min")}
+
+
+def placed_merges(aggregates: Iterable[str]) -> dict[str, str]:
+    """The structs of which the one with the greatest or least place is asked for: ``max`` or ``min`` by their names."""
+    found = ((way, _PLACED[way].fullmatch(text)) for text in aggregates for way in _PLACED)
+    return {match["name"]: way for way, match in found if match}
 
 
 _FIRST, _LAST = (exp.First, exp.FirstValue, exp.AnyValue), (exp.Last, exp.LastValue)

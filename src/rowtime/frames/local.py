@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 import pyarrow as pa
 
 from rowtime.frames.columns import places_in, selected
-from rowtime.frames.kinds import DECIMAL, PLAIN, arrow_of, holds, spark_type, sql_type, without_zones
+from rowtime.frames.kinds import DECIMAL, PLAIN, arrow_of, holds, spark_type, sql_type
 from rowtime.frames.queries import FEW_ROWS, Query, TooMany, all_of, as_columns
+from rowtime.frames.tables import Column
 from rowtime.frames.translated import Item, item, order, parsed, scope_of, tested
 from rowtime.frames.values import Scope, Value
 from rowtime.frames.words import Untranslated
@@ -35,8 +36,6 @@ _JOINS: Final = {"inner": "INNER", "left": "LEFT", "left_semi": "SEMI", "left_an
 _BESIDE: Final = ("inner", "left")  # joins that give the columns of both sides
 
 HANDING_OVER: Final[ContextVar[Callable[[], None]]] = ContextVar("what is done before Spark takes rows over")
-
-Column = tuple[str, str]  # its name, and its type in Spark's words
 
 
 class LocalFrame(Rows):
@@ -242,6 +241,10 @@ class LocalFrame(Rows):
         found = self._selected([*self._items(["*"]), *more])
         return LocalFrame(self._session, self.fields, found._table().select(range(len(self.fields))))  # noqa: SLF001 - one of ours
 
+    def column(self, name: str) -> pa.ChunkedArray:
+        """The values of a column; times without their zone, which is UTC."""
+        return self._table().column(self.columns.index(name))
+
     def with_column(self, name: str, kind: str, values: pa.Array) -> LocalFrame:
         """The rows with a new column, or other values in one, in the order in which `toArrow` gives the rows."""
         table, more = self._table(), as_columns(pa.table({name: values}), [name]).column(0)
@@ -351,22 +354,6 @@ def joined(rows: DataFrame, others: DataFrame, test: str, how: str) -> DataFrame
 
     found: DataFrame | None = rows.joined(others, test, how) if is_local(rows) and is_local(others) else None
     return rows.join(others, F.expr(test), how) if found is None else found
-
-
-def put_together(fields: Sequence[Column], tables: Sequence[pa.Table]) -> pa.Table:
-    """Tables as one with these columns; one that a table lacks is NULL."""
-    whole = pa.concat_tables(tables, promote_options="permissive")
-    there = set(whole.column_names)
-    nulls = ((name, pa.nulls(whole.num_rows, arrow_of(kind))) for name, kind in fields if name not in there)
-    for name, column in nulls:
-        whole = whole.append_column(name, column)
-    return whole.select([name for name, _ in fields])
-
-
-def has(table: pa.Table, fields: Sequence[Column]) -> bool:
-    """True if a table has these columns with the values that Spark would read."""
-    there = {field.name: field.type for field in table.schema}
-    return all(name in there and without_zones(there[name]) == without_zones(arrow_of(kind)) for name, kind in fields)
 
 
 def _named(name: str) -> str:

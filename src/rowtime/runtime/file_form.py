@@ -40,6 +40,7 @@ class FileForm:
     of which all rows of a file have the same values; ``required``: those that the file says hold no NULL. ``most``: how
     many rows a file has at most; 0 for any number. ``folders``: the names of folders have the values of ``split``, and
     the files do not. ``largest``: with so many bytes a file is full, whatever rows follow; 0 for any number.
+    ``dictionary``: whether Parquet lists the values that repeat, which makes a file smaller and takes as long again.
     """
 
     kind: str = "parquet"
@@ -50,6 +51,7 @@ class FileForm:
     most: int = 0
     folders: bool = False
     largest: int = 0
+    dictionary: bool = True
 
     @classmethod
     def of(cls, node: SinkNode, names: Sequence[str]) -> FileForm:

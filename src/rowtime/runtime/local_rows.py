@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rowtime.frames.kinds import holds
-from rowtime.frames.local import MOST, Column, LocalFrame, put_together
+from rowtime.frames.local import MOST, LocalFrame
+from rowtime.frames.tables import Column, put_together
 from rowtime.operators.contract.state import Segment, rows_in
 from rowtime.operators.rows.values import type_text
 from rowtime.runtime.sources.contract import Slice, Source

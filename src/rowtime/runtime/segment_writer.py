@@ -40,13 +40,13 @@ from rowtime.operators.rows.collected import collected, loosened
 from rowtime.runtime.file_form import FileForm
 from rowtime.state.files import arrived, begin, make_folder, sync_names
 
-PARQUET = FileForm()
+PARQUET, STATE = FileForm(), FileForm(dictionary=False)
 PART = 250_000  # rows of which the driver writes several files at once
 SMALL = 200_000  # rows that the driver takes itself, whatever they are
 LARGEST = 512 << 20  # bytes that it takes; Spark refuses to collect more than 1 GiB
 LONG = 1024  # bytes that a value without a fixed width may take, so that rows of text are not underrated
 NAME, NAMES = 64, (WRITER, "writer", "reason")  # bytes that a writer's name or a reason takes, which are short
-HELD = 32 << 20  # bytes of results on their way that stay in memory
+HELD = 64 << 20  # bytes of results on their way that stay in memory
 ROW_GROUP = 65_536  # rows; of a large segment that is sorted by time, few groups are read to close few windows
 _PLAIN = re.compile(r"\w+")
 _REPORT = "route string, path string, rows bigint, lowest bigint, highest bigint, sum bigint, size bigint"
@@ -94,7 +94,7 @@ def fits_the_driver(rows: DataFrame, count: int | None) -> bool:
 
 def write_table(table: pa.Table, folder: Place, stem: str, name: str, time: str | None) -> Segment:
     """Write rows that the driver has to one file, durable as in `write_routes`; ``time``: what the segment spans."""
-    file = _File(_Target(folder, stem, PARQUET), name, 0, ())
+    file = _File(_Target(folder, stem, STATE), name, 0, ())
     file.write(table, table[time] if time else pa.array([0]))
     segment = file.close()
     sync_names(folder)
@@ -356,7 +356,8 @@ class _File:
         if self._writer is None:  # a table is all that there is for a file, a batch only its beginning
             codec = {"compression": self.target.form.codec} if self.target.form.codec else {}
             known = trusted(part.schema, part if isinstance(part, pa.Table) else None)
-            self._writer = pq.ParquetWriter(self._prepared(), part.schema, write_statistics=known, **codec)
+            form: dict[str, Any] = {"write_statistics": known, "use_dictionary": self.target.form.dictionary, **codec}
+            self._writer = pq.ParquetWriter(self._prepared(), part.schema, **form)
         return self._writer
 
     def _text(self) -> IO[bytes]:

@@ -39,7 +39,7 @@ from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.meter import Meter
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed
 from rowtime.runtime.refusal import Refusal, Rejection
-from rowtime.runtime.segment_writer import SMALL, write_routes, write_table
+from rowtime.runtime.segment_writer import PARQUET, SMALL, STATE, write_routes, write_table
 from rowtime.runtime.sinks.failures import naming
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.sources.statistics import unskipped
@@ -205,7 +205,8 @@ class RunningTick:
         if isinstance(rows, pa.Table):  # of which a tick may write several, in their order
             stem += f"-{sum(path.startswith(stem) for path in self._written):05d}"
         passing = [] if self.adopted_as(node) is not None else [name for name in routes if f"/{name}" in _PASSING]
-        written, tables = write_routes(rows, self.folder, stem, routes, count, held=passing)
+        form = STATE if self.adopted_as(node) is None else PARQUET
+        written, tables = write_routes(rows, self.folder, stem, routes, count, form, passing)
         self._tables.update(tables)
         self._new(segment for segments in written.values() for segment in segments if segment.sum is not None)
         return written

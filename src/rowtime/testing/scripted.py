@@ -13,7 +13,7 @@ from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
 from rowtime.core.time import END
 from rowtime.expr.store_assignment import as_read
 from rowtime.frames.kinds import holds, named
-from rowtime.frames.local import has
+from rowtime.frames.tables import has
 from rowtime.runtime.sources.contract import BoundItem, Limits, Offsets, Slice
 from rowtime.testing.transcripts import ScriptItem
 

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rowtime.core.columns import COLLATED_KEY, COLLATED_VALUE
+from rowtime.expr.aggregates import PLACE, placed_merges
+from rowtime.frames.extremes import grouped_by_places
 from rowtime.frames.local import is_local
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract import quoted
@@ -51,8 +53,13 @@ def least(name: str) -> str:
 
 def grouped(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
     """The groups of the rows with their aggregates; a key with a collation is the least of the texts of its group."""
-    if is_local(rows) and (found := rows.grouped(keys, aggregates)) is not None:
-        return found
+    if is_local(rows):
+        placed = placed_merges(aggregates)
+        found = grouped_by_places(rows, keys, aggregates, placed, PLACE.split(", "))
+        if found is None:
+            found = rows.grouped(keys, aggregates)
+        if found is not None:
+            return found
     collated = {name: f"__c_{name}" for name in collated_of(rows, keys)}
     shown = [f"{least(name)} AS {quoted(other)}" for name, other in collated.items()]
     groups = rows.groupBy(*keys).agg(*map(F.expr, (*aggregates, *shown) or ["1 AS __one"])).drop("__one")

@@ -28,7 +28,7 @@ from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.stores import ObjectPlace, Place
 from rowtime.core.time import BEGINNING, END, wall_clock
 from rowtime.frames.kinds import holds, named
-from rowtime.frames.local import has
+from rowtime.frames.tables import has
 from rowtime.runtime.sources.contract import Backlog, BoundItem, Limits, Offsets, Slice
 from rowtime.runtime.sources.file_places import as_pattern
 from rowtime.runtime.sources.peek import timestamps

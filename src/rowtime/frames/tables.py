@@ -1,0 +1,27 @@
+"""Tables of Arrow that stand for rows of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from rowtime.frames.kinds import arrow_of, without_zones
+
+Column = tuple[str, str]  # its name, and its type in Spark's words
+
+
+def put_together(fields: Sequence[Column], tables: Sequence[pa.Table]) -> pa.Table:
+    """Tables as one with these columns; one that a table lacks is NULL."""
+    whole = pa.concat_tables(tables, promote_options="permissive")
+    there = set(whole.column_names)
+    nulls = ((name, pa.nulls(whole.num_rows, arrow_of(kind))) for name, kind in fields if name not in there)
+    for name, column in nulls:
+        whole = whole.append_column(name, column)
+    return whole.select([name for name, _ in fields])
+
+
+def has(table: pa.Table, fields: Sequence[Column]) -> bool:
+    """True if a table has these columns with the values that Spark would read."""
+    there = {field.name: field.type for field in table.schema}
+    return all(name in there and without_zones(there[name]) == without_zones(arrow_of(kind)) for name, kind in fields)
