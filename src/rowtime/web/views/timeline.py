@@ -140,10 +140,12 @@ def _near(outputs: Sequence[int], known: Sequence[int]) -> list[int]:
     found = [at for at in outputs if MIN_MICROS <= at <= MAX_MICROS]
     if not found:
         return [*known]
-    for at in sorted(known, key=lambda one: max(min(found) - one, one - max(found), 0)):
-        low, high = min(found), max(found)
-        if max(low - at, at - high) <= FAR * max(high - low, HOUR):
-            found.append(at)
+    low, high = first, last = min(found), max(found)
+    for at in sorted(known, key=lambda one: max(first - one, one - last, 0)):  # the nearest first
+        if max(low - at, at - high) > FAR * max(high - low, HOUR):
+            continue
+        low, high = min(low, at), max(high, at)
+        found.append(at)
     return found
 
 
