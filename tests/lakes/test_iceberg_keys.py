@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitFailedException
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import rowtime as rt
 from rowtime.api.verification import verify
 from rowtime.runtime.sinks import iceberg_merge
 from rowtime.runtime.sinks.iceberg_table import IcebergTable
+from rowtime.runtime.sinks.lake import Mark, Ready
 from tests.lakes import deaths
 from tests.lakes.test_delta_tables import define, run, send
 from tests.lakes.test_iceberg_tables import CATALOG, catalog, numbers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from rowtime.runtime.sinks.lake import Ready
 
 LATEST = f"""CREATE STREAM a (n BIGINT, day DATE);
 CREATE STREAM o (day DATE NOT NULL, n BIGINT, change STRING) USING iceberg PARTITIONED BY (day)
@@ -53,13 +56,43 @@ def test_the_last_row_of_a_key_counts_whenever_the_driver_dies(
         for one in catalog(tmp_path).load_table("db.o").snapshots()
     ]
     assert said == ["0", "1", "2", "3"], "one snapshot a tick"
-    send(tmp_path, range(29, 30))  # takes a row away that is not there: the properties have the mark alone
+    send(tmp_path, range(29, 30))  # takes a row away that is not there: a snapshot without files has the mark
     run(spark, tmp_path, LATEST)
     assert numbers(tmp_path) == sorted(n for n in left.values() if n % 3 != 29 % 3)
     found = verify(tmp_path / "check", spark=spark, home=tmp_path / "home")
     assert found.equal, found
     catalog(tmp_path).load_table("db.o").delete("day = '2024-01-01'")
     assert not verify(tmp_path / "check", spark=spark, home=tmp_path / "home").equal
+
+
+def test_a_commit_that_changes_nothing_and_arrives_late_does_not_set_the_mark_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/lake"}
+    requests: list[tuple[Any, ...]] = []
+    real: Any = SqlCatalog.commit_table
+
+    def commit(catalog: SqlCatalog, *given: Any) -> Any:
+        requests.append((catalog, *given))
+        return real(catalog, *given)
+
+    monkeypatch.setattr(SqlCatalog, "commit_table", commit)
+    table = IcebergTable("here", given, "db.o", "p")
+    table.create(StructType([StructField("k", StringType(), nullable=False), StructField("n", LongType())]), ())
+    (tmp_path / "lake/db/o/data").mkdir(exist_ok=True, parents=True)
+    for tick, (key, change) in enumerate([("a", "INSERT"), *[("gone", "RETRACT")] * 3]):
+        pq.write_table(pa.table({"k": [key], "n": [tick], "change": [change]}), tmp_path / f"{tick}.parquet")
+        assert table.look("rowtime/c/p") is not None
+        table.commit(Ready("rowtime/c/p", [tmp_path / f"{tick}.parquet"], Mark(tick, tick + 1), 0, ("k",), "change"))
+    assert len(requests) == 5, "the table, a row, and three ticks without"
+    for late in requests[:-1]:
+        with pytest.raises(CommitFailedException):
+            real(*late)
+    found = table.look("rowtime/c/p")
+    assert found is not None
+    assert found.mark == Mark(3, 4)
+    scanned = SqlCatalog("here", **given).load_table("db.o").scan().to_arrow()
+    assert scanned.to_pylist() == [{"k": "a", "n": 0}]
 
 
 def test_many_keys_are_found_in_the_files_that_have_them_beside_foreign_writers(

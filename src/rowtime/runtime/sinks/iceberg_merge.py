@@ -47,7 +47,7 @@ class Merging:
     written: list[NewFile] = field(default_factory=list)
 
     def into(self, changes: Any, said: Mapping[str, str]) -> None:
-        """Add the snapshot to a transaction of the table, if there is anything to change; ``said``: its properties."""
+        """Add the snapshot to a transaction of the table; ``said``: its properties."""
         from pyiceberg.io.pyarrow import parquet_files_to_data_files  # noqa: PLC0415 - an extra
         from pyiceberg.table import TableProperties  # noqa: PLC0415
 
@@ -60,8 +60,7 @@ class Merging:
         if metadata.name_mapping() is None:  # the files name their columns, and do not number them
             mapping = metadata.schema().name_mapping.model_dump_json()
             changes.set_properties({TableProperties.DEFAULT_NAME_MAPPING: mapping})
-        if not old and not self.written:
-            return
+        # Also where nothing changes: a commit of properties alone, which asks for no snapshot, could set the mark back.
         update = changes.update_snapshot(snapshot_properties=dict(said))
         with update.overwrite() if old else update.fast_append() as snapshot:
             for file in old:
