@@ -204,11 +204,13 @@ class RunningTick:
         stem = f"state/{folder_of(node.name)}/{self.number:012d}"
         if isinstance(rows, pa.Table):  # of which a tick may write several, in their order
             stem += f"-{sum(path.startswith(stem) for path in self._written):05d}"
-        passing = [] if self.adopted_as(node) is not None else [name for name in routes if f"/{name}" in _PASSING]
-        form = STATE if self.adopted_as(node) is None else PARQUET
-        written, tables = write_routes(rows, self.folder, stem, routes, count, form, passing)
+        passing = {name for name in routes if f"/{name}" in _PASSING}
+        form, held = (STATE, passing) if self.adopted_as(node) is None else (PARQUET, set())
+        written, tables = write_routes(rows, self.folder, stem, routes, count, form, held)
         self._tables.update(tables)
-        self._new(segment for segments in written.values() for segment in segments if segment.sum is not None)
+        if self.local:  # the next tick asks for few rows at once
+            self.memory.remember((s for name in written if name not in passing for s in written[name]), tables)
+        self._new(segment for found in written.values() for segment in found if segment.sum is not None)
         return written
 
     def keep(self, node: Operator, what: str, rows: pa.Table, time: str) -> Sequence[Segment]:
@@ -321,7 +323,7 @@ class RunningTick:
     def _new(self, segments: Iterable[Segment]) -> None:
         found = [*segments]
         self.meter.wrote(found)
-        self._written.extend(segment.path for segment in found)
+        self._written += (segment.path for segment in found)
 
     def read(self, key: str, segments: Sequence[Segment]) -> DataFrame:
         """Rows of segments: written in this tick by the driver, or from their files."""
@@ -335,10 +337,9 @@ class RunningTick:
             held, files = [], [*segments]
         parts = []
         if files or not held:
-            written = set(self._written)  # in this tick: their checksums have just been taken
-            self.memory.check(segment for segment in files if segment.path not in written)
-            paths = (for_spark(self.folder / segment.path) for segment in files)
-            parts.append(unskipped(self.spark.read.schema(schema_of(self.schemas[key])).parquet(*paths)))
+            self.memory.check(s for s in files if s.path not in self._written)  # their checksums have just been taken
+            reader = self.spark.read.schema(schema_of(self.schemas[key]))
+            parts.append(unskipped(reader.parquet(*(for_spark(self.folder / s.path) for s in files))))
         if held:
             table = pa.concat_tables((self._tables[s.path] for s in held), promote_options="default")
             parts.append(self.spark.createDataFrame(table, schema=schema_of(self.schemas[key])))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,6 +16,7 @@ from rowtime.operators.contract.state import Segment
 from rowtime.state.files import check_sum
 
 MOST = 256 << 20  # bytes
+FEW_ROWS = 20_000  # of a segment that is remembered when it is written
 
 
 def opened(path: Place) -> Any:
@@ -44,6 +45,15 @@ class Memory:
         self._bytes += table.nbytes
         while self._bytes > self._most and len(self._tables) > 1:
             self._forget(next(iter(self._tables)))
+
+    def remember(self, segments: Iterable[Segment], tables: Mapping[str, pa.Table]) -> None:
+        """The same of segments that have few rows each, if the driver wrote them: ``tables`` by their paths.
+
+        Of many, reading them is the least that a tick does.
+        """
+        for segment in segments:
+            if segment.rows <= FEW_ROWS and segment.path in tables:
+                self.put(segment.path, tables[segment.path])
 
     def get(self, segment: Segment) -> pa.Table:
         """Give the rows of a segment, read if they are not remembered. Raises what `check` does."""

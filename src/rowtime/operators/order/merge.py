@@ -221,7 +221,7 @@ class Merge(Unary):
         columns = [*map(quoted, self.emits().names), *internals]
         origin = [f"{ours} AS {name}" for ours, name in zip(self._came_from(), self._origin, strict=False)]
         order = self.input.emits().order
-        number = f"CAST({base} - 1 + row_number() OVER (ORDER BY {', '.join(order)}) AS BIGINT) AS {POSITION}"
+        number = f"{passed(base - 1, POSITION)} + row_number() OVER (ORDER BY {', '.join(order)}) AS {POSITION}"
         if is_local(rows) and not origin and (places := rows.places(order)) is not None:
             rows, number = rows.with_column(POSITION, "bigint", pc.add(places, base)), POSITION
         rows = rows.selectExpr(
