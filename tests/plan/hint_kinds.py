@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 FOLLOWED: dict[str, str] = {
+    # The console.
+    "… The pipeline does not start before this is repaired. …": "tests/web/test_home.py::test_if_the_newest_entry_is_damaged_the_one_before_it_is_shown",
     # Definitions and writers, without Spark.
     "Write CREATE OR REPLACE STREAM to change it, or choose another name.": "tests/client/test_hints_of_writers.py::test_a_definition_is_replaced",
     'Give this one a name of its own, for example writer="second".': "tests/client/test_writer.py::test_a_second_process_is_refused_the_same_writer_and_told_what_to_do",

@@ -46,7 +46,7 @@ SMALL = 200_000  # rows that the driver takes itself, whatever they are
 LARGEST = 512 << 20  # bytes that it takes; Spark refuses to collect more than 1 GiB
 LONG = 1024  # bytes that a value without a fixed width may take, so that rows of text are not underrated
 NAME, NAMES = 64, (WRITER, "writer", "reason")  # bytes that a writer's name or a reason takes, which are short
-HELD = 64 << 20  # bytes of results on their way that stay in memory
+HELD = LARGEST  # bytes of results on their way that stay in memory, where they are anyway
 ROW_GROUP = 65_536  # rows; of a large segment that is sorted by time, few groups are read to close few windows
 _PLAIN = re.compile(r"\w+")
 _REPORT = "route string, path string, rows bigint, lowest bigint, highest bigint, sum bigint, size bigint"
@@ -182,7 +182,7 @@ def _parts(
 ) -> Iterator[tuple[str, int, _Values, pa.Table]]:
     """Route, number of the file, values that part it, and its rows: one file a route, or a few where they are many."""
     for name, route in routes.items():
-        chosen = table.filter(_chosen(table[ROUTE], route)) if len(routes) > 1 else table
+        chosen = _rows_for(table, route) if len(routes) > 1 else table
         size = max(PART, -(-chosen.num_rows // (os.cpu_count() or 1)))
         size = min(size, form.most or size)
         found = alike(chosen, [route.columns[column] for column in form.split])
@@ -223,6 +223,14 @@ def _codes(values: Any) -> Any:
     """A number for each value of a column, the same for equal ones; NULL is a value."""
     whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     return whole.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
+
+
+def _rows_for(table: pa.Table, route: Route) -> pa.Table:
+    """The rows of a route; often these are all, or none, and nothing is copied."""
+    chosen = _chosen(table[ROUTE], route)
+    if pc.all(chosen, min_count=0).as_py():
+        return table
+    return table.filter(chosen) if pc.any(chosen, min_count=0).as_py() else table.slice(0, 0)
 
 
 def _chosen(routes: pa.Array | pa.ChunkedArray, route: Route) -> pa.Array | pa.ChunkedArray:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 from sqlglot import exp
@@ -28,7 +29,7 @@ class Item:
     column: Column
     expression: exp.Expr
 
-    @property
+    @cached_property
     def sql(self) -> str:
         """The entry as Spark SQL text."""
         return f"{to_spark(self.expression)} AS {quoted(self.column.name)}"

@@ -7,6 +7,7 @@ shorter is filled with blanks. Two keys of a map that are the same after that do
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -14,12 +15,14 @@ from rowtime.expr.store_assignment import is_padded, length_of, type_of
 from rowtime.operators.contract import quoted
 
 
+@lru_cache(maxsize=4096)
 def holds_lengths(kind: str) -> bool:
     """True for CHAR and VARCHAR, and for a type that holds one."""
     found = type_of(kind)
     return found is not None and any(length_of(part.sql("spark")) is not None for part in found.find_all(exp.DataType))
 
 
+@lru_cache(maxsize=4096)
 def in_length(value: str, kind: str) -> str:
     """Spark SQL of the condition that the texts of a value fit its type; NULL fits."""
     found = type_of(kind)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -291,7 +292,7 @@ class Stream(Operator):
         tick.remember(self, clocks=clocks, own=below, floors=floors, away=away, shown=shown, clock=clock)
         return {w: after[w] for w in intake.left if w in after}
 
-    @property
+    @cached_property
     def demands(self) -> tuple[tuple[str, str], ...]:
         """What each row must satisfy, in words and as Spark SQL: the checks, and how long its texts may be.
 
@@ -300,7 +301,7 @@ class Stream(Operator):
         checks = ((to_rowtime(check), to_spark(check)) for check in self.checks)
         return (*checks, *((f"{name} {kind}", in_length(quoted(name), kind)) for name, kind in self._sized.items()))
 
-    @property
+    @cached_property
     def _sized(self) -> dict[str, str]:
         """The columns whose texts have a length."""
         columns = () if self.source[0] == "log" else self.columns
