@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import rowtime as rt
 from rowtime.api.verification import verify
-from rowtime.runtime.sinks import iceberg_merge
+from rowtime.core.errors import Failure
+from rowtime.runtime.sinks import iceberg_files, iceberg_merge
 from rowtime.runtime.sinks.iceberg_table import IcebergTable
 from rowtime.runtime.sinks.lake import Mark, Ready
 from tests.lakes import deaths
@@ -95,6 +97,30 @@ def test_a_commit_that_changes_nothing_and_arrives_late_does_not_set_the_mark_ba
     assert scanned.to_pylist() == [{"k": "a", "n": 0}]
 
 
+def test_a_disk_that_fails_while_files_are_merged_has_a_code_and_leaves_no_file(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    define(tmp_path, MANY)
+    send(tmp_path, range(600))
+    run(spark, tmp_path, MANY)
+    send(tmp_path, range(600, 900))
+
+    def is_full(path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(iceberg_files, "sync", is_full)
+        with pytest.raises(Failure, match=r"R511 p cannot write to .*: No space left on device") as failed:
+            run(spark, tmp_path, MANY)
+    disk = failed.value.__cause__
+    assert isinstance(disk, OSError)
+    assert disk.__cause__ is None
+    assert len(numbers(tmp_path)) == 400
+    run(spark, tmp_path, MANY)
+    assert numbers(tmp_path) == sorted({n % 400: n for n in range(900)}.values())
+    assert _there(tmp_path) == _named(tmp_path)
+
+
 def test_many_keys_are_found_in_the_files_that_have_them_beside_foreign_writers(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,12 +144,19 @@ def test_many_keys_are_found_in_the_files_that_have_them_beside_foreign_writers(
     run(spark, tmp_path, MANY)
     expected |= {n % 400: n for n in range(900, 1200)}
     assert numbers(tmp_path) == sorted([*expected.values(), 0, -1])
-    files = set(catalog(tmp_path).load_table("db.o").inspect.all_files()["file_path"].to_pylist())
-    there = {f"file://{path}" for path in (tmp_path / "lake" / "db" / "o" / "data").glob("*.parquet")}
-    assert there == files, "a commit that failed leaves no file"
+    assert _there(tmp_path) == _named(tmp_path), "a commit that failed leaves no file"
 
     # A planted fault: rows of the keys stay where they are.
     monkeypatch.setattr(iceberg_merge, "_others", lambda rows, keys: rows)
     send(tmp_path, range(1200, 1300))
     run(spark, tmp_path, MANY)
     assert len(numbers(tmp_path)) > len(expected) + 2
+
+
+def _named(folder: Path) -> set[str]:
+    """The files that snapshots name."""
+    return set(catalog(folder).load_table("db.o").inspect.all_files()["file_path"].to_pylist())
+
+
+def _there(folder: Path) -> set[str]:
+    return {f"file://{path}" for path in (folder / "lake" / "db" / "o" / "data").glob("*.parquet")}

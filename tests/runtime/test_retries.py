@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -15,7 +16,9 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException, PythonException
 
 import rowtime as rt
-from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.errors import Failure, Problem, causes, refuse
+from rowtime.core.secrets import Secrets
+from rowtime.runtime.quiet import hiding
 from rowtime.runtime.retries import PAUSES, Retries, permanent
 from rowtime.state.liveness import liveness
 
@@ -74,6 +77,26 @@ def test_what_another_try_can_overcome_is_transient(error: Exception) -> None:
 )
 def test_what_would_fail_again_is_permanent(error: Exception) -> None:
     assert permanent(error)
+
+
+@pytest.mark.parametrize("implied", [False, True])
+def test_an_error_that_is_among_its_own_causes_has_an_end(implied: bool) -> None:
+    own, disk = failure("R511"), OSError(28, "No space left on device")
+    caused(own, caused(disk, disk))
+    assert list(islice(causes(own, implied=implied), 9)) == [own, disk]
+    caused(disk, own)
+    assert list(islice(causes(own, implied=implied), 9)) == [own, disk]
+    assert not permanent(own)
+    with pytest.raises(Failure) as raised, hiding(Secrets({"device": "***"})):
+        raise own
+    assert list(causes(raised.value)) == [raised.value], "its cause quotes a secret"
+
+
+def test_an_error_that_names_no_cause_has_one_that_is_implied() -> None:
+    error, before = ValueError("v"), KeyError("k")
+    error.__context__ = before
+    assert list(causes(error)) == [error]
+    assert list(causes(error, implied=True)) == [error, before]
 
 
 def test_retries_say_which_error_which_attempt_and_when_the_next_is() -> None:

@@ -106,11 +106,16 @@ def refuse(code: str, message: str, hint: str = "", place: Place | None = None) 
     return Refused(Problem(code, message, place, hint))
 
 
-def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what caused it, one after the other."""
-    while error is not None:
+def causes(error: BaseException | None, *, implied: bool = False) -> Iterator[BaseException]:
+    """Yield an error and what caused it, one after the other, each once: an error may be among its own causes.
+
+    ``implied``: if an error names no cause, the error that was handled when it was raised counts as one.
+    """
+    seen: set[int] = set()  # as ``raise error from error`` leaves it, this would never end
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
         yield error
-        error = error.__cause__
+        error = error.__cause__ or (error.__context__ if implied else None)
 
 
 def headline(error: BaseException) -> str:

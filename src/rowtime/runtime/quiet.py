@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import AnalysisException, PySparkException, PythonException
 
-from rowtime.core.errors import RowtimeError
+from rowtime.core.errors import RowtimeError, causes
 from rowtime.core.secrets import Secrets
 from rowtime.plan.kept_options import hidden
 
@@ -25,15 +25,9 @@ def hiding(secrets: Secrets) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if not any(_quotes(one, secrets) for one in _chain(error)):
+        if not any(_quotes(one, secrets) for one in causes(error, implied=True)):
             raise
         raise _told(error, secrets) from None
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _quotes(error: BaseException, secrets: Secrets) -> bool:

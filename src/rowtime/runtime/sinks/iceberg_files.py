@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -47,7 +48,8 @@ class NewFile:
 
     def remove(self) -> None:
         """Take it away, whole or not, after a commit that did not happen."""
-        self._writer.close()
+        with suppress(OSError):  # a disk that is full has no room for the end of the file either
+            self._writer.close()
         self._draft.unlink(missing_ok=True)
         self.place.unlink(missing_ok=True)
 

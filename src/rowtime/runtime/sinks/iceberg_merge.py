@@ -47,7 +47,19 @@ class Merging:
     written: list[NewFile] = field(default_factory=list)
 
     def into(self, changes: Any, said: Mapping[str, str]) -> None:
-        """Add the snapshot to a transaction of the table; ``said``: its properties."""
+        """Add the snapshot to a transaction of the table; ``said``: its properties. If it fails, no file stays."""
+        try:
+            self._add(changes, said)
+        except BaseException:
+            self.discard()
+            raise
+
+    def discard(self) -> None:
+        """Remove what was written, after a commit that did not happen."""
+        for file in self.written:
+            file.remove()
+
+    def _add(self, changes: Any, said: Mapping[str, str]) -> None:
         from pyiceberg.io.pyarrow import parquet_files_to_data_files  # noqa: PLC0415 - an extra
         from pyiceberg.table import TableProperties  # noqa: PLC0415
 
@@ -68,11 +80,6 @@ class Merging:
             names = (self.spelled(file.place) for file in self.written)
             for file in parquet_files_to_data_files(self.table.io, changes.table_metadata, names):
                 snapshot.append_data_file(file)
-
-    def discard(self) -> None:
-        """Remove what was written, after a commit that did not happen."""
-        for file in self.written:
-            file.remove()
 
     def _without(self, keys: pa.Table) -> Iterator[Any]:
         """The files that have rows of these keys; their other rows have been written again."""

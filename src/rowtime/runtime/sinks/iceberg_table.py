@@ -143,7 +143,9 @@ class IcebergTable:
         except (TableAlreadyExistsError, CommitFailedException, CommitStateUnknownException) as error:
             raise Conflict from error
         except Exception as error:
-            raise self._told(error) from error
+            if self._of_the_disk(error):
+                raise
+            raise self._failure(error) from error
 
     def commit(self, ready: Ready) -> None:
         """One transaction. Raises `Conflict`."""
@@ -172,7 +174,9 @@ class IcebergTable:
         except CommitStateUnknownException as error:
             raise Conflict from error
         except Exception as error:
-            raise self._told(error) from error
+            if self._of_the_disk(error):
+                raise
+            raise self._failure(error) from error
         self._keep(before)
 
     def compact(self) -> int:
@@ -263,10 +267,9 @@ class IcebergTable:
             raise self._failure(error) from error
         return self._table
 
-    def _told(self, error: Exception) -> Exception:
-        """What went wrong; a disk has said itself what is wrong with it."""
-        of_the_disk = isinstance(error, OSError) and error.errno is not None
-        return error if of_the_disk and not isinstance(self._place, ObjectPlace) else self._failure(error)
+    def _of_the_disk(self, error: Exception) -> bool:
+        """True if a disk says itself what is wrong with it."""
+        return isinstance(error, OSError) and error.errno is not None and not isinstance(self._place, ObjectPlace)
 
     def _failure(self, error: Exception) -> Failure:
         """What a catalog or pyiceberg says, in one line; what is wrong with the store has its own code."""

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rowtime.core.errors import causes
 from rowtime.runtime.sources.csv_header import by_header
 from rowtime.runtime.sources.file_places import footer
 
@@ -110,13 +111,12 @@ def lasting(text: str) -> str | None:
 def told(error: BaseException | None) -> str:
     """What an error and its causes say, those in Java too, with paths also as they are spelled outside of URLs."""
     parts: list[str] = []
-    while error is not None:
-        parts.append(str(error))
-        cause = getattr(error, "_origin", None)  # of an error of Spark: Java's
+    for one in causes(error):
+        parts.append(str(one))
+        cause = getattr(one, "_origin", None)  # of an error of Spark: Java's
         while cause is not None:
             parts.append(f"Caused by: {cause.toString()}")
             cause = cause.getCause()
-        error = error.__cause__
     text = "\n".join(parts)
     return f"{text}\n{unquote(text)}"
 
