@@ -18,7 +18,9 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError
 
 from reliability.crash.shapes import SORTED
+from rowtime.core.stores import Place
 from rowtime.runtime.iceberg_catalog import opened
+from rowtime.runtime.sinks.delta_compaction import compacted
 from rowtime.runtime.sinks.iceberg_table import IcebergTable
 from rowtime.runtime.sinks.lake import Conflict
 
@@ -75,8 +77,13 @@ LAKES: Mapping[str, str] = {f"{kind} tables": _pumps(APPENDED[kind], KEYED[kind]
 class Delta:
     """A Delta table; ``how``: what deltalake has to know of its store."""
 
-    url: str
+    place: Place
     how: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        """The path or the URL."""
+        return str(self.place)
 
     def content(self) -> pa.Table | None:
         """The rows; ``None`` if there is no table."""
@@ -100,12 +107,15 @@ class Delta:
         return False
 
     def compact(self) -> bool:
-        """Compact the table, as another program does; True if files have become parts of larger ones."""
+        """Compact the table, as `rowtime optimize` does; True if files have become parts of larger ones.
+
+        Not by deltalake, which commits also where the pump has just compacted the same files: rows are there twice.
+        """
         found = self._opened()
         if found is None:
             return False
-        with suppress(CommitFailedError):
-            return int(found.optimize.compact()["numFilesRemoved"]) > 0
+        with suppress(Conflict):
+            return compacted(found, self.place) > 0
         return False
 
     def _opened(self) -> DeltaTable | None:
@@ -160,7 +170,7 @@ Tables = Mapping[str, Delta | Iceberg]
 
 def tables_below(out: Path) -> Tables:
     """The lake tables below a folder."""
-    found = {path.parent.name: Delta(str(path.parent)) for path in sorted(out.glob("*/_delta_log"))}
+    found = {path.parent.name: Delta(path.parent) for path in sorted(out.glob("*/_delta_log"))}
     return {**found, **tables_of_catalog(out, {})}
 
 

@@ -26,7 +26,7 @@ from reliability.stores.proxy import Faults, faulty
 from reliability.stores.servers import Server, start
 from rowtime.client import stream_log
 from rowtime.core.store_settings import StoreSettings
-from rowtime.core.stores import Place, place_of
+from rowtime.core.stores import Bucket, ObjectPlace, Place, place_of
 from rowtime.runtime import local_rows, segment_writer
 from rowtime.runtime.iceberg_catalog import as_properties
 
@@ -179,7 +179,10 @@ class StoreCase(Case):
             return {}
         if "iceberg" in self.name:
             return tables_of_catalog(self.folder / "out", self._lake)
-        return {name: Delta(f"{self.url}/{name}", self.on.server.delta()) for name in ("rows", "latest")}
+        bucket = Bucket(self.url.rpartition("/")[0])
+        bucket.store = self.on.client
+        place = ObjectPlace(bucket, self.key)
+        return {name: Delta(place / name, self.on.server.delta()) for name in ("rows", "latest")}
 
     @property
     def _lake(self) -> dict[str, str]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import shutil
 import sqlite3
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -184,3 +187,26 @@ class Iceberg:
     @property
     def _told(self) -> dict[str, str]:
         return {"type": "sql", "uri": f"sqlite:///{self.folder}/catalog.db", "warehouse": self.url}
+
+
+def change_log(folder: Path, kind: str, changes: Mapping[str, Any]) -> None:
+    """Let the first version of a Delta table say something else in its actions of a kind."""
+    entry = folder / "_delta_log" / f"{0:020}.json"
+    actions = [json.loads(line) for line in entry.read_text().splitlines()]
+    for action in actions:
+        action.get(kind, {}).update(changes)
+    entry.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+
+
+def readers(*features: str) -> dict[str, Any]:
+    """The protocol of a table with features that readers have to know."""
+    return {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
+
+
+def vector_of_the_first_row() -> dict[str, Any]:
+    """What the log says of a file whose first row was deleted: a bitmap with one container, which has one value."""
+    bits = struct.pack("<IQIIIHHIH2x", 1681511377, 1, 0, 12346, 1, 0, 0, 16, 0)
+    theirs = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+    ours = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+    text = base64.b85encode(bits).decode().translate(str.maketrans(ours, theirs))
+    return {"deletionVector": {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(bits), "cardinality": 1}}

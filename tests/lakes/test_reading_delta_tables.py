@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 import shutil
-import struct
 import sys
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -25,6 +23,7 @@ from rowtime.runtime.sources.delta_history import DeltaHistory
 from rowtime.runtime.sources.lake_files import TableFiles
 from rowtime.runtime.sources.lakes import static_rows
 from tests.deaths import Died, dying
+from tests.lakes.foreign_tables import change_log, readers, vector_of_the_first_row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -328,16 +327,8 @@ def test_a_static_table_of_a_version_that_is_not_there_is_refused(spark: SparkSe
 def given_to(folder: Path, kind: str, **changes: Any) -> DeltaHistory:
     """A table whose log has other facts in its actions of a ``kind``."""
     write_deltalake(str(folder), pa.table({"n": [1, 2]}))
-    entry = folder / "_delta_log" / f"{0:020}.json"
-    actions = [json.loads(line) for line in entry.read_text().splitlines()]
-    for action in actions:
-        action.get(kind, {}).update(changes)
-    entry.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+    change_log(folder, kind, changes)
     return DeltaHistory(folder)
-
-
-def readers(*features: str) -> dict[str, Any]:
-    return {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
 
 
 def test_what_readers_have_to_know_and_rowtime_does_not_is_refused(tmp_path: Path) -> None:
@@ -363,17 +354,8 @@ def test_what_readers_have_to_know_and_rowtime_does_not_is_refused(tmp_path: Pat
 
 
 def test_a_table_with_deletion_vectors_is_refused(tmp_path: Path) -> None:
-    # Row 0, as a bitmap: magic, one bitmap with the key 0, in it one container with one value.
-    bits = struct.pack("<IQIIIHHIH2x", 1681511377, 1, 0, 12346, 1, 0, 0, 16, 0)
-    theirs = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-    ours = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
-    text = base64.b85encode(bits).decode().translate(str.maketrans(ours, theirs))
-    vector = {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(bits), "cardinality": 1}
-    given_to(tmp_path / "in", "add", deletionVector=vector)
-    entry = tmp_path / "in" / "_delta_log" / f"{0:020}.json"
-    lines = [json.loads(line) for line in entry.read_text().splitlines()]
-    changed = [{"protocol": readers("deletionVectors")} if "protocol" in line else line for line in lines]
-    entry.write_text("".join(f"{json.dumps(line)}\n" for line in changed))
+    given_to(tmp_path / "in", "add", **vector_of_the_first_row())
+    change_log(tmp_path / "in", "protocol", readers("deletionVectors"))
     history = DeltaHistory(tmp_path / "in")
     look = history.look()
     assert look is not None

@@ -140,7 +140,7 @@ def test_a_version_of_a_table_with_half_a_tick_or_one_twice_is_found(tmp_path: P
         for rows in versions:
             table = pa.table({"k": ["x"] * len(rows), "p": [p for p, _ in rows], "v": [v for _, v in rows]})
             write_deltalake(tmp_path / name, table, mode="append")
-        return Delta(str(tmp_path / name))
+        return Delta(tmp_path / name)
 
     first, second = [("p1", 1), ("p1", 2), ("p2", 3)], [("p1", 4), ("p2", 5)]
     after_one, after_two = (written(name, ticks) for name, ticks in (("one", [first]), ("two", [first, second])))

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -23,6 +21,8 @@ from rowtime.core.shared_paths import sync
 from rowtime.core.stores import ObjectPlace, Place, below, content_of
 from rowtime.core.time import to_text
 from rowtime.runtime.delta_places import delta_place
+from rowtime.runtime.sinks.delta_compaction import LOG, compacted, spare
+from rowtime.runtime.sinks.delta_files import partition_of, size_of, statistics
 from rowtime.runtime.sinks.lake import Conflict, Found, LakeSink, Mark, Ready, compared, last_of_each, published
 from rowtime.runtime.store_access import asking, deltalake_settings
 from rowtime.state.memory import read_table
@@ -41,10 +41,6 @@ _WRITES: Final = frozenset(
 )
 """Features of a table that rowtime knows; some of them only as long as the table makes no use of them (`_used`)."""
 PUMP: Final = "rowtime.pump"  # in what a version says of itself
-LOG: Final = "_delta_log"
-_SHOWN: Final = 32  # columns with statistics, as in Delta's own default, and characters of a text
-_TARGET: Final = "delta.targetFileSize"
-_LARGE: Final = 100 << 20  # bytes, as deltalake takes where a table does not say it
 _HIGHEST: Final = 7  # the writer version that lists its features
 
 
@@ -115,31 +111,24 @@ class DeltaLog:
 
     def compact(self) -> int:
         """Write small files into large ones; how many there were. Raises `Conflict`."""
-        table = self._opened()
-        from deltalake.exceptions import CommitFailedError, DeltaError  # noqa: PLC0415 - an extra
+        from deltalake.exceptions import DeltaError  # noqa: PLC0415 - an extra
 
+        table = self._opened()
         if table is None:
             raise self._failure(FileNotFoundError("there is no table"))
         known = table.version()
         try:
             with asking(self._path):
-                found = table.optimize.compact(writer_properties=_written(table))
+                found = compacted(table, self._path)
                 self._keep(known)
-        except CommitFailedError as error:
-            raise Conflict from error
-        except (DeltaError, OSError) as error:
+        except (DeltaError, OSError, pa.ArrowException) as error:
             raise self._failure(error) from error
-        return int(found["numFilesRemoved"])
+        return found
 
     def spare(self) -> int:
         """How many files could be parts of larger ones: several of a partition that are not half as large."""
         with asking(self._path):
-            found = pa.table(self._table.get_add_actions(flatten=False))
-        most = int(self._table.metadata().configuration.get(_TARGET, _LARGE)) / 2
-        partitions = found["partition"].to_pylist() if "partition" in found.column_names else [None] * found.num_rows
-        sizes = zip(partitions, found["size_bytes"].to_pylist(), strict=True)
-        small = Counter(str(values) for values, size in sizes if size < most)
-        return sum(count for count in small.values() if count > 1)
+            return spare(self._table)
 
     def rows(self, files: Callable[[str], bool], *, merged: bool) -> pa.Table | None:
         """The rows of files of certain names; if rows are ``merged``, all.
@@ -220,8 +209,8 @@ class DeltaLog:
         for file in files:
             size, modified = size_of(file)
             known = pq.ParquetFile(content_of(file))
-            values = _partition(known, partitions)
-            stats = json.dumps(_statistics(known.metadata, partitions))
+            values = partition_of(known, partitions)
+            stats = json.dumps(statistics(known.metadata, partitions))
             actions.append(AddAction(below(file, self._path), size, values, modified, True, stats))  # noqa: FBT003
         table.create_write_transaction(actions, "append", table.schema(), partitions, commit_properties=properties)
 
@@ -258,15 +247,6 @@ def _written(table: Any) -> Any:
     return WriterProperties(default_column_properties=untold, column_properties=dict.fromkeys(names, told))
 
 
-def size_of(file: Place) -> tuple[int, int]:
-    """The bytes of a file, and when it was written (ms)."""
-    if isinstance(file, ObjectPlace):
-        size, written = file.size()
-        return size, int(written.timestamp() * 1000)
-    about = file.stat()
-    return about.st_size, int(about.st_mtime * 1000)
-
-
 _HINT: Final = "Check that the folder exists, who may write to it, and the space on its disk. The tick is repeated."
 
 
@@ -301,52 +281,6 @@ def _used(settings: Mapping[str, str], columns: StructType) -> Iterator[str]:
         for kind in ("delta.generationExpression", "delta.identity.start", "delta.invariants"):
             if kind in field.metadata:
                 yield f"has {kind} on its column {field.name}, which only its own writers compute or check"
-
-
-# -- what the log says of a file --------------------------------------------------------
-
-
-def _partition(file: pq.ParquetFile, partitions: Sequence[str]) -> dict[str, str | None]:
-    """The values by which a file is found, all of whose rows have the same."""
-    if not partitions:
-        return {}
-    first = next(file.iter_batches(batch_size=1, columns=list(partitions)))
-    return {name: first[name].cast(pa.string())[0].as_py() for name in partitions}
-
-
-def _statistics(about: pq.FileMetaData, partitions: Sequence[str]) -> dict[str, Any]:
-    """Least and greatest values by which readers skip files, of plain columns for which Parquet knows them."""
-    low: dict[str, Any] = {}
-    high: dict[str, Any] = {}
-    nulls: dict[str, int] = {}
-    for at in range(min(about.num_columns, _SHOWN)):
-        name = about.schema.column(at).path
-        parts = [about.row_group(group).column(at).statistics for group in range(about.num_row_groups)]
-        if name in partitions or about.schema.column(at).max_repetition_level or any(part is None for part in parts):
-            continue
-        if "." in name or not all(part.has_null_count for part in parts):
-            continue
-        nulls[name] = sum(part.null_count for part in parts)
-        edges = [part for part in parts if part.has_min_max]
-        if len(edges) == sum(part.num_values > 0 for part in parts) > 0:
-            with contextlib.suppress(ValueError, OverflowError):  # a time that Python does not have
-                least = _shown(min(part.min for part in edges))
-                greatest = _shown(max(part.max for part in edges), up=True)
-                if least is not None and greatest is not None:
-                    low[name], high[name] = least, greatest
-    return {"numRecords": about.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
-
-
-def _shown(value: Any, *, up: bool = False) -> Any:
-    """A value as JSON has it; times have milliseconds there, so the greatest is the next one. ``None``: not said."""
-    if isinstance(value, datetime):
-        rest = timedelta(microseconds=value.microsecond % 1000)
-        value = value - rest + timedelta(milliseconds=1) * bool(up and rest)
-        return value.replace(tzinfo=None).isoformat(timespec="milliseconds") + ("Z" if value.tzinfo else "")
-    if isinstance(value, date):
-        return value.isoformat()
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return value if whole or (isinstance(value, str) and len(value) <= _SHOWN) else None
 
 
 def _quoted(name: str) -> str:

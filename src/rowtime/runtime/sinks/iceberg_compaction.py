@@ -35,7 +35,7 @@ from pyiceberg.table.update.snapshot import _OverwriteFiles
 from pyiceberg.table.update.validate import _validate_data_files_exist, _validate_no_new_deletes_for_data_files
 
 from rowtime.core.stores import Place
-from rowtime.runtime.sinks.iceberg_files import NewFile
+from rowtime.runtime.sinks.lake_files import NewFile, packed
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -159,20 +159,7 @@ def _groups(table: Table) -> Iterator[list[ManifestEntry]]:
         if entry.data_file.file_size_in_bytes < _SMALL * most:
             partitions.setdefault(entry.data_file.partition, []).append(entry)
     for entries in partitions.values():
-        yield from (group for group in _packed(entries, most) if len(group) > 1)
-
-
-def _packed(entries: Sequence[ManifestEntry], most: int) -> Iterator[list[ManifestEntry]]:
-    """Entries that follow each other, with so many bytes at most together."""
-    group: list[ManifestEntry] = []
-    size = 0
-    for entry in entries:
-        if group and size + entry.data_file.file_size_in_bytes > most:
-            yield group
-            group, size = [], 0
-        group.append(entry)
-        size += entry.data_file.file_size_in_bytes
-    yield group
+        yield from packed(entries, lambda one: one.data_file.file_size_in_bytes, most)
 
 
 def _entries(table: Table) -> Iterator[ManifestEntry]:

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from rowtime.core.columns import ROW_NUMBER
 from rowtime.core.stores import Place
-from rowtime.runtime.sinks.iceberg_files import NewFile
 from rowtime.runtime.sinks.lake import Ready, last_of_each
+from rowtime.runtime.sinks.lake_files import NewFile
 from rowtime.state.memory import read_table
 
 if TYPE_CHECKING:

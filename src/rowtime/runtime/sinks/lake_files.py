@@ -1,12 +1,13 @@
-"""Parquet files that the driver writes for an Iceberg table: into a folder, or into a bucket."""
+"""Parquet files that the driver writes for a lake table, into a folder or a bucket; small ones that become one."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ from rowtime.core.shared_paths import sync
 from rowtime.core.stores import ObjectPlace, Place
 from rowtime.runtime.sinks.lake import compared
 
+T = TypeVar("T")
 _GROUP: Final = 1 << 20  # rows that are written at once
 _BYTES: Final = 64 << 20  # or, of wide rows, so many
 
@@ -63,3 +65,16 @@ def _temporary() -> Path:
     handle, name = tempfile.mkstemp(prefix="rowtime-")
     os.close(handle)
     return Path(name)
+
+
+def packed(files: Sequence[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
+    """Files that follow each other, with so many bytes at most together; none that stands alone."""
+    group: list[T] = []
+    total = 0
+    for file in files:
+        if group and total + size(file) > most:
+            yield from ([group] if len(group) > 1 else [])
+            group, total = [], 0
+        group.append(file)
+        total += size(file)
+    yield from ([group] if len(group) > 1 else [])
