@@ -16,7 +16,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 import rowtime as rt
 from rowtime.api.verification import verify
 from rowtime.core.errors import Failure
-from rowtime.runtime.sinks import iceberg_files, iceberg_merge
+from rowtime.runtime.sinks import iceberg_merge, lake_files
 from rowtime.runtime.sinks.iceberg_table import IcebergTable
 from rowtime.runtime.sinks.lake import Mark, Ready
 from tests.lakes import deaths
@@ -109,7 +109,7 @@ def test_a_disk_that_fails_while_files_are_merged_has_a_code_and_leaves_no_file(
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
     with monkeypatch.context() as patch:
-        patch.setattr(iceberg_files, "sync", is_full)
+        patch.setattr(lake_files, "sync", is_full)
         with pytest.raises(Failure, match=r"R511 p cannot write to .*: No space left on device") as failed:
             run(spark, tmp_path, MANY)
     disk = failed.value.__cause__
