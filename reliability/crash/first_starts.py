@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 import rowtime as rt
 from reliability.crash.driver import attached
-from reliability.crash.inside import Tally, copied, restored
-from reliability.crash.killed import SECONDS, environment
+from reliability.crash.inside import SECONDS, Tally, copied, restored
+from reliability.crash.killed import environment
 from reliability.crash.writes import watched
 from rowtime.client.home import Home
 from rowtime.client.log_items import Rows

@@ -7,9 +7,12 @@ The copy may lack part of a file that no entry names; and the same tick is repea
 
 from __future__ import annotations
 
+import faulthandler
 import random
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -37,6 +40,17 @@ class HasFolder(Protocol):
 
 
 HOUR = 3_600_000_000  # µs
+SECONDS = 300.0  # a driver that takes longer hangs
+
+
+@contextmanager
+def patience(seconds: float = SECONDS) -> Iterator[None]:
+    """End this process if what is inside hangs, and show where: no comparison finds what never comes to an end."""
+    faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @dataclass
@@ -132,8 +146,10 @@ def stops(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Ra
             put_back(case, image)
             told = f"{case.name} {case.number}, tick {tick}, {where}"
             if chance.random() < share:
-                told += _failed_start(run, spark, tally, chance)
-            _taken_over(run, spark, tally, told, goes_on=chance.random() < share)
+                with patience():
+                    told += _failed_start(run, spark, tally, chance)
+            with patience():
+                _taken_over(run, spark, tally, told, goes_on=chance.random() < share)
             tally.add("stops")
             if "torn" in where:
                 tally.add("torn files")
@@ -247,14 +263,15 @@ def faults(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.R
         put_back(case, run.folders[tick])
         where = f"{case.name} {case.number}, tick {tick}, error {number} in write {at} of {count}"
         try:
-            failed = _failed(case, spark, failing(at, number), again=chance.random() < HALF)
-            engine = case.engine(spark)
-            wanted = run.states[case.tick + 1]
-            tally.check(case.state(), wanted, where)
-            if case.tick < tick:
-                engine.tick()
-                tally.check(case.state(), run.states[case.tick + 1], f"{where}, then again")
-            close(engine)
+            with patience():
+                failed = _failed(case, spark, failing(at, number), again=chance.random() < HALF)
+                engine = case.engine(spark)
+                wanted = run.states[case.tick + 1]
+                tally.check(case.state(), wanted, where)
+                if case.tick < tick:
+                    engine.tick()
+                    tally.check(case.state(), run.states[case.tick + 1], f"{where}, then again")
+                close(engine)
             tally.add("failed writes" if failed else "writes whose failure changes nothing")
         except Exception as error:  # noqa: BLE001
             tally.losses.append(f"{where}: {type(error).__name__} {error}"[:1500])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from py4j.finalizer import ThreadSafeFinalizer
 
-from reliability.crash.inside import Tally, Undisturbed, put_back
+from reliability.crash.inside import SECONDS, Tally, Undisturbed, put_back
 from rowtime.core.errors import causes
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from reliability.crash.cases import Case
 
 POINTS = ("before state", "after state", "before journal", "after journal", "after output")
-SECONDS = 300.0  # a driver that takes longer hangs
 ROUNDS = 40
 NOT_THEIRS: Final = ""  # the file of an fsync that fails because this process lets one fail (`writes.failing`)
 OTHERS_REST: Final = 0.5  # seconds between two changes of other programs

@@ -16,10 +16,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from reliability.crash.cases import close
-from reliability.crash.inside import Tally, Undisturbed, put_back
+from reliability.crash.inside import SECONDS, Tally, Undisturbed, put_back
 from reliability.crash.killed import (
     POINTS,
-    SECONDS,
     Way,
     at_a_point,
     at_a_time,

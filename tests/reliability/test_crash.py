@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +42,20 @@ def test_a_sample_is_evenly_spread_and_begins_where_chance_says() -> None:
         chosen.append([number for number in range(30) if sample.has_next()])
     assert all(found == list(range(found[0], 30, 5)) for found in chosen)
     assert {found[0] for found in chosen} == set(range(5))
+
+
+def test_a_process_that_hangs_ends_and_shows_where() -> None:
+    code = """if True:
+        import time
+        from reliability.crash.inside import patience
+        with patience(60):
+            pass
+        with patience(0.2):
+            time.sleep(60)
+    """
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50, check=False)
+    assert ended.returncode == 1
+    assert 'File "<string>", line 7 in <module>' in ended.stderr
 
 
 @pytest.mark.parametrize(
