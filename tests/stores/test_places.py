@@ -9,7 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from obstore.exceptions import GenericError, PermissionDeniedError
 
+import rowtime as rt
+from reliability.stores.servers import Server
 from rowtime.core.errors import Failure, Refused
 from rowtime.core.stores import ObjectPlace, Place, below, place_of
 from rowtime.runtime.spark_paths import for_spark, url_for_spark
@@ -152,7 +155,50 @@ def test_a_url_says_the_same_as_a_path_of_the_command_line(bucket: str) -> None:
     assert str(place_of(bucket)) == bucket
 
 
-def test_a_bucket_that_is_missing_has_a_code(stored: str) -> None:
+OWN = {
+    "s3://bucket": "AWS_ACCESS_KEY_ID",
+    "gs://bucket": "GOOGLE_APPLICATION_CREDENTIALS",
+    "az://bucket": "AZURE_STORAGE_ACCOUNT_KEY",
+    "abfss://container@account.dfs.core.windows.net": "AZURE_STORAGE_ACCOUNT_KEY",
+}
+
+
+@pytest.mark.parametrize("url", OWN)
+def test_a_hint_about_credentials_names_the_variables_of_its_store(url: str) -> None:
+    place = place_of(f"{url}/x")
+    assert isinstance(place, ObjectPlace)
+    said = (
+        PermissionDeniedError("403"),
+        GenericError("Error performing GET http://169.254.169.254/latest/api/token in 1ms - HTTP error"),
+    )
+    hints = [place.failure(one).problems[0].hint for one in said]
+    with pytest.raises(Refused) as refused:
+        place_of(f"{url}/x?y")
+    for hint in (*hints, refused.value.problems[0].hint):
+        assert {name for name in OWN.values() if name in hint} == {OWN[url]}
+        assert ("rowtime.toml" in hint) == url.startswith("s3:")
+    assert f"Write {url}/folder" in refused.value.problems[0].hint
+
+
+def test_credentials_that_cannot_be_used_are_told_from_a_store_that_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
+    with pytest.raises(Failure, match=r"R582 .*gs://absent, .*key\.json(.|\n)*GOOGLE_APPLICATION_CREDENTIALS"):
+        (place_of("gs://absent/x") / "y").exists()
+    (tmp_path / "key.json").write_text("{")
+    with pytest.raises(Failure, match=r"R582 .*Unable to decode service account file"):
+        (place_of("gs://absent/x") / "y").exists()
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "no key")
+    with pytest.raises(Failure, match=r"R582 .*Invalid Access Key") as failed:
+        (place_of("az://absent/x") / "y").exists()
+    assert "no key" not in str(failed.value)
+
+
+def test_a_bucket_that_is_missing_has_a_code(store: Server, stored: str) -> None:
+    if store.is_s3:
+        rt.configure_stores({"s3://rowtime-absent": store.settings()[store.bucket]})
     place = place_of(re.sub(r"(?<=://)[^/]+", "rowtime-absent", stored))
     for ask in (lambda: [*place.iterdir()], lambda: write_new(place / "x", b"1")):
         with pytest.raises(Failure, match=r"R581 the bucket (s3|az)://rowtime-absent"):

@@ -7,10 +7,17 @@ from typing import Final
 
 from rowtime.core.errors import Failure, Problem
 
-OWN: Final = "Give credentials by rowtime.toml, by the environment (AWS_ACCESS_KEY_ID, …), or by the machine's role."
+_CREDENTIALS: Final = {
+    "s3": "by rowtime.toml, by the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), or by the machine's role",
+    "gs": "by the environment (GOOGLE_APPLICATION_CREDENTIALS), or by the service account of the machine",
+    "az": "by the environment (AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY), or by the machine's identity",
+}
+_SCHEMES_OF_AZURE: Final = ("az", "abfss")
 _NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "specified bucket does not exist")
 _REFUSALS: Final = ("PermissionDeniedError", "UnauthenticatedError")  # of obstore
 _FORBIDDEN: Final = re.compile(r"\b(403 Forbidden|401 Unauthorized)\b")  # as lists of objects are refused
+_UNUSABLE: Final = re.compile(r"service account file|Invalid Access Key|Error reading pem")  # no request was made
+_OF_THE_MACHINE: Final = "169.254.169.254"  # where a machine is asked for its role, if nothing else gives credentials
 _ASK_AGAIN: Final = "Check the endpoint and the network. A tick under way is repeated; nothing is lost."
 _LONGEST: Final = 400  # characters
 
@@ -20,14 +27,25 @@ def lacks_bucket(error: BaseException) -> bool:
     return any(words in str(error) for words in _NO_BUCKET)
 
 
-def failure_of(error: BaseException, bucket: str, key: str) -> Failure:
-    """R581 to R583: what was said when a bucket (in words) was asked for a key."""
-    text = said(error)
+def credentials(scheme: str) -> str:
+    """How a user gives credentials for the buckets of a scheme (``s3``, ``gs``, ``az``, ``abfss``), as a sentence."""
+    found = "az" if scheme in _SCHEMES_OF_AZURE else scheme
+    return f"Give credentials {_CREDENTIALS.get(found, _CREDENTIALS['s3'])}."
+
+
+def failure_of(error: BaseException, bucket: str, url: str, key: str) -> Failure:
+    """R581 to R583: what was said when a bucket (in words, and its URL) was asked for a key."""
+    text, own = said(error), credentials(url.partition(":")[0])
     if lacks_bucket(error):
         return _failure("R581", bucket, key, "is not there", "Create the bucket, or correct the URL.")
     if type(error).__name__ in _REFUSALS or _FORBIDDEN.search(text):
-        hint = f"It takes the rights to read, write, list and delete below the folder. {OWN}"
+        hint = f"It takes the rights to read, write, list and delete below the folder. {own}"
         return _failure("R582", bucket, key, f"refuses the credentials: {text}", hint)
+    if _UNUSABLE.search(text):
+        return _failure("R582", bucket, key, f"cannot be asked: {text}", f"The credentials cannot be used. {own}")
+    if _OF_THE_MACHINE in text:
+        hint = f"No credentials were found, and the machine has none to give. {own}"
+        return _failure("R583", bucket, key, f"does not answer: {text}", hint)
     return _failure("R583", bucket, key, f"does not answer: {text}", _ASK_AGAIN)
 
 

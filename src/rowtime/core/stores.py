@@ -21,7 +21,7 @@ from typing import Any, Final
 from rowtime.core.background import Background
 from rowtime.core.errors import Failure, refuse
 from rowtime.core.shared_paths import local
-from rowtime.core.store_answers import OWN, failure_of, lacks_bucket, unwritten
+from rowtime.core.store_answers import credentials, failure_of, lacks_bucket, unwritten
 from rowtime.core.store_settings import StoreSettings, settings_of
 
 SCHEMES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "abfss": "abfss", "memory": "memory"}
@@ -297,7 +297,7 @@ class ObjectPlace:
 
     def failure(self, error: Exception) -> Failure:
         """What the store, or a library that asks it, says of a request, as ours: R581 to R583."""
-        return failure_of(error, self.bucket.called, self.key)
+        return failure_of(error, self.bucket.called, self.bucket.url, self.key)
 
 
 class _Ranges(io.RawIOBase):
@@ -341,9 +341,9 @@ def place_of(path: str | Path | ObjectPlace, what: str = "the checkpoint") -> Pl
     scheme, (_, bucket, key) = SCHEMES[found[1].lower()], found.groups()
     if not bucket or re.search(r"[?#]", str(path)) or ("@" in bucket and scheme != "abfss") or ":" in bucket:
         shown = re.sub(r"//?[^/@]*@", "//…@", re.sub(r"[?#].*", "?…", str(path)))
-        raise refuse(
-            "R584", f"{what} is {shown}, which is not a bucket and a folder", f"Write s3://bucket/folder. {OWN}"
-        )
+        form = "container@account.dfs.core.windows.net" if scheme == "abfss" else "bucket"
+        hint = f"Write {scheme}://{form}/folder. {credentials(scheme)}"
+        raise refuse("R584", f"{what} is {shown}, which is not a bucket and a folder", hint)
     _installed(what, str(path))
     return ObjectPlace(Bucket(f"{scheme}://{bucket}"), key)
 
