@@ -1,7 +1,8 @@
 """How Spark reaches Azure's stores as the driver does: by what the environment says of the account.
 
 Spark's file system (ABFS) asks the service of Data Lake Storage. Azurite, the emulator, has Blob Storage only, which
-ABFS speaks too, without TLS and by a client that does not ask for any.
+ABFS speaks too. Without TLS it has to be told which client to take: for its own choice, that of Apache, it looks for a
+factory of TLS sockets that it only makes for ``https``.
 """
 
 from __future__ import annotations

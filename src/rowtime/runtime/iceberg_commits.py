@@ -2,7 +2,7 @@
 
 pyiceberg takes a refusal for the proof that nothing was committed, and removes the files of the commit. If something
 on the way has sent the request twice, the second one is refused because of the first. So after each error the
-table is asked: it has the snapshot, or the properties, or the identity, that the request was to give it, or it has not.
+table is asked: it has the snapshot, or the identity, that the request was to give it, or it has not.
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ class Commits:
 
 
 def _has(metadata: Any, updates: Sequence[Any]) -> bool:
-    """True if a table has what updates give it: an identity or a snapshot, which nobody else gives; or properties."""
+    """True if a table has what updates give it and nobody else does: an identity or a snapshot."""
     said = {update.action: update for update in updates}
     if "assign-uuid" in said:
         return bool(metadata.table_uuid == said["assign-uuid"].uuid)
     if "add-snapshot" in said:
         return metadata.snapshot_by_id(said["add-snapshot"].snapshot.snapshot_id) is not None
-    given = said["set-properties"].updates if said.keys() == {"set-properties"} else {}
-    return bool(given) and given.items() <= metadata.properties.items()
+    return False
