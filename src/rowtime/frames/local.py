@@ -231,6 +231,11 @@ class LocalFrame(Rows):
         """As Spark's."""
         return int(self._table().num_rows)
 
+    @property
+    def known(self) -> int | None:
+        """How many rows there are; ``None`` if nobody has asked for them yet."""
+        return None if isinstance(self._rows, Query) else int(self._rows.num_rows)
+
     def chosen(self, which: pa.Array | pa.ChunkedArray) -> LocalFrame:
         """The rows for which it is true, of these as `toArrow` gives them."""
         return LocalFrame(self._session, self.fields, self._table().filter(which))

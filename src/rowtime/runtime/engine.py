@@ -11,7 +11,7 @@ import contextlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.errors import AnalysisException
@@ -38,6 +38,7 @@ from rowtime.runtime.close_look import CloseLook, closer
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.endings import asked, with_end
 from rowtime.runtime.faults import naming_disks, sets_aside
+from rowtime.runtime.given_rows import uncounted
 from rowtime.runtime.handing_over import finish, forget, hand_over_all, settle, written
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.meter import JobTimes, Meter
@@ -111,6 +112,7 @@ class Engine:
     def __post_init__(self) -> None:
         self.presence, self.watch = Presence(), Watch()
         self.plan = self.program.described()
+        self._uncounted = uncounted(self.plan)
         self._fresh, self._failed, self._here, self._most = True, False, True, sys.maxsize
         self.skipped_in: Checkpoint | None = None  # where the rows of skips are, if not in the checkpoint
         self._close_look: CloseLook | None = None
@@ -232,7 +234,7 @@ class Engine:
             written(self.checkpoint, self.stages, self.program.sinks)
         self.hook("after state")
         meter.stepped()
-        committed = cost_so_far(running, taken)
+        committed = replace(cost_so_far(running, taken), given=running.given.by_operator(deltas, self._uncounted))
         with meter.part(JOURNAL):
             entry = self._entry(running, notes, deltas)
             entry[KEY] = committed.stored(self._tail.pop(running.number - 1, None))

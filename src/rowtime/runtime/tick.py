@@ -36,6 +36,7 @@ from rowtime.runtime import local_rows
 from rowtime.runtime.apart import above, apart
 from rowtime.runtime.clock_pass import clock_pass
 from rowtime.runtime.column_types import ColumnTypes
+from rowtime.runtime.given_rows import GivenRows
 from rowtime.runtime.meter import Meter
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed
 from rowtime.runtime.refusal import Refusal, Rejection
@@ -46,6 +47,7 @@ from rowtime.runtime.sources.statistics import unskipped
 from rowtime.runtime.spark_paths import for_spark
 from rowtime.runtime.static_tables import rows_of
 from rowtime.runtime.stored_schemas import fields_of, schema_of
+from rowtime.runtime.tick_segments import TickSegments
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.costs import CLOCK, SINKS
 from rowtime.state.memory import Memory
@@ -53,33 +55,6 @@ from rowtime.state.segments import Kept, SegmentLog
 
 GivenTable = Callable[["SparkSession"], "DataFrame"]
 Ledger = MutableMapping[str, Counter[str]]
-
-
-class TickSegments:
-    """The kept rows of one operator, as one tick sees them."""
-
-    def __init__(self, tick: RunningTick, key: str, log: SegmentLog) -> None:
-        self._tick, self._key, self.log = tick, key, log
-        self.overlapping, self.add, self.forget = log.overlapping, log.add, log.forget
-        self.replace, self.crowded = log.replace, log.crowded
-
-    @property
-    def rows(self) -> int:
-        """How many rows are kept."""
-        return self.log.rows
-
-    @property
-    def lowest(self) -> int:
-        """The least time that is kept; END if nothing is."""
-        return self.log.lowest
-
-    def read(self, segments: Sequence[Segment]) -> DataFrame:
-        """The rows of some segments, from the driver's memory where it wrote them in this tick."""
-        return self._tick.read(self._key, segments)
-
-    def tables(self, segments: Sequence[Segment]) -> Sequence[pa.Table]:
-        """The rows of some segments on the driver, a table a segment."""
-        return [self._tick.memory.get(segment) for segment in segments]
 
 
 class RunningTick:
@@ -110,7 +85,7 @@ class RunningTick:
         self.ledger: Ledger = {}
         self.skipped: dict[str, list[DataFrame]] = {}  # by gate; the ledger has them already
         self.jobs: list[str] = []
-        self.meter = Meter()
+        self.meter, self.given = Meter(), GivenRows()
         self._intakes, self._deliver, self._adopted = intakes, deliver, adopted
         self.local = True
         self.here = False  # an operator has no rows but the driver's: Spark runs a job only if it is handed some

@@ -4,7 +4,7 @@ The entry of a tick has its cost under ``cost``::
 
     {"began": 1767225600000000, "ended": 1767225600330000, "ms": {"input": 3.1, "plan": 117.0, "jobs": 182.4, …},
      "in": {"trades": 1000}, "out": {"big": 20}, "refused": 3, "files": 2, "bytes": 8123, "jobs": 1,
-     "left": {"trades": [300, "rows"]},
+     "left": {"trades": [300, "rows"]}, "given": {"big.group": 12},
      "times": {"trades": [1767225598000000, 1767225600000000, 1767225599100000]},
      "before": {"ended": 1767225599120000, "ms": {"sinks": 4.0, "journal": 9.2}}}
 
@@ -61,7 +61,8 @@ class TickCost:
     the moment before them. ``files`` and ``size`` (bytes): what the tick has written, state, refused rows and output.
     ``jobs``: how many Spark jobs it ran, the clock pass and sinks included. ``times``: the event times of the rows that
     gates accepted: least, greatest and, where each row was looked at, mean (µs UTC). ``left``: by stream, how much was
-    there to read behind the tick's range, and in which unit, where that was known.
+    there to read behind the tick's range, and in which unit, where that was known. ``given``: how many rows operators
+    gave of which no gate and no sink counts rows, where that is known.
     """
 
     tick: int
@@ -77,6 +78,7 @@ class TickCost:
     times: Mapping[str, Sequence[int]] = field(default_factory=dict)
     left: Mapping[str, Left] = field(default_factory=dict)
     complete: bool = False
+    given: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def total(self) -> float:
@@ -95,6 +97,7 @@ class TickCost:
             **{name: number for name, number in numbers.items() if number},
             **({"times": dict(self.times)} if self.times else {}),
             **({"left": {name: list(left) for name, left in self.left.items()}} if self.left else {}),
+            **({"given": dict(self.given)} if self.given else {}),
             **({"before": dict(before)} if before else {}),
         }
 
@@ -126,12 +129,19 @@ def cost_of(entry: Mapping[str, Any], following: Mapping[str, Any] | None = None
         stored.get("times", {}),
         left_in(entry),
         tail is not None,
+        given_in(entry),
     )
 
 
 def left_in(entry: Mapping[str, Any]) -> dict[str, Left]:
     """How much was left to read after the tick of an entry, by stream."""
     return {name: Left(*left) for name, left in entry.get(KEY, {}).get("left", {}).items()}
+
+
+def given_in(entry: Mapping[str, Any]) -> Mapping[str, int]:
+    """What operators gave in the tick of an entry, as `TickCost.given` has it."""
+    found: Mapping[str, int] = entry.get(KEY, {}).get("given", {})
+    return found
 
 
 def costs_of(entries: Iterable[Mapping[str, Any]]) -> Iterator[TickCost]:

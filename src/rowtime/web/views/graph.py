@@ -38,7 +38,7 @@ def graph(plan: StoredPlan, entry: Entry, moments: Sequence[Moment]) -> dict[str
     """Boxes and edges as plain values, sources first. Rows are those of the last ``LATELY`` ticks."""
     held, blamed = held_by(entry), blame(plan, entry)
     span = since(moments, LATELY)
-    passed = rows_out(plan, *span) if span else {}
+    passed = rows_out(plan, span) if span else {}
     totals, left = entry["totals"], {name: amount(*one) for name, one in left_in(entry).items() if one.amount}
     return {
         "tick": entry["tick"],

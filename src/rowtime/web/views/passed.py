@@ -1,7 +1,8 @@
 """Passed: how many rows went along each edge of a plan between two moments, as far as the journal lets us know.
 
-Gates and sinks count rows. From their counts follow those of neighbours that pass on each row once: what goes out is
-what came in, less what is held more than before. So a count is exact, or it is not known.
+Gates and sinks count rows, and each tick notes what other operators gave, if that is known. From these counts follow
+those of neighbours that pass on each row once: what goes out is what came in, less what is held more than before. So a
+count is exact, or it is not known.
 """
 
 from __future__ import annotations
@@ -9,24 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rowtime.plan.stored import StoredOperator, StoredPlan
+from rowtime.state.costs import given_in
 from rowtime.web.moments import Moment
 
 NOTHING = Moment(-1, 0, {}, {}, {}, {})
 """Before the first tick."""
 
 
-def since(moments: Sequence[Moment], ticks: int) -> tuple[Moment, Moment] | None:
-    """The newest moment, and the one before its last ``ticks``, or as few as are known; ``None`` without any tick."""
+def since(moments: Sequence[Moment], ticks: int) -> Change | None:
+    """What changed in the last ``ticks`` ticks, or in as many as are known; ``None`` without any tick."""
     if not moments:
         return None
     recent = [moment for moment in moments if moment.tick >= moments[-1].tick - ticks]
     begins = recent[0].tick == 0 and recent[-1].tick < ticks
-    return (NOTHING if begins else recent[0]), recent[-1]
+    return Change([NOTHING, *recent] if begins else recent)
 
 
-def rows_out(plan: StoredPlan, before: Moment, after: Moment) -> dict[str, int]:
-    """The rows that came out of each operator between two moments; those of which nothing is known are left out."""
-    change = _Change(before, after)
+def rows_out(plan: StoredPlan, change: Change) -> dict[str, int]:
+    """The rows that came out of each operator meanwhile; those of which nothing is known are left out."""
     found: dict[str, int] = {}
     above: dict[str, list[StoredOperator]] = {}
     for one in plan.operators.values():
@@ -43,11 +44,17 @@ def rows_out(plan: StoredPlan, before: Moment, after: Moment) -> dict[str, int]:
     return found
 
 
-class _Change:
-    """What has changed between two moments."""
+class Change:
+    """What changed from the first of some moments to the last one; ``moments`` are in the order of their ticks."""
 
-    def __init__(self, before: Moment, after: Moment) -> None:
-        self._before, self._after = before, after
+    def __init__(self, moments: Sequence[Moment]) -> None:
+        self._before, self._after = moments[0], moments[-1]
+        self._given = [given_in(moment.stored) for moment in moments[1:]]
+
+    @property
+    def ticks(self) -> tuple[int, int]:
+        """The tick of the first moment, and that of the last."""
+        return self._before.tick, self._after.tick
 
     def counted(self, gate: str, what: str) -> int | None:
         """Rows that a gate got or accepted; ``None`` for what counts nothing."""
@@ -56,7 +63,13 @@ class _Change:
         return self._after.count(gate, what) - self._before.count(gate, what)
 
     def written(self, sink: str) -> int:
+        """Rows that a sink got."""
         return self._after.written.get(sink, 0) - self._before.written.get(sink, 0)
+
+    def given(self, name: str) -> int | None:
+        """Rows that an operator gave, if each tick tells."""
+        counts = [given[name] for given in self._given if name in given]
+        return sum(counts) if len(counts) == self.ticks[1] - self.ticks[0] else None
 
     def held(self, name: str) -> int:
         """How many rows more an operator holds."""
@@ -68,17 +81,17 @@ def _note(found: dict[str, int], name: str, rows: int | None) -> None:
         found.setdefault(name, max(0, rows))
 
 
-def _by_itself(one: StoredOperator, change: _Change, found: Mapping[str, int]) -> int | None:
+def _by_itself(one: StoredOperator, change: Change, found: Mapping[str, int]) -> int | None:
     """The rows that come out of an operator, by its own count or by what goes in."""
-    if not one.answers.passes_each(one.fields):
-        return None
-    came = change.counted(one.name, "accepted")
-    if came is None and one.inputs and all(name in found for name in one.inputs):
-        came = sum(found[name] for name in one.inputs)
-    return None if came is None else came - change.held(one.name)
+    came = None
+    if one.answers.passes_each(one.fields):
+        came = change.counted(one.name, "accepted")
+        if came is None and one.inputs and all(name in found for name in one.inputs):
+            came = sum(found[name] for name in one.inputs)
+    return change.given(one.name) if came is None else came - change.held(one.name)
 
 
-def _by_consumer(one: StoredOperator, change: _Change, found: Mapping[str, int]) -> int | None:
+def _by_consumer(one: StoredOperator, change: Change, found: Mapping[str, int]) -> int | None:
     """The rows that come out of the one input of an operator, by what it counts or by what comes out of it."""
     if len(one.inputs) != 1:
         return None
