@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import date
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from deltalake.schema import PrimitiveType
 
 from rowtime.runtime.sinks import delta_compaction
 from rowtime.runtime.sinks.delta_compaction import LOG, compacted, spare
+from rowtime.runtime.sinks.delta_files import whole
 from rowtime.runtime.sinks.lake import Conflict
 from tests.lakes.foreign_tables import change_log, readers, vector_of_the_first_row
 
@@ -190,3 +192,26 @@ def test_the_log_gets_its_checkpoint_also_where_its_turn_comes_with_a_compaction
     compacted(table, tmp_path)
     assert json.loads((tmp_path / LOG / "_last_checkpoint").read_text())["version"] == 4
     assert len(content(tmp_path)) == 16
+
+
+def test_all_rows_are_those_that_deltalake_reads(tmp_path: Path) -> None:
+    """Of columns of partitions too, whose values only folders have, and of files without columns that came later."""
+    moment = datetime(2026, 1, 1, 12, 0, 0, 5, UTC)
+    rows = pa.table(
+        {
+            "s": NAMES,
+            "d": [date(2026, 1, 1), None, date(1, 1, 1), None],
+            "t": pa.array([moment, None, moment, None], pa.timestamp("us", "UTC")),
+            "x": pa.array([Decimal("1.50"), None, Decimal("-1.25"), None], pa.decimal128(6, 2)),
+            "b": [True, None, False, None],
+            "v": [1, 2, 3, 4],
+        }
+    )
+    write_deltalake(str(tmp_path), rows, partition_by=["s", "d", "t", "x", "b"])
+    later = rows.append_column("w", pa.array([5, 6, 7, 8]))
+    write_deltalake(str(tmp_path), later, mode="append", schema_mode="merge")
+    table = DeltaTable(str(tmp_path))
+    found, wanted = whole(table, tmp_path), table.to_pyarrow_table()
+    assert found is not None
+    assert sorted(found.to_pylist(), key=repr) == sorted(wanted.select(found.column_names).to_pylist(), key=repr)
+    assert found.num_columns == 7

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from rowtime.core.partition_folders import folder_of
 from rowtime.core.stores import Place, content_of
-from rowtime.runtime.sinks.delta_files import size_of, statistics
+from rowtime.runtime.sinks.delta_files import TableFile, files_of, has_deleted_rows, rows_of, size_of, statistics
 from rowtime.runtime.sinks.lake import Conflict
 from rowtime.runtime.sinks.lake_files import NewFile, packed
 from rowtime.state.files import make_folder, write_new
@@ -36,22 +36,12 @@ _PLAIN: Final = "/!$&'()*+,-.:;=@_~"  # characters that stand for themselves in 
 
 
 @dataclass(frozen=True)
-class _Old:
-    """A file of the table: its path as the log has it, bytes, rows if they are said, and what its folder stands for."""
-
-    path: str
-    size: int
-    rows: int | None
-    values: Mapping[str, str | None]
-
-
-@dataclass(frozen=True)
 class _Larger:
     """A file in place of old ones; ``path``: as the log has it."""
 
     file: NewFile
     path: str
-    old: Sequence[_Old]
+    old: Sequence[TableFile]
 
 
 def compacted(table: Any, place: Place) -> int:
@@ -90,47 +80,15 @@ def _remove(made: Sequence[_Larger]) -> None:
 # -- which files -------------------------------------------------------------------------
 
 
-def _groups(table: Any) -> Iterator[list[_Old]]:
+def _groups(table: Any) -> Iterator[list[TableFile]]:
     """Files of one partition that together are one of the right size, in the order in which they came."""
     most = int(_settings(table).get(_TARGET, _LARGE))
-    partitions: dict[tuple[str | None, ...], list[_Old]] = {}
-    for file in () if _has_deleted_rows(table) else _files(table):
+    partitions: dict[tuple[str | None, ...], list[TableFile]] = {}
+    for file in () if has_deleted_rows(table) else files_of(table):
         if file.size < most / 2:
             partitions.setdefault(tuple(file.values.values()), []).append(file)
     for files in partitions.values():
         yield from packed(files, lambda one: one.size, most)
-
-
-def _files(table: Any) -> Iterator[_Old]:
-    """The files of a table, oldest first."""
-    found = pa.table(table.get_add_actions(flatten=False)).sort_by(
-        [("modification_time", "ascending"), ("path", "ascending")]
-    )
-    split = table.metadata().partition_columns
-    texts = {name: _texts(found["partition"], name) for name in split}
-    columns = (found[name].to_pylist() for name in ("path", "size_bytes", "num_records"))
-    for at, (path, size, rows) in enumerate(zip(*columns, strict=True)):
-        elsewhere = "://" in path or path.startswith("/")  # of a table that this one is a clone of
-        if not elsewhere:
-            yield _Old(path, size, rows, {name: texts[name][at] for name in split})
-
-
-def _texts(partitions: pa.ChunkedArray, name: str) -> list[str | None]:
-    """The values of a column of partitions as the log has them."""
-    values: list[str | None] = pa.compute.struct_field(partitions, name).cast(pa.string()).to_pylist()
-    return values
-
-
-def _has_deleted_rows(table: Any) -> bool:
-    """True if files may have rows that were deleted: whoever replaces such a file brings them back."""
-    from deltalake.exceptions import DeltaError  # noqa: PLC0415 - an extra
-
-    if "deletionVectors" not in (table.protocol().reader_features or ()):
-        return False
-    try:
-        return bool(pa.table(table.deletion_vectors()).num_rows)
-    except DeltaError:  # it lists none beside some other features
-        return True
 
 
 def _settings(table: Any) -> Mapping[str, str]:
@@ -141,7 +99,7 @@ def _settings(table: Any) -> Mapping[str, str]:
 # -- their rows --------------------------------------------------------------------------
 
 
-def _written(table: Any, place: Place, group: Sequence[_Old]) -> Iterator[_Larger]:
+def _written(table: Any, place: Place, group: Sequence[TableFile]) -> Iterator[_Larger]:
     """The rows of some files in one, which is in its place; nothing if they are not in the types of the table."""
     values = group[0].values
     schema = pa.schema(one for one in pa.schema(table.schema().to_arrow()) if one.name not in values)
@@ -164,12 +122,8 @@ def _written(table: Any, place: Place, group: Sequence[_Old]) -> Iterator[_Large
 
 def _copy(file: Place, new: NewFile, schema: pa.Schema, known: int | None) -> None:
     count = 0
-    for rows in pq.ParquetFile(content_of(file), coerce_int96_timestamp_unit="us").iter_batches():
-        columns = [
-            rows[one.name].cast(one.type) if one.name in rows.schema.names else pa.nulls(rows.num_rows, one.type)
-            for one in schema
-        ]
-        new.write(pa.table(columns, schema=schema))
+    for rows in rows_of(file, schema):
+        new.write(rows)
         count += rows.num_rows
     if known not in (None, count):
         raise OSError(f"{file} was to have {known:,} rows, and has {count:,}")

@@ -1,18 +1,90 @@
-"""What the log of a Delta table says of a file."""
+"""The files of a Delta table: those that its log names, their rows, and what it says of a new one."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rowtime.core.stores import ObjectPlace, Place
+from rowtime.core.stores import ObjectPlace, Place, content_of
 
 _SHOWN: Final = 32  # columns with statistics, as in Delta's own default, and characters of a text
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A file of the table: its path as the log has it, bytes, rows if they are said, and what its folder stands for."""
+
+    path: str
+    size: int
+    rows: int | None
+    values: Mapping[str, str | None]
+
+
+def files_of(table: Any) -> Iterator[TableFile]:
+    """The files of a table of deltalake, oldest first, but for those of another one of which it is a clone."""
+    found = pa.table(table.get_add_actions(flatten=False)).sort_by(
+        [("modification_time", "ascending"), ("path", "ascending")]
+    )
+    split = table.metadata().partition_columns
+    texts = {name: _texts(found["partition"], name) for name in split}
+    columns = (found[name].to_pylist() for name in ("path", "size_bytes", "num_records"))
+    for at, (path, size, rows) in enumerate(zip(*columns, strict=True)):
+        elsewhere = "://" in path or path.startswith("/")  # of a table that this one is a clone of
+        if not elsewhere:
+            yield TableFile(path, size, rows, {name: texts[name][at] for name in split})
+
+
+def _texts(partitions: pa.ChunkedArray, name: str) -> list[str | None]:
+    """The values of a column of partitions as the log has them."""
+    values: list[str | None] = pc.struct_field(partitions, name).cast(pa.string()).to_pylist()
+    return values
+
+
+def has_deleted_rows(table: Any) -> bool:
+    """True if files may have rows that were deleted: whoever replaces such a file brings them back."""
+    from deltalake.exceptions import DeltaError  # noqa: PLC0415 - an extra
+
+    if "deletionVectors" not in (table.protocol().reader_features or ()):
+        return False
+    try:
+        return bool(pa.table(table.deletion_vectors()).num_rows)
+    except DeltaError:  # it lists none beside some other features
+        return True
+
+
+def rows_of(file: Place, schema: pa.Schema, values: Mapping[str, str | None] | None = None) -> Iterator[pa.Table]:
+    """The rows of a file in the columns of a table; ``values``: those of the columns that only its folder has.
+
+    What the file lacks is NULL. Not deltalake's `to_pyarrow_table`: a Python that exits soon after that may end by a
+    signal, as threads of Arrow still read through a file system that is written in Python.
+    """
+    folder = values or {}
+    for rows in pq.ParquetFile(content_of(file), coerce_int96_timestamp_unit="us").iter_batches():
+        count, there = rows.num_rows, rows.schema.names
+        columns = [
+            rows[one.name].cast(one.type)
+            if one.name in there
+            else pa.repeat(pa.scalar(folder.get(one.name)).cast(one.type), count)
+            for one in schema
+        ]
+        yield pa.table(columns, schema=schema)
+
+
+def whole(table: Any, place: Place) -> pa.Table | None:
+    """All rows of a table of deltalake; ``None`` where some of its files do not say them."""
+    files, schema = [*files_of(table)], pa.schema(table.schema().to_arrow())
+    if has_deleted_rows(table) or len(files) < pa.table(table.get_add_actions()).num_rows:
+        return None
+    parts = [rows for one in files for rows in rows_of(place / unquote(one.path), schema, one.values)]
+    return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
 def size_of(file: Place) -> tuple[int, int]:

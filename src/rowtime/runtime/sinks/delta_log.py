@@ -22,7 +22,7 @@ from rowtime.core.stores import ObjectPlace, Place, below, content_of
 from rowtime.core.time import to_text
 from rowtime.runtime.delta_places import delta_place
 from rowtime.runtime.sinks.delta_compaction import LOG, compacted, spare
-from rowtime.runtime.sinks.delta_files import partition_of, size_of, statistics
+from rowtime.runtime.sinks.delta_files import partition_of, size_of, statistics, whole
 from rowtime.runtime.sinks.lake import Conflict, Found, LakeSink, Mark, Ready, compared, last_of_each, published
 from rowtime.runtime.store_access import asking, deltalake_settings
 from rowtime.state.memory import read_table
@@ -139,13 +139,13 @@ class DeltaLog:
         if table is None:
             return pa.table({})
         if merged:
-            return table.to_pyarrow_table()
+            return whole(table, self._path)
         history = table.history()
         done, pumps = {one.get("operation") for one in history}, {one.get(PUMP) for one in history if _adds(one)}
         if history[-1]["version"] or done - {"CREATE TABLE", "WRITE", "OPTIMIZE", "ADD FEATURE"}:
             return None
         if "OPTIMIZE" in done:
-            return table.to_pyarrow_table() if len(pumps) == 1 and None not in pumps else None
+            return whole(table, self._path) if len(pumps) == 1 and None not in pumps else None
         # The log has paths as parts of URLs; `file_uris` would have the table's own folder encoded, too.
         paths = pa.table(table.get_add_actions(flatten=False))["path"].to_pylist()
         names = sorted(unquote(path) for path in paths)
