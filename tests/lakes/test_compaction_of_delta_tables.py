@@ -202,7 +202,7 @@ def test_all_rows_are_those_that_deltalake_reads(tmp_path: Path) -> None:
             "s": NAMES,
             "d": [date(2026, 1, 1), None, date(1, 1, 1), None],
             "t": pa.array([moment, None, moment, None], pa.timestamp("us", "UTC")),
-            "x": pa.array([Decimal("1.50"), None, Decimal("-1.25"), None], pa.decimal128(6, 2)),
+            "x": pa.array([Decimal("1.50"), None, Decimal("2.25"), None], pa.decimal128(6, 2)),
             "b": [True, None, False, None],
             "v": [1, 2, 3, 4],
         }
