@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import rowtime as rt
+from rowtime.audit.forward import forward
 from rowtime.audit.trace import trace
 from rowtime.audit.traced import Trace
 from rowtime.cli.main import app
@@ -148,6 +150,44 @@ def test_of_a_group_its_rows_and_the_bound_that_closed_it(spark: SparkSession, c
     assert rows(found, "clicks") == [(0, "row", 10, None, "a"), (0, "row", 50, None, "a"), (1, "bound", 70, None)]
 
 
+def edges(found: Trace) -> set[tuple[str, tuple[Any, ...], str, tuple[Any, ...]]]:
+    """The rows that a trace joins: operator and time and values, above and below."""
+    rows = {item.number: item for item in found if item.number is not None}
+
+    def told(item: Any) -> tuple[Any, ...]:
+        return (to_micros(at(0)) - item.at) / -1e6, *item.columns.values()
+
+    return {
+        (item.operator, told(item), rows[below].operator, told(rows[below]))
+        for item in rows.values()
+        for below in item.made_of
+    }
+
+
+def test_each_row_is_joined_with_those_that_made_it_and_with_no_others(spark: SparkSession, clicks: Path) -> None:
+    down = edges(trace(pipeline(spark, clicks), clicks / "check", f"rowtime = TIMESTAMP '{at(65)}'", sink="e"))
+    up = edges(forward(pipeline(spark, clicks), clicks / "check", "clicks", f"rowtime = TIMESTAMP '{at(50)}'"))
+    fifty, sixty_five = (50, "a"), (65, "a")
+    passed = ("e.sink", "e.arranged", "e", "e.select")
+    alone = {(above, (65, "a", 2), below, (65, "a", 2)) for above, below in pairwise(passed)}
+    assert down == alone | {
+        ("e.select", (65, "a", 2), "e.over", sixty_five),
+        ("e.over", sixty_five, "e.merge", fifty),
+        ("e.over", sixty_five, "e.merge", sixty_five),
+        ("e.merge", fifty, "clicks", fifty),
+        ("e.merge", sixty_five, "clicks", sixty_five),
+    }
+    assert {one for one in up if one[2] == "clicks"} == {
+        ("e.merge", fifty, "clicks", fifty),
+        ("d.group", (60, "a", 2), "clicks", fifty),
+    }
+    assert {one[1] for one in up if one[0] == "e.sink"} == {(50, "a", 1), (65, "a", 2)}
+    assert {one for one in up if one[0] == "e.over"} == {
+        ("e.over", fifty, "e.merge", fifty),
+        ("e.over", sixty_five, "e.merge", fifty),
+    }
+
+
 @pytest.mark.slow
 def test_of_a_row_with_a_window_the_rows_of_the_window(spark: SparkSession, clicks: Path) -> None:
     where = f"page = 'a' AND rowtime = TIMESTAMP '{at(65)}'"
@@ -179,6 +219,12 @@ def test_the_command_shows_an_item_a_line(spark: SparkSession, clicks: Path) -> 
     shown = CliRunner().invoke(app, [*arguments, "--json"])
     items = [json.loads(line) for line in shown.output.splitlines() if line.startswith("{")]
     last = {"operator": "clicks", "tick": 0, "kind": "row", "at": at(50), "columns": {"page": "a"}}
-    assert items[-2:] == [last, {"operator": "clicks", "tick": 1, "kind": "bound", "at": at(70)}]
+    assert items[-1] == {"operator": "clicks", "tick": 1, "kind": "bound", "at": at(70)}
+    assert {name: value for name, value in items[-2].items() if name not in ("id", "made_of")} == last
+    below = {item["id"]: item for item in items if item["kind"] != "bound"}
+    chosen = items[0]
+    while chosen["operator"] != "d.group":
+        (chosen,) = (below[number] for number in chosen["made_of"])
+    assert [below[number]["columns"] for number in chosen["made_of"]] == [{"page": "a"}, {"page": "a"}]
     text = CliRunner().invoke(app, arguments).output
     assert f"clicks (stream)\n  tick 0  row      {at(10)}  page=a\n" in text

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -247,13 +247,37 @@ def test_rows_are_filtered_by_keyboard(at: Callable[[str, str], Page]) -> None:
     assert page.locator("button.primary").inner_text() == "Trace this row"
 
 
+def traced(operator: str, number: int | None, made_of: Sequence[int], at: str, **columns: Any) -> dict[str, Any]:
+    """A line of ``rowtime trace --json``; without a number it is a bound."""
+    if number is None:
+        return {"operator": operator, "tick": 8, "kind": "bound", "at": at}
+    row = {"operator": operator, "tick": 8 - number % 3, "kind": "row", "at": at, "columns": columns}
+    return {**row, "id": number, "made_of": [*made_of]}
+
+
+def lines(device: str) -> list[dict[str, Any]]:
+    """What made a row of the output: a reading from the T-sort and two rows of doors, and the bounds."""
+    times = ["09:02:05", "09:02:20", "09:02:41"]
+    found = [traced("per_minute.sink", 0, [1], "09:03:00", m="09:02:00", device=device, n=3)]
+    found += [traced("per_minute.arranged", 1, [2], "09:03:00", m="09:02:00", device=device, n=3)]
+    found += [traced("per_minute", 2, [3], "09:03:00", m="09:02:00", device=device, n=3)]
+    found += [traced("per_minute.group", 3, [4, 5, 6], "09:03:00", m="09:02:00", device=device, n=3)]
+    found += [traced("seen.union", 4 + n, [7 + n], at, device=device) for n, at in enumerate(times)]
+    found += [traced("seen.1.select", 7, [10], times[0], device=device)]
+    found += [traced("seen.2.select", 8 + n, [11 + n], at, device=device) for n, at in enumerate(times[1:])]
+    found += [traced("sorted", 10, [13], times[0], device=device, value=1.5)]
+    found += [traced("doors", 11 + n, [], at, device=device, open=not n) for n, at in enumerate(times[1:])]
+    found += [traced("sorted.select", 13, [14], times[0], device=device, value=1.5)]
+    found += [traced("readings", 14, [], times[0], device=device, t=times[0], value=1.5)]
+    names = dict.fromkeys(item["operator"] for item in found)
+    return [*found, *(traced(name, None, [], "09:03:00") for name in names)]
+
+
 class Ran:
     """A command that has found one row."""
 
     returncode, stderr = 0, ""
-    stdout = json.dumps(
-        {"operator": "per_minute.sink", "tick": 6, "kind": "row", "at": "09:02", "columns": {"device": HOSTILE}}
-    )
+    stdout = "\n".join(map(json.dumps, lines(HOSTILE)))
 
 
 @pytest.fixture
@@ -268,9 +292,37 @@ def test_a_trace_is_begun_by_a_button(at: Callable[[str, str], Page], commands: 
     page = settled(at("stopped", "rows"), "rows")
     page.locator("tr.pick a").first.click()
     page.locator("button.primary").click()
-    page.wait_for_selector(".level")
+    page.wait_for_selector("#trace-graph svg")
     assert HOSTILE in page.locator(".level").first.inner_text()
     assert [command[3] for command in commands] == ["trace"]
+    assert page.locator("#trace-graph .edge:not(.bounds)").count() == 14
+    assert page.locator("#trace-graph .edge.bounds").count() == 10
+    row = page.locator("#trace-graph .item[data-ids='14']")
+    row.focus()
+    assert page.locator("#trace-graph .edge.on").count() == 8, "the way of one reading, up to the output"
+    page.keyboard.press("Enter")
+    assert page.locator("tr.on").get_attribute("data-id") == "14"
+
+
+def test_boxes_of_a_trace_do_not_overlap(at: Callable[[str, str], Page], monkeypatch: pytest.MonkeyPatch) -> None:
+    class Found(Ran):
+        stdout = "\n".join(map(json.dumps, lines("sensor-00002")))
+
+    monkeypatch.setattr(web_commands.subprocess, "run", lambda *_, **__: Found)
+    page = settled(at("stopped", "rows"), "rows")
+    page.locator("tr.pick a").nth(1).click()
+    page.locator("button.primary").click()
+    page.wait_for_selector("#trace-graph svg")
+    shoot(page, "trace")
+    places = page.locator("#trace-graph .traced rect").evaluate_all(
+        "all => all.map((a) => Object.fromEntries(['x', 'y', 'width', 'height'].map((k) => [k, a[k].baseVal.value])))"
+    )
+    assert len(places) == 11
+    for n, one in enumerate(places):
+        for other in places[:n]:
+            beside = one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
+            above = one["y"] + one["height"] <= other["y"] or other["y"] + other["height"] <= one["y"]
+            assert beside or above
 
 
 def test_a_statement_is_carried_out_by_a_button_where_that_is_allowed(

@@ -14,10 +14,13 @@ import pytest
 
 from rowtime.core.errors import Refused
 from rowtime.core.time import to_datetime, to_micros
+from rowtime.plan.program import compile_script
 from rowtime.web import commands as web_commands
 from rowtime.web.kept_rows import Kept, Part
 from rowtime.web.views.rows import PAGE, condition_of, page_of_rows, row_at
+from rowtime.web.views.traced import levels
 from tests.web.conftest import AT, address
+from tests.web.generated import SCRIPT
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
@@ -170,6 +173,21 @@ def test_a_trace_is_shown_as_a_graph_from_the_row_down(client: TestClient, monke
     (command,) = commands
     assert command[3:5] == ["trace", str(Path(command[4]))]
     assert command[command.index("--where") + 1].endswith("`device` <=> 'sensor-00002' AND `n` <=> 102")
+
+
+def test_a_row_of_a_trace_has_its_edges_and_the_rows_that_are_not_shown_stand_together() -> None:
+    found = [
+        {"operator": "seen.union", "tick": 1, "kind": "row", "at": "09:01", "columns": {}, "id": 0, "made_of": [1, 10]},
+        *(
+            {"operator": "doors", "tick": 1, "kind": "row", "at": "09:01", "columns": {}, "id": n, "made_of": []}
+            for n in range(1, 61)
+        ),
+    ]
+    plan = compile_script(SCRIPT.format(out="/out")).described()
+    (union,), (doors,) = levels(plan, found)
+    assert union.rows[0]["made_of"] == [1, 10]
+    assert [row["id"] for row in doors.rows] == [*range(1, 9)]
+    assert (doors.more, [*doors.others]) == (52, [*range(9, 59)])
 
 
 def test_a_row_of_a_stream_is_followed_to_where_it_went(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

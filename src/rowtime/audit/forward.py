@@ -22,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from rowtime.audit.replay import replay
 from rowtime.audit.trace import Taps, Tracing, recorded_by_tick
+from rowtime.audit.trace_edges import with_edges
 from rowtime.audit.traced import MOST, Trace, Traced
 from rowtime.core.columns import ABOVE_ROW, ABOVE_TICK, ASKED_FROM, ASKED_UPTO, ROWTIME, STOP, TRACE_ROW, TRACE_TICK
 from rowtime.core.errors import refuse
@@ -57,7 +58,8 @@ def forward(pipeline: Pipeline, checkpoint: str | Path | ObjectPlace, stream: st
         try:
             for part in engine.run(parts):
                 taps.ticks.append(part.until["tick"])
-            return Following(engine.program, taps).follow(stream.lower(), where)
+            following = Following(engine.program, taps)
+            return with_edges(following.follow(stream.lower(), where), engine.program, following.tracing)
         finally:
             engine.stop()
 
@@ -72,12 +74,13 @@ class Following:
 
     def __init__(self, program: Program, taps: Taps) -> None:
         self._program, self._taps = program, taps
-        self._tracing = Tracing(program, program.sinks[0], taps)
+        self.tracing = Tracing(program, program.sinks[0], taps)
 
     def follow(self, stream: str, where: str) -> Trace:
         """The rows that the chosen one can have had a part in, operator by operator."""
         chosen = self._chosen(stream, where)
-        reached: dict[str, pa.Table] = {stream: chosen}
+        reached = self.tracing.reached
+        reached[stream] = chosen
         items: list[Traced] = []
         cut: list[str] = []
         for node in self._program.operators:
@@ -88,7 +91,7 @@ class Following:
             reached[node.name] = rows.slice(0, MOST)
             plain = plain_rows(reached[node.name])
             last = max(row[TRACE_TICK] for row in plain)
-            items += [*self._tracing.items(node, plain), *self._tracing.bound(node, last)]
+            items += [*self.tracing.items(node, plain), *self.tracing.bound(node, last)]
         kinds = {node.name: node.kind for node in self._program.operators}
         return Trace(stream, 0, tuple(items), kinds, tuple(cut))
 
@@ -127,7 +130,7 @@ class Following:
         self, node: Operator, below: Sequence[int], rows: pa.Table, reached: dict[str, pa.Table]
     ) -> Iterator[DataFrame]:
         for n in below:
-            pairs = self._tracing.pairs(node, n, rows, f"{TRACE_ROW} AS {ABOVE_ROW}")
+            pairs = self.tracing.pairs(node, n, rows, f"{TRACE_ROW} AS {ABOVE_ROW}")
             if pairs is None:
                 continue
             known = self._taps.spark.createDataFrame(reached[node.inputs[n].name].select([TRACE_TICK, TRACE_ROW]))

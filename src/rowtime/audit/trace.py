@@ -23,6 +23,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from rowtime.audit.fire_times import FireTimes
 from rowtime.audit.replay import Part, recorded, replay
+from rowtime.audit.trace_edges import with_edges
 from rowtime.audit.traced import MOST, Trace, Traced, Values
 from rowtime.core.clock import least
 from rowtime.core.columns import (
@@ -92,7 +93,8 @@ def trace(
                 taps.ticks.append(part.until["tick"])
                 chosen = sought.among(taps, engine.entry["control"][alone.name]["sequence"])
                 if chosen is not None:
-                    return Tracing(engine.program, alone, taps).trace(chosen)
+                    tracing = Tracing(engine.program, alone, taps)
+                    return with_edges(tracing.trace(chosen), engine.program, tracing)
         finally:
             engine.stop()
     raise refuse("R409", f"{output.name} has no row {sought}", f"It has the rows 0 to {sought.rows - 1}.")
@@ -232,6 +234,8 @@ class Tracing:
 
     def __init__(self, program: Program, sink: Sink, taps: Taps) -> None:
         self._program, self._sink, self._taps = program, sink, taps
+        self.reached: dict[str, pa.Table] = {}
+        """The rows of each operator that are followed, with the spans asked for."""
 
     def trace(self, chosen: DataFrame) -> Trace:
         """The rows that can have made the chosen one, operator by operator."""
@@ -248,7 +252,7 @@ class Tracing:
                 items += self.bound(node, row[TRACE_TICK])
                 continue
             cut += [node.name] if found.num_rows > MOST else []
-            rows = found.slice(0, MOST)
+            rows = self.reached[node.name] = found.slice(0, MOST)
             items += [*self.items(node, plain_rows(rows)), *self.bound(node, row[TRACE_TICK])]
             for n, below in enumerate(node.inputs):
                 match = self._match(node, n, rows) if rows.num_rows else None
@@ -337,7 +341,7 @@ class Tracing:
             columns = {to: row[name] for name, to in shown.items()}
             kind = ("insert" if row[WEIGHT] > 0 else "retract") if events else "row"
             tick, at, until = self._taps.ticks[row[TRACE_TICK]], to_micros(row[ROWTIME]), row[STOP] if events else None
-            item = Traced(node.name, tick, kind, at, until, columns)
+            item = Traced(node.name, tick, kind, at, until, columns, (row[TRACE_TICK], row[TRACE_ROW]))
             yield from [item] * (abs(row[WEIGHT]) if events else 1)
 
     def bound(self, node: Operator, tick: int) -> Iterator[Traced]:

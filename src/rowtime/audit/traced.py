@@ -10,6 +10,7 @@ from rowtime.core import markup
 from rowtime.core.time import to_micros, to_text
 
 MOST = 10_000  # rows of an operator that are listed, and followed further down
+LISTED = 50  # rows of an operator that have edges, the first in the order of the trace
 Values = Mapping[str, Any]
 
 
@@ -18,7 +19,9 @@ class Traced:
     """One thing that passed: ``kind`` is row, insert, retract or bound.
 
     ``at``: its rowtime, the start of its lifetime or the bound; ``until``: the end of its lifetime, END while it is not
-    known, ``None`` where it is no event. µs UTC. ``tick``: the one in which it passed.
+    known, ``None`` where it is no event. µs UTC. ``tick``: the one in which it passed. ``place``: where the run of the
+    trace had this row. ``number``: that of the row in its trace, ``made_of``: of the rows below that can have made
+    it (`audit.trace_edges`).
     """
 
     operator: str
@@ -27,13 +30,17 @@ class Traced:
     at: int
     until: int | None = None
     columns: Values = field(default_factory=dict)
+    place: tuple[int, int] | None = field(default=None, compare=False, repr=False)
+    number: int | None = field(default=None, compare=False)
+    made_of: tuple[int, ...] = field(default=(), compare=False)
 
     def as_json(self) -> dict[str, Any]:
         """As plain values, with times as text (UTC)."""
         time = {"at": to_text(self.at)} if self.until is None else {"from": to_text(self.at), "to": to_text(self.until)}
         columns = {name: _shown(value) for name, value in self.columns.items()}
         rest = {} if self.kind == "bound" else {"columns": columns}
-        return {"operator": self.operator, "tick": self.tick, "kind": self.kind, **time, **rest}
+        edges = {} if self.number is None else {"id": self.number, "made_of": [*self.made_of]}
+        return {"operator": self.operator, "tick": self.tick, "kind": self.kind, **time, **rest, **edges}
 
     def __str__(self) -> str:
         time = to_text(self.at) if self.until is None else f"[{to_text(self.at)}, {to_text(self.until)})"

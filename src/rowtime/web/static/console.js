@@ -1,7 +1,19 @@
-// What every page has: keys, and the buttons that copy.
+// What every page has: keys, and the buttons that copy; and how pages draw.
 "use strict";
 
 const PAGES = ["graph", "timeline", "waiting", "rows", "ticks"];
+
+const SVG = "http://www.w3.org/2000/svg";
+
+// An element of SVG; a text is a text, whatever is in it.
+function make(tag, attributes = {}, text) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+function short(text, most) { return text.length > most ? text.slice(0, most - 1) + "…" : text; }
 
 function typing(target) {
   return target instanceof HTMLElement && target.matches("input, select, textarea, [contenteditable]") &&

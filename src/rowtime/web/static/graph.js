@@ -1,18 +1,8 @@
 // The graph: dagre lays the operators out from sources to sinks, and this draws them as SVG.
 "use strict";
 
-const SVG = "http://www.w3.org/2000/svg";
 const canvas = document.getElementById("graph"), detail = document.getElementById("detail"), split = document.getElementById("split");
 let mark = "", opened = new URLSearchParams(location.search).get("box") || "", drawn = "";
-
-function make(tag, attributes = {}, text) {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  if (text !== undefined) element.textContent = text;
-  return element;
-}
-
-function short(text, most) { return text.length > most ? text.slice(0, most - 1) + "…" : text; }
 
 function counted(n) { return n.toLocaleString("en"); }
 
@@ -78,7 +68,7 @@ function drawNode(root, place, node) {
   group.append(make("title", {}, `${node.name} (${node.kind})`));
   group.append(make("text", { x: 10, y: 18 }, short(node.name, 28)));
   group.append(make("text", { class: "kind", x: 10, y: 34 }, node.kind));
-  if (notes(node)) group.append(make("text", { class: node.held ? "held" : "refused", x: 10, y: 50 }, notes(node)));
+  if (notes(node)) group.append(make("text", { class: node.held ? "held" : node.refused ? "refused" : "kind", x: 10, y: 50 }, notes(node)));
   root.append(group);
 }
 

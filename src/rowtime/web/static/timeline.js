@@ -1,17 +1,9 @@
 // The timeline: lanes over event time, and a scrubber through the journal.
 "use strict";
 
-const SVG = "http://www.w3.org/2000/svg";
 const HEIGHT = 46, TOP = 40, BOTTOM = 26, PLAY = 300;
 const lanes = document.getElementById("lanes"), scrubber = document.getElementById("scrubber");
 const view = { steps: [], live: true, tick: null, low: null, high: null, at: null, playing: null, mark: "", found: null, busy: false };
-
-function make(tag, attributes = {}, text) {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  if (text !== undefined) element.textContent = text;
-  return element;
-}
 
 function titled(element, text) { element.append(make("title", {}, text)); return element; }
 
@@ -76,7 +68,7 @@ function drawAxes(svg, found, area, height) {
 
 function draw(found) {
   const full = Math.max(320, lanes.clientWidth - 2), left = full < 640 ? 104 : 190, most = full < 640 ? 13 : 25;
-  const area = { left, width: full - left - 10, short: (text) => text.length > most ? text.slice(0, most - 1) + "…" : text };
+  const area = { left, width: full - left - 10, short: (text) => short(text, most) };
   const height = TOP + found.lanes.length * HEIGHT + BOTTOM;
   const svg = make("svg", { width: full, height, viewBox: `0 0 ${full} ${height}`, role: "img", "aria-label": `Lanes after tick ${found.tick}` });
   drawAxes(svg, found, area, height);

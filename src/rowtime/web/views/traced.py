@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from rowtime.audit.traced import LISTED
 from rowtime.plan.stored import StoredPlan
 
 SHOWN: Final = 8  # rows of an operator
@@ -13,7 +14,10 @@ SHOWN: Final = 8  # rows of an operator
 
 @dataclass(frozen=True)
 class Step:
-    """One operator of a trace; ``reads``: those below it that had a part in it. Times are texts (UTC)."""
+    """One operator of a trace; ``reads``: those below it that had a part in it. Times are texts (UTC).
+
+    ``more`` rows are not shown; ``others`` are the ids of those of them that have edges.
+    """
 
     name: str
     kind: str
@@ -21,6 +25,7 @@ class Step:
     columns: Sequence[str]
     rows: Sequence[Mapping[str, Any]]
     more: int
+    others: Sequence[int]
     bounds: Sequence[Mapping[str, Any]]
 
 
@@ -61,4 +66,6 @@ def _step(plan: StoredPlan, name: str, names: Sequence[str], items: Sequence[Map
     columns = [*dict.fromkeys(column for item in rows for column in item.get("columns", {}))]
     kind = plan.operators[name].kind if name in plan.operators else ""
     bounds = [item for item in mine if item["kind"] == "bound"]
-    return Step(name, kind, _read_by(plan, name, names), columns, rows[:SHOWN], max(0, len(rows) - SHOWN), bounds)
+    others = sorted({item["id"] for item in rows[SHOWN:] if "id" in item})[:LISTED]
+    reads, more = _read_by(plan, name, names), max(0, len(rows) - SHOWN)
+    return Step(name, kind, reads, columns, rows[:SHOWN], more, others, bounds)

@@ -1,0 +1,93 @@
+"""The edges of a trace: of each row that is listed, the rows below that can have made it.
+
+The rows are known by then; the links of operators say which of them belong together, as they did on the way.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from rowtime.audit.traced import LISTED, Trace, Traced
+from rowtime.core.columns import ABOVE_ROW, ABOVE_TICK, TRACE_ROW, TRACE_TICK
+from rowtime.operators.contract import Operator
+from rowtime.plan.program import Program
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MOST_EDGES: Final = 5_000  # between two operators
+
+Place = tuple[int, int]  # tick and row
+
+
+class Pairing(Protocol):
+    """What knows which rows of a run belong together: `audit.trace.Tracing`."""
+
+    reached: dict[str, pa.Table]
+
+    def pairs(self, node: Operator, n: int, rows: pa.Table, *above_too: str) -> DataFrame | None:
+        """The n-th input's rows that can have made ``rows``."""
+        ...
+
+
+def with_edges(found: Trace, program: Program, pairing: Pairing) -> Trace:
+    """The same trace; its rows have numbers, and each of the first ones of an operator those that it is made of."""
+    numbers: dict[tuple[str, Place], int] = {}
+    listed: dict[str, list[Place]] = defaultdict(list)
+    for item in found.items:
+        if item.place is not None and (item.operator, item.place) not in numbers:
+            numbers[item.operator, item.place] = len(numbers)
+            listed[item.operator].append(item.place)
+    first = {name: places[:LISTED] for name, places in listed.items()}
+    made: dict[int, list[int]] = defaultdict(list)
+    for node in program.operators:
+        for above, name, below in _edges(node, first, pairing, sinks=program.sinks):
+            made[numbers[node.name, above]].append(numbers[name, below])
+    return replace(found, items=tuple(_numbered(item, numbers, made) for item in found.items))
+
+
+def _numbered(item: Traced, numbers: Mapping[tuple[str, Place], int], made: Mapping[int, Sequence[int]]) -> Traced:
+    if item.place is None:
+        return item
+    number = numbers[item.operator, item.place]
+    return replace(item, number=number, made_of=tuple(sorted(made.get(number, ()))))
+
+
+def _edges(
+    node: Operator, listed: Mapping[str, Sequence[Place]], pairing: Pairing, sinks: Sequence[Operator]
+) -> Iterator[tuple[Place, str, Place]]:
+    """Each row of an operator with each one of an input that can have made it, by the input's name."""
+    mine = listed.get(node.name, ())
+    for n, child in enumerate(node.inputs):
+        theirs = listed.get(child.name, ())
+        if node in sinks:  # a sink hands over the rows that it gets
+            yield from ((place, child.name, place) for place in mine if place in theirs)
+        elif mine and theirs:
+            for above, below in _joined(pairing, node, n, _at(pairing.reached[node.name], mine), theirs):
+                yield above, child.name, below
+
+
+def _joined(
+    pairing: Pairing, node: Operator, n: int, rows: pa.Table, theirs: Sequence[Place]
+) -> Iterator[tuple[Place, Place]]:
+    pairs = pairing.pairs(node, n, rows, f"{TRACE_ROW} AS {ABOVE_ROW}")
+    if pairs is None:
+        return
+    known = pairs.sparkSession.createDataFrame([*theirs], f"{TRACE_TICK} BIGINT, {TRACE_ROW} BIGINT")
+    met = pairs.join(F.broadcast(known), [TRACE_TICK, TRACE_ROW], "left_semi")
+    columns = (ABOVE_TICK, ABOVE_ROW, TRACE_TICK, TRACE_ROW)
+    for row in met.select(*columns).distinct().limit(MOST_EDGES).toArrow().to_pylist():
+        yield (row[ABOVE_TICK], row[ABOVE_ROW]), (row[TRACE_TICK], row[TRACE_ROW])
+
+
+def _at(rows: pa.Table, places: Sequence[Place]) -> pa.Table:
+    """The rows of these places."""
+    there = zip(rows[TRACE_TICK].to_pylist(), rows[TRACE_ROW].to_pylist(), strict=True)
+    chosen = {*places}
+    return rows.filter(pa.array([place in chosen for place in there], pa.bool_()))
