@@ -67,6 +67,33 @@ def test_all_that_a_journal_entry_knows_is_said(rowtime: Callable[..., Result], 
     assert "waits for writer slow of clicks" in lines[12]
 
 
+def test_behind_a_damaged_entry_the_one_before_it_is_shown(
+    rowtime: Callable[..., Result], checkpoint: Checkpoint
+) -> None:
+    checkpoint.journal.commit(0, ENTRY)
+    checkpoint.journal.commit(1, ENTRY)
+    newest = max((checkpoint.folder / "journal").glob("*.json"))
+    newest.write_bytes(newest.read_bytes()[:-30])
+    result = rowtime("status", "checkpoint")
+    assert result.exit_code == 3
+    assert result.stdout.splitlines()[1].startswith("  tick 0, at 2024-06-01")
+    assert result.stderr.startswith("R406 ")
+    assert newest.name in result.stderr
+    assert "as it was after tick 0" in result.stderr
+    assert "Restore the file" in result.stderr
+    told = rowtime("status", "checkpoint", "--json")
+    assert told.exit_code == 3
+    found = json.loads(told.stdout)
+    assert (found["tick"], [problem["code"] for problem in found["problems"]]) == (0, ["R406"])
+    waits = rowtime("status", "checkpoint", "--waiting", "--json")
+    assert (waits.exit_code, json.loads(waits.stdout)[0]["operator"]) == (3, "query.group")
+    assert waits.stderr.startswith("R406 ")
+    (checkpoint.folder / "journal" / "000000000000.json").write_bytes(b"{")
+    none = rowtime("status", "checkpoint")
+    assert (none.exit_code, none.stdout) == (3, "")
+    assert "R406" in none.stderr
+
+
 def test_waiting_says_who_holds_and_what_to_type(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:
     checkpoint.journal.commit(0, ENTRY)
     text = rowtime("status", "checkpoint", "--waiting").stdout
@@ -139,7 +166,7 @@ def test_before_the_first_tick_there_is_little_to_say(rowtime: Callable[..., Res
 def test_a_folder_that_is_no_checkpoint_is_refused(rowtime: Callable[..., Result], tmp_path: Path) -> None:
     result = rowtime("status", "nowhere")
     assert result.exit_code == 1
-    assert "R405 nowhere is no checkpoint" in result.stderr
+    assert "nowhere is no checkpoint" in result.stderr
     assert not (tmp_path / "nowhere").exists()
 
 

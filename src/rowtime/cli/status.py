@@ -13,22 +13,24 @@ from typing import Annotated, Any
 import typer
 
 from rowtime.cli.options import AsJson, CheckpointFolder
-from rowtime.cli.outcome import write_json
+from rowtime.cli.outcome import FAILED, write_json
 from rowtime.core.clock import least
 from rowtime.core.errors import refuse
 from rowtime.core.stores import place_of
 from rowtime.core.time import BEGINNING, SECOND, to_text, wall_clock
 from rowtime.plan.waiting import waiting
-from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.costs import left_in
-from rowtime.state.liveness import liveness
+from rowtime.web.records import Records
 from rowtime.web.words import amount
 
 OnlyWaiting = Annotated[bool, typer.Option("--waiting", help="Only what waits for what.")]
 
 
 def status(checkpoint: CheckpointFolder, only_waiting: OnlyWaiting = False, as_json: AsJson = False) -> None:
-    """Show clocks, ledger, held rows and outputs of a pipeline, running or not."""
+    """Show clocks, ledger, held rows and outputs of a pipeline, running or not.
+
+    If the newest entry of the journal is damaged, it shows the newest one that is not, and says so (R406, status 3).
+    """
     found = status_of(checkpoint)
     if as_json:
         write_json(found["waiting"] if only_waiting else found)
@@ -36,17 +38,27 @@ def status(checkpoint: CheckpointFolder, only_waiting: OnlyWaiting = False, as_j
         typer.echo("\n".join([wait["text"] for wait in found["waiting"]] or ["nothing waits"]))
     else:
         typer.echo("\n".join(as_lines(found)))
+    if damage := found["problems"]:
+        if only_waiting or not as_json:
+            typer.echo("\n".join(f"{one['code']} {one['message']}. {one['hint']}" for one in damage), err=True)
+        raise typer.Exit(FAILED)
 
 
 def status_of(folder: str | Path) -> dict[str, Any]:
-    """The status of a checkpoint as plain values; raises ``Refused`` (R405) where there is none."""
-    checkpoint = Checkpoint(place_of(folder))
-    plan, entry = checkpoint.plan, checkpoint.journal.last()
+    """The status of a checkpoint as plain values; raises ``Refused`` (R405) where there is none.
+
+    It is that of the newest journal entry that can be read; ``problems`` are the entries that are damaged. Raises
+    ``Failure`` (R406) if none can be read.
+    """
+    records = Records(place_of(folder))
+    records.refresh(budget=0)
+    plan = records.plan
     if plan is None:
         hint = "Give the folder that the pipeline has."
         raise refuse("R405", f"{folder} is no checkpoint: it has no plan.json", hint)
-    state = liveness(checkpoint.folder).state
-    found: dict[str, Any] = {"checkpoint": str(folder), "state": state, "tick": None, "at": None}
+    entry, problems = records.last, [problem.as_json() for problem in records.damage]
+    state = records.liveness.state
+    found: dict[str, Any] = {"checkpoint": str(folder), "state": state, "tick": None, "at": None, "problems": problems}
     if entry is None:
         return {**found, "streams": [], "ledger": {}, "held": {}, "waiting": [], "outputs": []}
     now = wall_clock()
