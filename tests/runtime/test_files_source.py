@@ -113,7 +113,7 @@ def test_the_positions_of_rows_do_not_depend_on_the_cut(spark: SparkSession, tmp
 def test_rows_know_their_file_wherever_it_lies(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int, kind: str, folder: str
 ) -> None:
-    monkeypatch.setattr(files_source, "_FEW", few)
+    monkeypatch.setattr(files_source, "FEW_FILES", few)
     for number in range(3):
         lines = f"a,1,2024-01-01 10:0{number}:00\nb,1,2024-01-01 09:00:00\n"
         write(tmp_path / folder, f"é{number} .{kind}" if folder != "plain" else f"{number}.{kind}", lines, age=number)

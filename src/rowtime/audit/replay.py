@@ -40,6 +40,7 @@ from rowtime.runtime.upgrades import bound
 from rowtime.state.checkpoint import Checkpoint, folder_of
 from rowtime.state.cuts import noted
 from rowtime.state.files import copy_folder
+from rowtime.state.journal import Entry
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,8 +54,6 @@ if TYPE_CHECKING:
     from rowtime.runtime.tick import GivenTable
 
     Later = tuple[Program, Mapping[str, Source], Mapping[str, Stage]]
-
-Entry = Mapping[str, Any]
 
 
 @dataclass(frozen=True)

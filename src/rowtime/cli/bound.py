@@ -11,6 +11,7 @@ from rowtime.cli.options import AsJson, HomeFolder, StreamName
 from rowtime.cli.outcome import REFUSED, write_json
 from rowtime.client.bound_items import from_text
 from rowtime.client.home import Home
+from rowtime.client.log_contract import OPEN_ALREADY
 from rowtime.client.writer import DEFAULT_WRITER, EVERYONE, Writer, only_writer, open_writer, present_writers
 from rowtime.core.clock import strict as strictly
 from rowtime.core.errors import Refused, refuse
@@ -34,8 +35,6 @@ ColumnName = Annotated[
 CheckpointFolder = Annotated[
     str | None, typer.Option("--checkpoint", metavar="DIR", help="Set the event time's bound in this pipeline.")
 ]
-
-IN_USE = "R204"  # another process has the writer open
 
 
 def bound(
@@ -124,7 +123,7 @@ def _open(home: Home, stream: str, name: str) -> Writer | None:
     try:
         return open_writer(stream, home=home, writer=name)
     except Refused as refused:
-        if any(problem.code == IN_USE for problem in refused.problems):
+        if any(problem.code == OPEN_ALREADY for problem in refused.problems):
             return None
         raise
 

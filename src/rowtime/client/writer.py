@@ -21,6 +21,7 @@ from rowtime.client.home import Home
 from rowtime.client.log_contract import Made, Pen, reading
 from rowtime.client.log_items import Bound, ColumnBound, Leave, Order
 from rowtime.client.rows import Batch, Rows, batch
+from rowtime.core.clock import NOBODY
 from rowtime.core.clock import strict as strictly
 from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME
 from rowtime.core.errors import refuse
@@ -32,7 +33,6 @@ DEFAULT_WRITER: Final = "main"
 EVERYONE: Final = "*"
 """The writer whose bounds are given to each present writer of a stream; it sends no rows (SPEC 2.6)."""
 
-RESERVED: Final = "\U0010ffff"
 """What no name of a writer begins with: streams without a present writer use it inside."""
 
 
@@ -50,7 +50,7 @@ def open_writer(
     is not defined or is no embedded one, R207 for a reserved name, R204 where a process has this writer open.
     In a bucket nobody can tell; there the slower one of two processes with one name is refused when it writes (R214).
     """
-    if writer is not None and writer.startswith(RESERVED):
+    if writer is not None and writer.startswith(NOBODY):
         raise refuse("R207", "this writer's name is reserved", "Take a name that begins with another character.")
     found = home if isinstance(home, Home) else Home(home)
     definition = found.definition(stream)

@@ -28,7 +28,7 @@ _IN_URL: Final = re.compile(
     rf"[?&;,]\s*[\w.-]*(?:{_WORDS})[\w.-]*=(?P<one>[^&;,\s]*)|//[^/@\s:]*:(?P<two>[^@\s]*)@|thin:[^/@\s]*/(?P<three>[^@\s]*)@",
     re.IGNORECASE,
 )
-_VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
+VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
 _SHORTEST: Final = 4  # characters; a shorter one would be found in every text
 
 # Of a text that may not parse: a name, its value in quotes (perhaps never closed) or a number. What follows is looked
@@ -84,7 +84,7 @@ def kept(stream: str, option: str, written: str) -> tuple[str, dict[str, str]]:
     literal: dict[str, str] = {}
 
     def named(number: int, text: str) -> str:
-        if _VARIABLE.fullmatch(text):
+        if VARIABLE.fullmatch(text):
             return text
         name = re.sub(r"\W", "_", f"secret_{stream}_{option}{f'_{number + 1}' if number else ''}")
         literal[name] = text
@@ -95,12 +95,12 @@ def kept(stream: str, option: str, written: str) -> tuple[str, dict[str, str]]:
 
 def filled(text: str, variables: Mapping[str, str]) -> str:
     """A text with the variables that have a value."""
-    return _VARIABLE.sub(lambda found: variables.get(found[1], found[0]), text)
+    return VARIABLE.sub(lambda found: variables.get(found[1], found[0]), text)
 
 
 def variables_in(text: str) -> list[str]:
     """The names of the variables in a text."""
-    return _VARIABLE.findall(text)
+    return VARIABLE.findall(text)
 
 
 def starred(text: str) -> str:
@@ -109,7 +109,7 @@ def starred(text: str) -> str:
     for quoted in _QUOTED.finditer(text):
         inside = quoted[0][1:]
         spans += [(quoted.start() + 1 + a, quoted.start() + 1 + b) for a, b in secret_spans("url", inside)]
-    letters, open_ = list(text), {at for found in _VARIABLE.finditer(text) for at in range(*found.span())}
+    letters, open_ = list(text), {at for found in VARIABLE.finditer(text) for at in range(*found.span())}
     for start, end in spans:
         hidden = (at for at in range(start, end) if at not in open_ and letters[at] not in "\r\n")
         for at in hidden:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -36,3 +37,10 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def temporary() -> Path:
+    """A new, empty file of this machine alone: a draft of what a store takes as a whole."""
+    handle, name = tempfile.mkstemp(prefix="rowtime-")
+    os.close(handle)
+    return Path(name)

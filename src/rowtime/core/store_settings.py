@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from rowtime.core.errors import Refused, refuse
+from rowtime.core.secrets import VARIABLE
 
 CONFIG: Final = "ROWTIME_CONFIG"
 FILE: Final = "rowtime.toml"
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-_VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
 _S3: Final = re.compile(r"s3a?://([^/@:?#]+)/*", re.IGNORECASE)
 _ENVIRONMENT: Final = "The stores of Google and Azure are configured by the environment."
 
@@ -136,10 +136,10 @@ def _settings(told: Any, where: str) -> StoreSettings:
 
 def _filled(value: str, where: str) -> str:
     """A value with the variables of the environment that it names."""
-    for name in _VARIABLE.findall(value):
+    for name in VARIABLE.findall(value):
         if not os.environ.get(name):
             raise refuse("R588", f"{where} names ${{{name}}}, which the environment does not have", f"Set {name}.")
-    return _VARIABLE.sub(lambda one: os.environ[one[1]], value)
+    return VARIABLE.sub(lambda one: os.environ[one[1]], value)
 
 
 def _unknown(where: str, name: str, known: list[str]) -> Refused:

@@ -65,7 +65,7 @@ class Bucket:
 class ObjectPlace:
     """An object or a folder of a bucket, by its key."""
 
-    def __init__(self, bucket: Bucket, key: str = "") -> None:
+    def __init__(self, bucket: Bucket, key: str) -> None:
         self.bucket, self.key = bucket, key
 
     # -- the name ---------------------------------------------------------------------

@@ -21,6 +21,7 @@ from rowtime.frames.tables import Column
 from rowtime.frames.translated import Item, item, order, parsed, scope_of, tested
 from rowtime.frames.values import Scope, Value
 from rowtime.frames.words import Untranslated
+from rowtime.sql.generate import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -131,7 +132,7 @@ class LocalFrame(Rows):
     def drop(self, *cols: Any) -> DataFrame:
         """As Spark's."""
         gone = {name.lower() for name in cols}
-        return self.selectExpr(*(_named(name) for name in self.columns if name.lower() not in gone))
+        return self.selectExpr(*(quoted(name) for name in self.columns if name.lower() not in gone))
 
     def toDF(self, *names: str) -> LocalFrame:  # noqa: N802 - Spark's name
         """As Spark's."""
@@ -361,11 +362,6 @@ def joined(rows: DataFrame, others: DataFrame, test: str, how: str) -> DataFrame
     return rows.join(others, F.expr(test), how) if found is None else found
 
 
-def _named(name: str) -> str:
-    """A column name in Spark SQL."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _one_zero(key: Item) -> Item:
     """A key of groups: of both zeros Spark shows the positive one."""
     of = key.value
@@ -378,7 +374,7 @@ def _one_zero(key: Item) -> Item:
 
 def _attribute(name: str) -> str:
     """A column as ``select`` and ``groupBy`` call it: by its name, or in quotes, or as a field of a struct."""
-    return name if name == "*" or "`" in name or "." in name else _named(name)
+    return name if name == "*" or "`" in name or "." in name else quoted(name)
 
 
 def _shown(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:

@@ -8,7 +8,7 @@ class Untranslated(Exception):
 
 
 def quoted(name: str) -> str:
-    """A name as DuckDB reads it."""
+    """A name as DuckDB reads it, and most databases."""
     return '"' + name.replace('"', '""') + '"'
 
 

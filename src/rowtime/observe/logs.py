@@ -21,8 +21,8 @@ MINUTE: Final = 60.0  # seconds between two records about refused rows
 class Logs(Observer):
     """Writes to the logger ``rowtime``; ``alone``: nobody waits for the error of the run, so it is logged."""
 
-    def __init__(self, *, alone: bool = False) -> None:
-        self.alone = alone
+    def __init__(self) -> None:
+        self.alone = False
         self._began = time.monotonic()
         self._since = self._began  # when refused rows were last told
         self._refused: Counter[tuple[str, str]] = Counter()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from rowtime.core.secrets import VARIABLE
 from rowtime.expr.readable import in_words
 from rowtime.operators.contract import Operator
 from rowtime.plan.bind.pump_edge import pump_name
@@ -13,7 +14,7 @@ from rowtime.plan.stored import StoredOperator, StoredPlan
 from rowtime.sql.script import parse_script
 from rowtime.sql.statements import CreatePump, CreateStream, CreateTable, CreateView, Query, Statement
 
-_VARIABLE, _STAND_IN = re.compile(r"\$\{(\w+)\}"), re.compile(r"v__(\w+?)__v")
+_STAND_IN = re.compile(r"v__(\w+?)__v")
 _MOST = 300  # characters of a statement
 
 
@@ -44,7 +45,7 @@ def statements_of(sql: str) -> dict[str, str]:
 
 def parsed(sql: str) -> Sequence[Statement]:
     """The statements of a script, with stand-ins for its variables, whose values are not known."""
-    return parse_script(_VARIABLE.sub(r"v__\1__v", sql)).statements
+    return parse_script(VARIABLE.sub(r"v__\1__v", sql)).statements
 
 
 def owner_of(operator: str, statements: Mapping[str, str]) -> str:

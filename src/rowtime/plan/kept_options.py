@@ -17,9 +17,8 @@ from rowtime.plan.formats.files import ROWS_PER_FILE
 from rowtime.plan.formats.lake import SKIPS
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.filled import FilledText
-from rowtime.sql.statements import CreateStream, CreateTable
+from rowtime.sql.statements import CreateStream, CreateTable, Options
 
-Options = tuple[tuple[str, str], ...]
 _REACHED: Final = ("kafka.", "url", "user", "password")
 _OF_A_RUN: Final = (ENDS, SKIPS.lower(), ROWS_PER_FILE.lower())
 

@@ -62,7 +62,7 @@ class Chain:
 class CloseLook:
     """The steps of one tick, with rows whose expressions fail refused; ``defers``: a Select below others only adds."""
 
-    def __init__(self, program: Program, *, defers: bool = True) -> None:
+    def __init__(self, program: Program, *, defers: bool) -> None:
         self._readers: dict[str, list[Operator]] = defaultdict(list)
         for node in program.operators:
             for child in node.inputs:

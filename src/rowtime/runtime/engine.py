@@ -39,7 +39,7 @@ from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.endings import asked, with_end
 from rowtime.runtime.faults import naming_disks, sets_aside
 from rowtime.runtime.given_rows import uncounted
-from rowtime.runtime.handing_over import finish, forget, hand_over_all, settle, written
+from rowtime.runtime.handing_over import HandingOver
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.meter import JobTimes, Meter
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed, narrowed
@@ -55,6 +55,7 @@ from rowtime.runtime.watch import Watch
 from rowtime.state import cuts, refused_files, settings
 from rowtime.state.costs import INPUT, JOURNAL, KEY, SINKS
 from rowtime.state.files import begin_to_remove
+from rowtime.state.journal import Entry
 from rowtime.state.memory import Memory
 
 if TYPE_CHECKING:
@@ -65,7 +66,6 @@ if TYPE_CHECKING:
     from rowtime.runtime.sinks.staging import Stage
     from rowtime.state.checkpoint import Checkpoint
 
-Entry = Mapping[str, Any]
 Hook = Callable[[str], None]
 Tap = Callable[[Operator, Delta], None]
 
@@ -127,6 +127,7 @@ class Engine:
 
     def _take_over(self, program: Program) -> None:
         self.program = program
+        self._handing_over = HandingOver(self.spark, self.checkpoint, self.stages, program.sinks)
         takers = [name for name, stage in self.stages.items() if stage.adopts]
         self._adopted = adopted_files(program, self.types.of, takers)
         self._arrivals = Arrivals(program.operators)
@@ -154,10 +155,10 @@ class Engine:
         """Give the checkpoint back, and what the sinks hold open; a first start without a tick is taken back."""
         try:
             if not self._failed:
-                settle(self.spark, self.checkpoint, self.stages, self.entry, now=True)
-                written(self.checkpoint, self.stages, self.program.sinks)
+                self._handing_over.settle(self.entry, now=True)
+                self._handing_over.written()
         finally:
-            forget(self.checkpoint, self.stages)
+            self._handing_over.forget()
             for stage in self.stages.values():
                 stage.close()
             self.settle(succeeded=False)
@@ -169,7 +170,7 @@ class Engine:
         self._take_over(fixed(self.program, self._began))
         self.checkpoint.show_refused(self.entry)
         self.checkpoint.sweep(last)
-        finish(self.spark, self.checkpoint, self.stages, self.program.sinks, self.entry)
+        self._handing_over.finish(self.entry)
         settings.done(self.checkpoint.folder, self.entry.get("settings", ()))
         self.checkpoint.published = self.entry["tick"]
 
@@ -187,14 +188,14 @@ class Engine:
         secrets, folder = self.program.secrets, self.checkpoint.folder
         with quiet.hiding(secrets), naming_disks(folder), active(self.spark), self.watch:
             report = self._tried()
-            settle(self.spark, self.checkpoint, self.stages, self.entry, now=False)
+            self._handing_over.settle(self.entry, now=False)
             return report
 
     def _tried(self) -> TickReport | None:
         attempts = FAULTS_A_TICK
         while True:
             if self._failed:  # what it left half done is finished or swept, as after a crash
-                forget(self.checkpoint, self.stages)
+                self._handing_over.forget()
                 self._recover(self.checkpoint.journal.settle())
             self._failed, attempts = True, attempts - 1
             try:
@@ -231,7 +232,7 @@ class Engine:
         self.hook("before state")
         deltas = self._step(running)
         with meter.part(JOURNAL):
-            written(self.checkpoint, self.stages, self.program.sinks)
+            self._handing_over.written()
         self.hook("after state")
         meter.stepped()
         committed = replace(cost_so_far(running, taken), given=running.given.by_operator(deltas, self._uncounted))
@@ -253,7 +254,7 @@ class Engine:
         self.hook("after journal")
         self.settle(succeeded=True)
         with meter.part(SINKS):
-            hand_over_all(self.spark, self.checkpoint, self.stages, self.program.sinks, self.entry)
+            self._handing_over.publish(self.entry)
         with meter.part(JOURNAL):
             self._tidy(running)
             settings.done(self.checkpoint.folder, settled)

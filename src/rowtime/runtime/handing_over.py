@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -17,42 +18,81 @@ from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.skipping import offering
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.files import arrived
+from rowtime.state.journal import Entry
 
 
-def hand_over(  # noqa: PLR0913 - whose rows, of which tick, and where they go
-    spark: SparkSession, checkpoint: Checkpoint, stage: Stage, node: SinkNode, tick: int, staged: Mapping[str, Any]
-) -> None:
-    """Publish what a tick has staged; errors name the pump, and the command that sets its rows aside."""
-    with offering(checkpoint.folder, node, tick, staged), naming(node):
-        stage.publish(spark, node, tick, staged)
+@dataclass(frozen=True)
+class HandingOver:
+    """The sinks of a program, ``nodes``, and their stages by name, which have the rows of committed ticks.
 
-
-def hand_over_all(
-    spark: SparkSession,
-    checkpoint: Checkpoint,
-    stages: Mapping[str, Stage],
-    nodes: Sequence[SinkNode],
-    entry: Mapping[str, Any],
-) -> None:
-    """Publish what the entry of a tick has for its sinks: one after the other, but Delta tables in stores at once.
-
-    If some fail, the others get theirs all the same, and the error is that of one.
+    Errors name the pump, and the command that sets its rows aside.
     """
-    groups: dict[str, list[SinkNode]] = {}
-    for node in nodes:
-        if node.name in entry["outputs"]:
-            groups.setdefault(_apart(stages[node.name]), []).append(node)
 
-    def each(group: Sequence[SinkNode]) -> None:
-        for node in group:
-            hand_over(spark, checkpoint, stages[node.name], node, entry["tick"], entry["outputs"][node.name])
+    spark: SparkSession
+    checkpoint: Checkpoint
+    stages: Mapping[str, Stage]
+    nodes: Sequence[SinkNode]
 
-    first, *others = [group for group in (groups.pop("", []), *groups.values()) if group] or [[]]
-    with ThreadPoolExecutor(len(others) or 1) as pool:
-        under_way = [pool.submit(each, group) for group in others]
-        each(first)
-    for one in under_way:
-        one.result()
+    def publish(self, entry: Entry) -> None:
+        """Publish what the entry of a tick has for its sinks: one after the other, but Delta tables in stores at once.
+
+        If some fail, the others get theirs all the same, and the error is that of one.
+        """
+        groups: dict[str, list[SinkNode]] = {"": []}
+        for node in self.nodes:
+            if node.name in entry["outputs"]:
+                groups.setdefault(_apart(self.stages[node.name]), []).append(node)
+        first, *others = [group for group in groups.values() if group] or [[]]
+        if not others:
+            self._publish(first, entry)
+            return
+        with ThreadPoolExecutor(len(others)) as pool:
+            under_way = [pool.submit(self._publish, group, entry) for group in others]
+            self._publish(first, entry)
+        for one in under_way:
+            one.result()
+
+    def _publish(self, nodes: Sequence[SinkNode], entry: Entry) -> None:
+        for node in nodes:
+            self._hand_over(node, entry["tick"], entry["outputs"][node.name])
+
+    def _hand_over(self, node: SinkNode, tick: int, staged: Mapping[str, Any]) -> None:
+        with offering(self.checkpoint.folder, node, tick, staged), naming(node):
+            self.stages[node.name].publish(self.spark, node, tick, staged)
+
+    def written(self) -> None:
+        """Wait until all that a tick writes to stores is there."""
+        for node in self.nodes:
+            with naming(node):
+                arrived(self.stages[node.name].folder)
+        arrived(self.checkpoint.folder)
+
+    def forget(self) -> None:
+        """Wait until nothing of a tick that has failed is under way; what it has written is swept."""
+        for folder in (self.checkpoint.folder, *(stage.folder for stage in self.stages.values())):
+            with suppress(Exception):  # the tick has failed already
+                arrived(folder)
+
+    def finish(self, entry: Entry) -> None:
+        """Sweep what crashed ticks staged, and publish what the last entry has and the sinks may not."""
+        for node in self.nodes:
+            staged = entry["outputs"].get(node.name)
+            with naming(node):
+                self.stages[node.name].recover(staged)
+            if staged is not None and self.checkpoint.published < entry["tick"]:
+                self._hand_over(node, staged.get("tick", entry["tick"]), staged)
+
+    def settle(self, entry: Entry, *, now: bool) -> None:
+        """Hand over what sinks have gathered of committed ticks, as far as it is due, or all of it ``now``."""
+        gathering = [stage for stage in self.stages.values() if stage.gathered is not None]
+        if gathering and all([self._settled(stage, now=now) for stage in gathering]):  # noqa: C419 - each one
+            self.checkpoint.published = entry["tick"]
+
+    def _settled(self, stage: Stage, *, now: bool) -> bool:
+        kept = stage.gathered
+        assert kept is not None
+        with offering(self.checkpoint.folder, kept.node, kept.tick, kept.staged), naming(kept.node):
+            return stage.settle(self.spark, now=now)
 
 
 def _apart(stage: Stage) -> str:
@@ -61,50 +101,3 @@ def _apart(stage: Stage) -> str:
     if isinstance(sink, LakeSink) and sink.alone and isinstance(sink.path, ObjectPlace):
         return str(sink.path)
     return ""
-
-
-def written(checkpoint: Checkpoint, stages: Mapping[str, Stage], nodes: Sequence[SinkNode]) -> None:
-    """Wait until all that a tick writes to stores is there; what a target says has the name of its pump in front."""
-    for node in nodes:
-        with naming(node):
-            arrived(stages[node.name].folder)
-    arrived(checkpoint.folder)
-
-
-def forget(checkpoint: Checkpoint, stages: Mapping[str, Stage]) -> None:
-    """Wait until nothing of a tick that has failed is under way; what it has written is swept."""
-    for folder in (checkpoint.folder, *(stage.folder for stage in stages.values())):
-        with suppress(Exception):  # the tick has failed already
-            arrived(folder)
-
-
-def finish(
-    spark: SparkSession,
-    checkpoint: Checkpoint,
-    stages: Mapping[str, Stage],
-    nodes: Sequence[SinkNode],
-    entry: Mapping[str, Any],
-) -> None:
-    """Sweep what crashed ticks staged, and publish what the last entry has and the sinks may not."""
-    for node in nodes:
-        staged = entry["outputs"].get(node.name)
-        with naming(node):
-            stages[node.name].recover(staged)
-        if staged is not None and checkpoint.published < entry["tick"]:
-            hand_over(spark, checkpoint, stages[node.name], node, staged.get("tick", entry["tick"]), staged)
-
-
-def settle(
-    spark: SparkSession, checkpoint: Checkpoint, stages: Mapping[str, Stage], entry: Mapping[str, Any], *, now: bool
-) -> None:
-    """Hand over what sinks have gathered of committed ticks, as far as it is due, or all of it ``now``."""
-    gathering = [stage for stage in stages.values() if stage.gathered is not None]
-    if gathering and all([_settled(spark, checkpoint, stage, now=now) for stage in gathering]):  # noqa: C419 - each one
-        checkpoint.published = entry["tick"]
-
-
-def _settled(spark: SparkSession, checkpoint: Checkpoint, stage: Stage, *, now: bool) -> bool:
-    kept = stage.gathered
-    assert kept is not None
-    with offering(checkpoint.folder, kept.node, kept.tick, kept.staged), naming(kept.node):
-        return stage.settle(spark, now=now)

@@ -34,7 +34,7 @@ class Taken:
     left: Sequence[str] = ()
 
 
-def intake_of(spark: SparkSession, taken: Taken, control: StreamClocks, *, here: bool = False) -> Intake:
+def intake_of(spark: SparkSession, taken: Taken, control: StreamClocks, *, here: bool) -> Intake:
     """The intake of one stream for one tick; ``here``: the driver may take the rows itself."""
     source, part = taken.source, taken.part
     bounds = [(item.writer, item.position, item.at) for item in part.bounds]
@@ -107,7 +107,7 @@ class _Runs:
         runs: Mapping[str, Sequence[Run]],
         control: StreamClocks,
         joined: Sequence[str],
-        bounds: Sequence[tuple[str, int, int]] = (),
+        bounds: Sequence[tuple[str, int, int]],
     ) -> None:
         self._runs = {writer: list(found) for writer, found in runs.items() if found}
         self._bounds: dict[str, list[tuple[int, int]]] = {writer: [] for writer in self._runs}

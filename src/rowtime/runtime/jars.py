@@ -66,23 +66,23 @@ def kafka_jars(version: str | None = None, *, cache: Path | None = None) -> list
     return _not_shipped(fetch([connector(version)], cache=cache))
 
 
-def jdbc_jars(url: str, *, cache: Path | None = None) -> list[str]:
+def jdbc_jars(url: str) -> list[str]:
     """The jars of the driver for a JDBC url, for ``spark.jars``; none where we know no driver for it.
 
     Raises ``Failure`` (R502) as above.
     """
     known = DRIVERS.get(url.split(":")[1] if ":" in url else "")
-    return _not_shipped(fetch([known], cache=cache)) if known else []
+    return _not_shipped(fetch([known])) if known else []
 
 
-def store_jars(*, cache: Path | None = None) -> list[str]:
+def store_jars() -> list[str]:
     """The jars by which Spark reads from S3, in the version of its Hadoop. Raises ``Failure`` (R502) as above."""
-    return fetch([f"org.apache.hadoop:hadoop-aws:{_hadoop()}"], cache=cache)
+    return fetch([f"org.apache.hadoop:hadoop-aws:{_hadoop()}"])
 
 
-def azure_jars(*, cache: Path | None = None) -> list[str]:
+def azure_jars() -> list[str]:
     """The same for Azure, some 6 MB. Raises ``Failure`` (R502) as above."""
-    return _not_shipped(fetch([f"org.apache.hadoop:hadoop-azure:{_hadoop()}"], cache=cache))
+    return _not_shipped(fetch([f"org.apache.hadoop:hadoop-azure:{_hadoop()}"]))
 
 
 def _hadoop() -> str:

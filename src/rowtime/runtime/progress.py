@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 _LATE = ("LATE", "OUT_OF_ORDER")  # what Spark calls dropped by the watermark
 
 
-def progress_of(
-    engine: Engine, report: TickReport, query_id: str, run_id: str, since: int | None = None
-) -> dict[str, Any]:
+def progress_of(engine: Engine, report: TickReport, query_id: str, run_id: str, since: int | None) -> dict[str, Any]:
     """The progress of one tick as plain values, with the names that Spark uses.
 
     ``since``: when the tick before it began (µs UTC); without one there is no rate of input.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +31,7 @@ from rowtime.core.checksums import checksum
 from rowtime.core.columns import LINE, ROUTE, WRITER
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.partition_folders import folder_of
-from rowtime.core.shared_paths import sync
+from rowtime.core.shared_paths import sync, temporary
 from rowtime.core.stores import Place
 from rowtime.frames.local import MOST, is_local
 from rowtime.operators.contract.state import Route, Segment
@@ -321,7 +320,7 @@ class _File:
         self._writer: pq.ParquetWriter | None = None
         self._lines: IO[bytes] | None = None
         self._place = target.folder / self.path
-        self._draft = self._place if isinstance(self._place, Path) else _temporary()  # a store takes it as a whole
+        self._draft = self._place if isinstance(self._place, Path) else temporary()  # a store takes it as a whole
 
     def write(self, part: pa.RecordBatch | pa.Table, times: pa.Array | pa.ChunkedArray) -> None:
         if self.target.form.kind == "parquet":
@@ -376,9 +375,3 @@ class _File:
     def _prepared(self) -> Path:
         make_folder(self._draft.parent)
         return self._draft
-
-
-def _temporary() -> Path:
-    handle, name = tempfile.mkstemp(prefix="rowtime-")
-    os.close(handle)
-    return Path(name)

@@ -21,8 +21,8 @@ from rowtime.state import cuts, settings
 from rowtime.state.checkpoint import FOREVER, Checkpoint, folder_of, spans_of
 from rowtime.state.costs import KEY
 from rowtime.state.files import link
+from rowtime.state.journal import Entry
 
-Entry = Mapping[str, Any]
 _BY_NAME = ("control", "clocks", "since", "totals")
 _BY_KEY = ("segments", "schemas", "held")  # of ``operator/what``
 

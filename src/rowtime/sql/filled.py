@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self
 
-from rowtime.core.secrets import starred
-
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
+from rowtime.core.secrets import VARIABLE, starred
 
 
 class Piece(NamedTuple):
@@ -38,7 +35,7 @@ class FilledText(str):
         parts: list[str] = []
         pieces: list[Piece] = []
         length = last = 0
-        for found in _VARIABLE.finditer(written):
+        for found in VARIABLE.finditer(written):
             if found[1] not in variables:
                 continue
             value = variables[found[1]].replace("'", "''")
@@ -54,7 +51,7 @@ class FilledText(str):
     def missing(self) -> list[tuple[str, int, int]]:
         """The variables that have no value: their names, and where they are written, the last offset too."""
         known = {piece.written_start for piece in self.pieces}
-        found = _VARIABLE.finditer(self.written)
+        found = VARIABLE.finditer(self.written)
         return [(one[1], one.start(), one.end() - 1) for one in found if one.start() not in known]
 
     def origin(self, start: int, end: int) -> tuple[int, int]:

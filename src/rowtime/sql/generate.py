@@ -39,6 +39,11 @@ def to_rowtime(node: exp.Expr) -> str:
     return RowtimeGenerator(dialect=_DIALECT, unsupported_level=ErrorLevel.IGNORE, comments=False).generate(node)
 
 
+def quoted(name: str) -> str:
+    """A name in Spark SQL text."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def literal(text: str) -> str:
     """A text as Spark SQL has it between quotes."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("\0", "\\u0000") + "'"

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rowtime.core.stores import ObjectPlace, Place
+from rowtime.frames.queries import FEW_ROWS
 from rowtime.operators.contract.state import Segment
 from rowtime.state.files import check_sum
 
 MOST = 256 << 20  # bytes
-FEW_ROWS = 20_000  # of a segment that is remembered when it is written
 
 
 def opened(path: Place) -> Any:
@@ -30,10 +30,10 @@ def read_table(path: Place, **how: Any) -> pa.Table:
 
 
 class Memory:
-    """The tables of segments used last, ``most`` bytes of them, and which files have been found to be whole."""
+    """The tables of segments used last, `MOST` bytes of them, and which files have been found to be whole."""
 
-    def __init__(self, folder: Place, most: int = MOST) -> None:
-        self._folder, self._most = folder, most
+    def __init__(self, folder: Place) -> None:
+        self._folder = folder
         self._tables: OrderedDict[str, pa.Table] = OrderedDict()
         self._bytes = 0
         self._whole: set[str] = set()
@@ -43,13 +43,13 @@ class Memory:
         self._forget(path)
         self._tables[path] = table
         self._bytes += table.nbytes
-        while self._bytes > self._most and len(self._tables) > 1:
+        while self._bytes > MOST and len(self._tables) > 1:
             self._forget(next(iter(self._tables)))
 
     def remember(self, segments: Iterable[Segment], tables: Mapping[str, pa.Table]) -> None:
         """The same of segments that have few rows each, if the driver wrote them: ``tables`` by their paths.
 
-        Of many, reading them is the least that a tick does.
+        If there are many rows, reading them is the least that a tick does.
         """
         for segment in segments:
             if segment.rows <= FEW_ROWS and segment.path in tables:

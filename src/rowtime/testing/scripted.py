@@ -29,9 +29,7 @@ class ScriptedSource:
     gives_rowtime = True
     steady = True
 
-    def __init__(
-        self, items: Sequence[ScriptItem], columns: Sequence[tuple[str, str]], writers: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, items: Sequence[ScriptItem], columns: Sequence[tuple[str, str]], writers: Sequence[str]) -> None:
         self._items, self._columns = list(items), list(columns)
         named = {*writers, *(item.writer for item in items)}
         # Several writers are known from the start; the only one of a stream comes with its

@@ -14,11 +14,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from rowtime.core.errors import Problem, RowtimeError
-from rowtime.core.time import SECOND
+from rowtime.core.time import SECOND, wall_clock
 from rowtime.plan.stored import StoredPlan
 from rowtime.web import pipelines
 from rowtime.web.guard import Access, Guard
-from rowtime.web.pages import STATIC, fragment, mark_of, now, page
+from rowtime.web.pages import STATIC, fragment, mark_of, page
 from rowtime.web.records import BUDGET, problems_of
 from rowtime.web.rows import Rows
 from rowtime.web.views.explained import Explained
@@ -141,4 +141,4 @@ def _nothing(what: str) -> Response:
 
 def _beat() -> int:
     """Ages are shown too, so that a picture is new every ten seconds."""
-    return now() // (10 * SECOND)
+    return wall_clock() // (10 * SECOND)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from rowtime import __version__
+from rowtime.core.time import wall_clock
 from rowtime.web import words
 
 if TYPE_CHECKING:
@@ -59,14 +59,9 @@ def _stamp() -> str:
 ENVIRONMENT: Final = _environment()
 
 
-def now() -> int:
-    """The time of day, µs UTC."""
-    return time.time_ns() // 1000
-
-
 def page(name: str, values: Mapping[str, Any], status: int = 200) -> Response:
     """A whole page, or a fragment of one."""
-    text = ENVIRONMENT.get_template(name).render({"pipeline": None, "at": "", "now": now(), **values})
+    text = ENVIRONMENT.get_template(name).render({"pipeline": None, "at": "", "now": wall_clock(), **values})
     return HTMLResponse(text, status, headers={"cache-control": "no-store"})
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rowtime.core.errors import refuse
-from rowtime.core.time import SECOND
-from rowtime.web.pages import data, fragment, mark_of, now, page
+from rowtime.core.time import SECOND, wall_clock
+from rowtime.web.pages import data, fragment, mark_of, page
 from rowtime.web.views.explained import Explained, held_over_time, writers
 from rowtime.web.views.graph import graph
 from rowtime.web.views.ticks import durations, rows, summary
@@ -31,7 +31,7 @@ def facts_of(pipeline: Pipeline) -> dict[str, Any]:
     moments = records.moments
     faults = records.damage
     last = moments[-1] if records.last is not None and moments else None
-    beat = now() // SECOND if alive.under_way else 0  # its words say for how long
+    beat = wall_clock() // SECOND if alive.under_way else 0  # its words say for how long
     mark = mark_of(alive, records.number, records.read, faults, beat)
     told = {"read": records.read, "wanted": records.wanted, "first": moments[0].tick if last is not None else None}
     return {"alive": alive, "last": last, "faults": faults, "mark": mark, **told}
@@ -58,7 +58,7 @@ def graph_data(request: Request, pipeline: Pipeline) -> Response:
     return data(request, mark_of(records.number, records.read), found)
 
 
-def box(_request: Request, pipeline: Pipeline, explained: Explained | None = None) -> Response:
+def box(_request: Request, pipeline: Pipeline, explained: Explained | None) -> Response:
     """One box of the graph, opened."""
     name = _box_of(_request, pipeline)
     records = pipeline.records

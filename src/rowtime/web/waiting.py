@@ -8,8 +8,9 @@ from urllib.parse import parse_qsl
 from starlette.concurrency import run_in_threadpool
 
 from rowtime.core.errors import refuse
+from rowtime.core.time import wall_clock
 from rowtime.web.actions import carry_out, command
-from rowtime.web.pages import fragment, mark_of, now, page
+from rowtime.web.pages import fragment, mark_of, page
 from rowtime.web.pipelines import facts_of, page_of
 from rowtime.web.views.waits import Held, offered, waits
 
@@ -58,4 +59,4 @@ class Waiting:
 def _waits(pipeline: Pipeline) -> list[Held]:
     records = pipeline.records
     plan, entry = records.plan, records.last
-    return waits(plan, entry, now()) if plan is not None and entry is not None else []
+    return waits(plan, entry, wall_clock()) if plan is not None and entry is not None else []

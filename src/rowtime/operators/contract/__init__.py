@@ -6,8 +6,9 @@ from rowtime.operators.contract.edge import EDGES, Column, Delta, EventTime, Ori
 from rowtime.operators.contract.lineage import AGGREGATION, NOTHING, TRANSFORMATION, Fired, Link, Made, Pairs, named
 from rowtime.operators.contract.operator import Binary, Operator, Unary, walk
 from rowtime.operators.contract.state import Closed, Control, UpTo
-from rowtime.operators.contract.texts import micros, passed, quoted
+from rowtime.operators.contract.texts import micros, passed
 from rowtime.operators.contract.tick import Tick
+from rowtime.sql.generate import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -18,7 +18,7 @@ from rowtime.expr.facts import UNKNOWN, Fact, Kind, kind_of
 from rowtime.expr.order import Order
 from rowtime.operators.contract.peek import Peek
 from rowtime.operators.contract.state import Segment
-from rowtime.operators.contract.texts import quoted
+from rowtime.sql.generate import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from rowtime.core.columns import ASKED_FROM, ASKED_UPTO
 from rowtime.expr.conditions import columns_in
-from rowtime.operators.contract.texts import quoted
+from rowtime.sql.generate import quoted
 
 SPAN = (ASKED_FROM, ASKED_UPTO)
 Pairs = tuple[tuple[str, str], ...]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from rowtime.core.columns import ROUTE
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract.texts import quoted
+from rowtime.sql.generate import quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa

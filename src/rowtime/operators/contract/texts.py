@@ -1,11 +1,6 @@
-"""Names and values of ours as Spark SQL text."""
+"""Values of ours as Spark SQL text."""
 
 from __future__ import annotations
-
-
-def quoted(name: str) -> str:
-    """A column name in Spark SQL text."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def micros(at: int) -> str:

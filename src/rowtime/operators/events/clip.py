@@ -19,9 +19,10 @@ from rowtime.expr.conditions import col
 from rowtime.operators.contract import Binary, DataFrame, Delta, Link, Operator, Shape, Tick, UpTo, named
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import StateNote
-from rowtime.operators.contract.texts import passed, quoted
+from rowtime.operators.contract.texts import passed
 from rowtime.operators.events.anti_join import SpeculativeAntiJoin
 from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, advanced, derived, due, made, netted, routed
+from rowtime.sql.generate import quoted
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,10 @@ from rowtime.core.columns import (
 from rowtime.core.time import END, shift
 from rowtime.operators.contract import EDGES, Column, DataFrame, Delta, Link, Origin, Shape, Tick, Unary, UpTo
 from rowtime.operators.contract.state import Route, Segment, StateNote
-from rowtime.operators.contract.texts import passed, quoted
+from rowtime.operators.contract.texts import passed
 from rowtime.operators.events.emit_tables import MOST, as_rows, peeked, together
 from rowtime.operators.rows.lifetimes import BEGINS, WeightedLog, instant, netted
+from rowtime.sql.generate import quoted
 
 Form = Literal["POINTS", "INTERVALS", "EDGES"]
 NAMES: Mapping[str, tuple[str, ...]] = {

@@ -20,7 +20,7 @@ from rowtime.expr.conditions import columns_in
 from rowtime.operators.contract import Binary, Column, DataFrame, Delta, Link, Made, Operator, Shape, Tick, UpTo, named
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import Route, StateNote
-from rowtime.operators.contract.texts import passed, quoted
+from rowtime.operators.contract.texts import passed
 from rowtime.operators.events.alter_lifetime import AlterLifetime
 from rowtime.operators.events.emit_tables import in_utc
 from rowtime.operators.events.event_stream import EventStream
@@ -32,7 +32,7 @@ from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.conditions import sorted_out
 from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, advanced, both, derived, due, made, netted
 from rowtime.operators.rows.select import Select
-from rowtime.sql.generate import to_spark
+from rowtime.sql.generate import quoted, to_spark
 
 SIDES = ("left", "right")  # what is kept of each
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from rowtime.frames.kinds import DECIMAL
 from rowtime.operators.contract import DataFrame
-from rowtime.operators.rows.exact_sums import DECIMAL, average_type, limbs, may_be_beyond, whole
 from rowtime.operators.rows.exact_sums import average as quotient
+from rowtime.operators.rows.exact_sums import average_type, limbs, may_be_beyond, whole
 from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
 

@@ -22,9 +22,9 @@ from rowtime.frames.local import is_local
 from rowtime.operators.contract import Control, DataFrame, Delta, EventTime, Link, Origin, Shape, Tick, Unary
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import LARGE, Kept, Route, StateNote, rows_in
-from rowtime.operators.contract.texts import micros, passed, quoted
+from rowtime.operators.contract.texts import micros, passed
 from rowtime.operators.rows.values import type_text
-from rowtime.sql.generate import literal
+from rowtime.sql.generate import literal, quoted
 
 Frontier = tuple[int, str]
 _MICROS = f"unix_micros({ROWTIME})"

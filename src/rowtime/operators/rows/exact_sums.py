@@ -6,12 +6,11 @@ on the way depends on the cut. So here the whole sum decides: it fits, or the ro
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 
-DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")  # precision and scale
-_MOST = 38  # digits of a decimal
+from rowtime.frames.kinds import DECIMAL, MOST_DIGITS
+
 _DIGITS = 20  # of the low limb of a number of 38, so that the high one fits in a BIGINT
 _DIVIDED = 6  # digits behind the point that a quotient of decimals has at least
 _INTERVAL, _DAY = "interval", "86400000000L"
@@ -20,7 +19,7 @@ _LIMB = f"CAST(1{'0' * _DIGITS} AS DECIMAL({_DIGITS + 1}, 0))"
 
 def may_be_beyond(kind: str) -> bool:
     """True for a type of sums that rows can exceed."""
-    return kind == "bigint" or kind.startswith(f"decimal({_MOST},")
+    return kind == "bigint" or kind.startswith(f"decimal({MOST_DIGITS},")
 
 
 def limbs(value: str, kind: str) -> tuple[str, str]:
@@ -83,7 +82,7 @@ def average_type(kind: str) -> str:
     if found is None:
         return ""
     digits = int(found[1])
-    return f"decimal({digits if digits == _MOST else digits - 6},{min(int(found[2]) + 4, _MOST)})"
+    return f"decimal({digits if digits == MOST_DIGITS else digits - 6},{min(int(found[2]) + 4, MOST_DIGITS)})"
 
 
 @dataclass(frozen=True)

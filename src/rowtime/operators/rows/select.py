@@ -17,9 +17,8 @@ from rowtime.expr.conditions import col, columns_in, conjuncts, never_fails
 from rowtime.expr.many_rows import GENERATORS, generator
 from rowtime.expr.store_assignment import same_type
 from rowtime.operators.contract import Column, DataFrame, Delta, Link, Made, Operator, Origin, Shape, Tick, Unary, named
-from rowtime.operators.contract.texts import quoted
 from rowtime.operators.rows.first_rows import unknown_at_first
-from rowtime.sql.generate import to_spark
+from rowtime.sql.generate import quoted, to_spark
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,8 @@ from rowtime.core.columns import ARRIVAL, ORIGIN, POSITION, ROWTIME, STOP, WRITE
 from rowtime.core.time import BEGINNING
 from rowtime.operators.contract import Column, Control, DataFrame, Delta, Link, Made, Operator, Shape, Tick, named
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
-from rowtime.operators.contract.texts import quoted
 from rowtime.operators.rows.lifetimes import EVENT
-from rowtime.sql.generate import literal
+from rowtime.sql.generate import literal, quoted
 
 
 def prefix(index: int) -> str:

@@ -64,7 +64,7 @@ def _anti_join(exists: exp.Expr, text: str) -> exp.Join:
 class LifetimeJoins:
     """The joins of one SELECT over events; ``starts``: the inputs whose own start goes through them as a column."""
 
-    def __init__(self, binder: Binder, name: str, starts: Collection[str] = ()) -> None:
+    def __init__(self, binder: Binder, name: str, starts: Collection[str]) -> None:
         self.binder, self.name, self.starts = binder, name, starts
         self.text, self.sources = binder.text, binder.sources
 

@@ -23,9 +23,7 @@ from rowtime.plan.bind.sources import Binder, Sources
 from rowtime.plan.finite import FINITE
 from rowtime.plan.formats.lake import LAKES
 from rowtime.plan.formats.types import no_partitions, unheld
-from rowtime.sql.statements import CreatePump
-
-Options = tuple[tuple[str, str], ...]
+from rowtime.sql.statements import CreatePump, Options
 
 
 @dataclass

@@ -80,7 +80,7 @@ class _Columns:
         return _Columns(*(getattr(self, column.name)[:count] for column in fields(self)))
 
 
-def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int, *, ended: bool = False) -> Judged:
+def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int, *, ended: bool) -> Judged:
     """Judge some rows of one writer, in its order, from ``mark`` on; ``ended``: no others follow."""
     gate, floor = tally.gate, tally.gate.floors.get(writer, BEGINNING)
     if _is_plain(part, gate):

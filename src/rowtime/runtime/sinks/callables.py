@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from rowtime.runtime.sinks.contract import Batch
 
 
+_LINES: Final = 1000  # that a tick prints
+
+
 class FunctionSink:
     """Calls ``function(batch)`` for every tick that has rows or moves the bound."""
 
-    def __init__(self, function: Callable[[Batch], object], name: str = "function") -> None:
+    def __init__(self, function: Callable[[Batch], object], name: str) -> None:
         self._function, self._name = function, name
 
     def folder(self, checkpoint: Place) -> Place:
@@ -55,7 +58,7 @@ class FunctionSink:
 class MemorySink(FunctionSink):
     """Keeps the rows in memory, for notebooks and tests: ``table`` is all of them so far."""
 
-    def __init__(self, name: str = "memory") -> None:
+    def __init__(self, name: str) -> None:
         super().__init__(self._take, name)
         self.batches: list[tuple[int, pa.Table]] = []
         self.bound: int | None = None
@@ -74,18 +77,17 @@ class MemorySink(FunctionSink):
 class ConsoleSink(FunctionSink):
     """Prints the rows, a line each."""
 
-    def __init__(self, name: str = "console", limit: int = 1000) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__(self._print, name)
-        self._limit = limit
 
     def _print(self, batch: Batch) -> None:
         if not batch.count:
             return
-        for row in plain_rows(batch.table().slice(0, self._limit)):
+        for row in plain_rows(batch.table().slice(0, _LINES)):
             cells = (f"{name}={_cell(value)}" for name, value in row.items())
             sys.stdout.write("  ".join(cells) + "\n")
-        if batch.count > self._limit:
-            sys.stdout.write(f"… {batch.count - self._limit} more rows, up to {to_text(batch.bound)}\n")
+        if batch.count > _LINES:
+            sys.stdout.write(f"… {batch.count - _LINES} more rows, up to {to_text(batch.bound)}\n")
         sys.stdout.flush()
 
 

@@ -26,6 +26,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from rowtime.core.errors import Failure, Problem, RowtimeError, refuse
 from rowtime.core.stores import Place
+from rowtime.frames.words import quoted
+from rowtime.operators.contract import quoted as in_spark
 from rowtime.operators.gates.column_limits import Limit
 from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.plan.bind.sink_options import CHANGE, TableOptions
@@ -250,7 +252,7 @@ class JdbcSink:
         rows = spark.createDataFrame(table, schema=from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
         if self._postgres and "createtablecolumntypes" not in {name.lower() for name in self._given}:
             self._casts = {field.name: kind for field in rows.schema if (kind := time_type(field.dataType))}
-            rows = rows.selectExpr(*(as_text(f) if f.name in self._casts else _ticked(f.name) for f in rows.schema))
+            rows = rows.selectExpr(*(as_text(f) if f.name in self._casts else in_spark(f.name) for f in rows.schema))
         options = {**self._given, "url": self._url, "driver": self._driver, "dbtable": stage}
         try:
             rows.write.format("jdbc").options(**options).mode("overwrite").save()
@@ -262,7 +264,7 @@ class JdbcSink:
         if not self._casts:
             return stage
         names = dict.fromkeys([*self._columns, *self._casts, *([CHANGE] if self._mode == "changes" else [])])
-        given = ((_quoted(name), self._casts.get(name)) for name in names)
+        given = ((quoted(name), self._casts.get(name)) for name in names)
         columns = (f"CAST({name} AS {kind}) AS {name}" if kind else name for name, kind in given)
         return f"(SELECT {', '.join(columns)}, {SEQUENCE} FROM {stage})"  # noqa: S608
 
@@ -278,11 +280,11 @@ class JdbcSink:
         rows = self._rows(stage)
         if self._postgres:  # so that a timestamp without zone is that of UTC
             self._do(connection, "SET TIME ZONE 'UTC'")
-        columns = ", ".join(map(_quoted, self._columns))
+        columns = ", ".join(map(quoted, self._columns))
         if not there:
             self._do(connection, f"CREATE TABLE {self._table} AS SELECT {columns} FROM {rows} s WHERE 1 = 0")  # noqa: S608
             if self._key:
-                keys = ", ".join(map(_quoted, self._key))
+                keys = ", ".join(map(quoted, self._key))
                 self._do(connection, f"CREATE UNIQUE INDEX rowtime_key_{stage[-8:]} ON {self._table} ({keys})")
         for text in self._moves(rows, columns):
             self._do(connection, text)
@@ -295,14 +297,14 @@ class JdbcSink:
         if not self._key:
             yield f"INSERT INTO {self._table} ({columns}) SELECT {columns} FROM {rows} s ORDER BY {SEQUENCE}"  # noqa: S608
             return
-        keys = list(map(_quoted, self._key))
+        keys = list(map(quoted, self._key))
         equal = " AND ".join(f"s.{key} = t.{key}" for key in keys)
         same = " AND ".join(f"(s.{key} = t.{key} OR (s.{key} IS NULL AND t.{key} IS NULL))" for key in keys)
         null = " OR ".join(f"s.{key} IS NULL" for key in keys)
         target = f"{self._table} AS t" if self._postgres else f"{self._table} t"
         yield f"DELETE FROM {target} WHERE EXISTS (SELECT 1 FROM {rows} s WHERE {equal})"  # noqa: S608
         yield f"DELETE FROM {target} WHERE EXISTS (SELECT 1 FROM {rows} s WHERE ({null}) AND {same})"  # noqa: S608
-        kept = f" AND s.{_quoted(CHANGE)} <> 'RETRACT'" if self._mode == "changes" else ""
+        kept = f" AND s.{quoted(CHANGE)} <> 'RETRACT'" if self._mode == "changes" else ""
         last = f"SELECT max({SEQUENCE}) FROM {rows} s GROUP BY {', '.join(keys)}"  # noqa: S608
         yield (
             f"INSERT INTO {self._table} ({columns}) "  # noqa: S608
@@ -312,11 +314,3 @@ class JdbcSink:
 
 def _context() -> Any:
     return SparkContext._active_spark_context  # noqa: SLF001 - the public way makes a new context
-
-
-def _ticked(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -20,9 +20,11 @@ from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.shared_paths import sync
 from rowtime.core.stores import ObjectPlace, Place, below, content_of
 from rowtime.core.time import to_text
+from rowtime.frames.words import quoted
 from rowtime.runtime.delta_places import delta_place
 from rowtime.runtime.sinks.delta_compaction import LOG, compacted, spare
 from rowtime.runtime.sinks.delta_files import partition_of, size_of, statistics, whole
+from rowtime.runtime.sinks.failures import FOLDER_HINT
 from rowtime.runtime.sinks.lake import Conflict, Found, LakeSink, Mark, Ready, compared, last_of_each, published
 from rowtime.runtime.store_access import asking, deltalake_settings
 from rowtime.state.memory import read_table
@@ -199,7 +201,7 @@ class DeltaLog:
     def _failure(self, error: Exception) -> Failure:
         said = str(error).split("\n", 1)[0]
         what = f"the pump {self._pump} cannot write to or read the Delta table {self._path}: {said}"
-        return Failure(Problem("R565", what, hint=_HINT))
+        return Failure(Problem("R565", what, hint=FOLDER_HINT))
 
     def _add(self, files: Sequence[Place], properties: Any) -> None:
         from deltalake.transaction import AddAction  # noqa: PLC0415 - an extra
@@ -218,9 +220,9 @@ class DeltaLog:
         """MERGE of the last row of each key; a commit without rows brings the mark where nothing changes."""
         rows, gone = last_of_each(pa.concat_tables(map(read_table, ready.files)), ready.key), ready.gone
         names = [name for name in rows.column_names if name != gone]
-        takes = f"source.{_quoted(gone)} = 'RETRACT'" if gone else "false"
-        values = {_quoted(name): f"source.{_quoted(name)}" for name in names}
-        same = " AND ".join(f"target.{_quoted(name)} = source.{_quoted(name)}" for name in ready.key)
+        takes = f"source.{quoted(gone)} = 'RETRACT'" if gone else "false"
+        values = {quoted(name): f"source.{quoted(name)}" for name in names}
+        same = " AND ".join(f"target.{quoted(name)} = source.{quoted(name)}" for name in ready.key)
         version = self._table.version()
         merge = self._table.merge(
             rows,
@@ -245,9 +247,6 @@ def _written(table: Any) -> Any:
     names = compared(pa.schema(table.schema().to_arrow()))
     untold = ColumnProperties(statistics_enabled="NONE")
     return WriterProperties(default_column_properties=untold, column_properties=dict.fromkeys(names, told))
-
-
-_HINT: Final = "Check that the folder exists, who may write to it, and the space on its disk. The tick is repeated."
 
 
 def _adds(version: Mapping[str, Any]) -> bool:
@@ -281,7 +280,3 @@ def _used(settings: Mapping[str, str], columns: StructType) -> Iterator[str]:
         for kind in ("delta.generationExpression", "delta.identity.start", "delta.invariants"):
             if kind in field.metadata:
                 yield f"has {kind} on its column {field.name}, which only its own writers compute or check"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -13,7 +13,7 @@ from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.runtime.retries import of_the_machine
 
 UNREACHABLE = ("R501", "R581", "R582", "R583")  # a server, or a store
-_HINT = "Check that the folder exists, who may write to it, and the space on its disk. The tick is repeated."
+FOLDER_HINT = "Check that the folder exists, who may write to it, and the space on its disk. The tick is repeated."
 
 
 @contextmanager
@@ -27,12 +27,12 @@ def naming(node: SinkNode) -> Iterator[None]:
         what = f"{pump} cannot write to {where}: {error.strerror or error}"
         if error.filename is not None and str(error.filename) != where:
             what = f"{what} ({error.filename})"
-        raise Failure(Problem("R511", what, hint=_HINT)) from error
+        raise Failure(Problem("R511", what, hint=FOLDER_HINT)) from error
     except PythonException as error:  # a task of Spark writes
         said = of_the_machine(str(error))
         if said is None:
             raise
-        raise Failure(Problem("R511", f"{pump} cannot write: {said}", hint=_HINT)) from error
+        raise Failure(Problem("R511", f"{pump} cannot write: {said}", hint=FOLDER_HINT)) from error
     except Failure as failure:
         if not any(problem.code in UNREACHABLE for problem in failure.problems):
             raise

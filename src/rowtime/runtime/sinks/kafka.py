@@ -25,9 +25,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from rowtime.core.columns import ROWTIME, SEQUENCE
 from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import quoted
 from rowtime.plan.bind.sink_options import CHANGE, TopicOptions
 from rowtime.runtime.brokers import SERVERS, Brokers, answering
-from rowtime.runtime.sources.kafka_rows import BOUND_HEADER, quoted
+from rowtime.runtime.sources.kafka_rows import BOUND_HEADER
 
 STREAM_HEADER: Final = "rowtime-stream"
 SEQUENCE_HEADER: Final = "rowtime-seq"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Final, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rowtime.core.shared_paths import sync
+from rowtime.core.shared_paths import sync, temporary
 from rowtime.core.stores import ObjectPlace, Place
 from rowtime.runtime.sinks.lake import compared
 
@@ -26,7 +24,7 @@ class NewFile:
 
     def __init__(self, place: Place, schema: pa.Schema) -> None:
         self.place, self._schema = place, schema
-        self._draft = place if isinstance(place, Path) else _temporary()  # a store takes it as a whole
+        self._draft = place if isinstance(place, Path) else temporary()  # a store takes it as a whole
         names = compared(schema)
         self._writer = pq.ParquetWriter(self._draft, schema, compression="zstd", write_statistics=names)
         self._kept: list[pa.Table] = []
@@ -59,12 +57,6 @@ class NewFile:
         if self._kept:
             self._writer.write_table(pa.concat_tables(self._kept))
             self._kept = []
-
-
-def _temporary() -> Path:
-    handle, name = tempfile.mkstemp(prefix="rowtime-")
-    os.close(handle)
-    return Path(name)
 
 
 def packed(files: Sequence[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:

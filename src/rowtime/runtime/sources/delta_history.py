@@ -14,6 +14,7 @@ from rowtime.core.stores import ObjectPlace, Place
 from rowtime.runtime.sources.file_list import NumberedFile
 from rowtime.runtime.sources.file_places import each
 from rowtime.runtime.sources.table_history import (
+    MILLI,
     NOTHING,
     Look,
     Version,
@@ -28,7 +29,6 @@ from rowtime.runtime.store_access import asking, deltalake_settings
 _LOG: Final = "_delta_log"
 _READS: Final = frozenset(("timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "deletionVectors", "columnMapping"))
 """Features that readers have to know; the last two only as long as the table makes no use of them."""
-_MILLI: Final = 1000
 _UNKNOWN: Final = ("nsupported", "not supported")
 
 Action = Mapping[str, Any]
@@ -126,7 +126,7 @@ class DeltaHistory:
             if scheme != "file":
                 raise unreadable(self.called, f"has files elsewhere ({name})")
             name = "/" + rest.lstrip("/")
-        return NumberedFile(str(self._path / name), millis * _MILLI, size, version=version, values=values)
+        return NumberedFile(str(self._path / name), millis * MILLI, size, version=version, values=values)
 
     def _added(self, table: Any) -> list[dict[str, Any]]:
         """What the log says of all files of a version."""

@@ -45,7 +45,7 @@ from rowtime.sql.generate import literal
 THE_WRITER = "files"
 FORMATS = ("parquet", "csv", "json")
 ROWS_BITS = 40  # a file holds fewer than 2**40 rows
-_FEW = 64  # files whose numbers are looked up in a literal; those of more are joined
+FEW_FILES = 64  # files whose numbers are looked up in a literal; those of more are joined
 
 # Where a row stands, in a form that Catalyst leaves out where no operator asks for it. `_metadata` has it too,
 # but once it is named, every row gets the whole of it (docs/design/tick-cost.md).
@@ -144,7 +144,7 @@ class FilesSource:
         if len(files) == 1:
             number, _, arrived = files[0]
             return rows.selectExpr(*self._shown(f"{number}L", f"{arrived}L"))
-        if len(files) <= _FEW:
+        if len(files) <= FEW_FILES:
             entries = (f"{literal(origin_of(path))}, struct({n}L AS n, {at}L AS at)" for n, path, at in files)
             found = f"element_at(map({', '.join(entries)}), __from)"
             return rows.selectExpr("*", f"{found} AS __file").selectExpr(*self._shown("__file.n", "__file.at"))

@@ -11,6 +11,7 @@ from rowtime.core.stores import ObjectPlace, named, on_store
 from rowtime.runtime.iceberg_catalog import ask_the_store, opened, place_in
 from rowtime.runtime.sources.file_list import NumberedFile
 from rowtime.runtime.sources.table_history import (
+    MILLI,
     NOTHING,
     Look,
     Version,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 _FORMATS: Final = (1, 2)
 _LOCAL: Final = re.compile(r"(file:)?/+")
-_MILLI: Final = 1000
 
 
 class IcebergHistory:
@@ -126,7 +126,7 @@ class IcebergHistory:
                 value, kind = file.partition[nth], schema.find_type(field.source_id)
                 values[name] = None if value is None else field.transform.to_human_string(kind, value)
         size, path = file.file_size_in_bytes, self._path(file.file_path)
-        return NumberedFile(path, millis * _MILLI, size, version=version, values=values)
+        return NumberedFile(path, millis * MILLI, size, version=version, values=values)
 
     def _columns(self, schema: Any) -> StructType:
         from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - not for those who only plan

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from rowtime.core.columns import ARRIVAL, BOUND, MALFORMED, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import refuse
 from rowtime.core.time import END
+from rowtime.operators.contract import quoted
 from rowtime.operators.rows.calendar import in_calendar
 
 BOUND_HEADER: Final = "rowtime-bound"
@@ -104,11 +105,6 @@ def instant(text: str) -> str:
         f"CASE WHEN {text} RLIKE '^[+-]?[0-9]+$' THEN try_cast({text} AS BIGINT)"
         f" WHEN {text} RLIKE '{_ISO}' THEN unix_micros(try_cast({whole} AS TIMESTAMP)) END"
     )
-
-
-def quoted(name: str) -> str:
-    """A column's name in backticks."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _header(name: str) -> str:

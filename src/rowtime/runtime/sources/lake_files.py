@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from rowtime.core.columns import POSITION
 from rowtime.operators.contract import quoted
 from rowtime.runtime.sources.file_places import reach_all
-from rowtime.runtime.sources.files import ROWS_BITS, FilesSource
+from rowtime.runtime.sources.files import FEW_FILES, ROWS_BITS, FilesSource
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 Values = Mapping[str, Mapping[str, str | None]]
 """By the number of a file, as text, the values of its partition."""
 THE_WRITER: Final = "table"
-_FEW: Final = 64  # files whose values are looked up in a literal; those of more are joined
 
 
 class TableFiles(FilesSource):
@@ -61,7 +60,7 @@ def with_partitions(rows: DataFrame, values: Values, columns: Sequence[tuple[str
 
     number, names = f"shiftright({POSITION}, {ROWS_BITS})", rows.columns
     given = [(int(n), [_value(one, name) for name in wanted]) for n, one in values.items()]
-    if len(given) <= _FEW:
+    if len(given) <= FEW_FILES:
         entries = (f"{n}L, struct({', '.join(_shown(v) for v in found)})" for n, found in given)
         rows = rows.withColumn("__values", F.expr(f"element_at(map({', '.join(entries)}), {number})"))
         cells = {name: f"__values.col{nth}" for nth, name in enumerate(wanted, 1)}

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from rowtime.core.clock import least
 from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
-from rowtime.core.time import BEGINNING, END
+from rowtime.core.time import BEGINNING, END, EPOCH
 from rowtime.operators.contract import quoted, walk
 from rowtime.operators.streams.stream import streams_of
 from rowtime.plan.bind.ledger import ADJUSTED, COLUMNS, REASONS
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 THE_WRITER: Final = "ledger"
 _BITS: Final = 20  # a tick has fewer than 2**20 gates
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 Line = Mapping[str, Any]
 """A tick as the book has it: its number, when it was committed and when its rows arrived (µs UTC), and its gates."""
 
@@ -47,7 +46,7 @@ class LedgerSource:
     gives_rowtime = False
     steady = True
 
-    def __init__(self, name: str, journal: Journal, program: Program, notes: Place, *, from_now: bool = False) -> None:
+    def __init__(self, name: str, journal: Journal, program: Program, notes: Place, *, from_now: bool) -> None:
         self._journal, self._from_now = journal, from_now
         self._gates = _Gates(name, program)
         self._book = LedgerBook(notes)
@@ -152,4 +151,4 @@ def _rows(line: Line) -> Iterator[tuple[Any, ...]]:
 
 
 def _at(micros: int | None) -> datetime | None:
-    return None if micros is None else _EPOCH + timedelta(microseconds=micros)
+    return None if micros is None else EPOCH + timedelta(microseconds=micros)

@@ -30,7 +30,7 @@ File = tuple[int, str, str]  # the position of the first row, the writer, the pa
 Piece = Callable[[], pa.Table]
 
 
-def timestamps(files: Iterable[File], name: str, *, nulls: bool = True) -> Iterator[pa.Table] | None:
+def timestamps(files: Iterable[File], name: str, *, nulls: bool) -> Iterator[pa.Table] | None:
     """``__w``, ``__p``, ``t`` (BIGINT µs, null where the time is) of the rows of some files.
 
     In pieces, in the order of the files and of their rows. ``None`` where a file has no such

@@ -29,6 +29,7 @@ from rowtime.core.stores import ObjectPlace, Place
 from rowtime.core.time import BEGINNING, END, wall_clock
 from rowtime.frames.kinds import holds, named
 from rowtime.frames.tables import has
+from rowtime.operators.contract import quoted
 from rowtime.runtime.sources.contract import Backlog, BoundItem, Limits, Offsets, Slice
 from rowtime.runtime.sources.file_places import as_pattern
 from rowtime.runtime.sources.peek import timestamps
@@ -77,9 +78,9 @@ class StreamLogSource:
         self.steady = not stream_log.opened(log).doubt
         self._clock = clock
         self._declared = tuple(columns)
-        declared = [f"{_quoted(name)} {_LENGTHS.sub('STRING', kind)}" for name, kind in columns]
+        declared = [f"{quoted(name)} {_LENGTHS.sub('STRING', kind)}" for name, kind in columns]
         self._stored = ", ".join([*declared, f"{POSITION} BIGINT", f"{ARRIVAL} TIMESTAMP", f"{ROWTIME} TIMESTAMP"])
-        self._order = [*(_quoted(name) for name, _ in columns), ROWTIME, WRITER, POSITION, ARRIVAL]
+        self._order = [*(quoted(name) for name, _ in columns), ROWTIME, WRITER, POSITION, ARRIVAL]
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
         """The next whole files from ``start`` on, within the limits, but at least one."""
@@ -332,7 +333,3 @@ def _by_writer(files: Iterable[str]) -> dict[str, list[str]]:
     for path in files:
         found.setdefault(path.split("/", 1)[0], []).append(path)
     return found
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -16,6 +16,7 @@ from rowtime.runtime.sources.file_list import NumberedFile
 
 NOTHING: Final = -1
 """The place before the first version of a table."""
+MILLI: Final = 1000  # µs; logs count milliseconds
 
 
 @dataclass(frozen=True)

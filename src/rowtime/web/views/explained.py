@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 from rowtime.client.home import Home
 from rowtime.core.clock import NOBODY
 from rowtime.core.errors import RowtimeError
+from rowtime.core.secrets import variables_in
 from rowtime.core.time import to_text
 from rowtime.expr.proof import lines_of
 from rowtime.plan.bind.pump_edge import pump_name
@@ -24,7 +24,6 @@ from rowtime.web.words import UNKNOWN
 
 SLOWEST: Final = 12  # writers that are listed
 POINTS: Final = 300  # of a chart
-_VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Explained:
         self.problem = ""
         self.program: Program | None = None
         self.entries: dict[str, Mapping[str, Any]] = {}
-        hidden = dict.fromkeys(_VARIABLE.findall(plan.sql), "0")
+        hidden = dict.fromkeys(variables_in(plan.sql), "0")
         try:
             program = compile_script(plan.sql, home, {**hidden, **variables})
             self.program = program
