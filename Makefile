@@ -15,6 +15,9 @@ WHEEL_VENV := build/wheel-venv
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
+# Tests start many processes; each would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Java is looked for each time: it belongs to the machine, not to the environment.
 WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import yaml
+from typing import TYPE_CHECKING
 
 import rowtime as rt
 from rowtime.plan.check import proof_of
 from rowtime.runtime.session import derive
 from rowtime.testing import verdicts
 from rowtime.testing.runner import broken_promises
+from tests.sql.case_files import load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CASES = Path(__file__).parents[1] / "transcripts" / "sqlstream"
-
-
-def case(name: str) -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load((CASES / name).read_text(encoding="utf-8"))
-    return loaded
-
 
 def test_every_order_is_the_strongest_that_is_sound() -> None:
-    assert verdicts.orders(case("monotonicity.yaml")) == []
+    assert verdicts.orders(load("monotonicity.yaml")) == []
 
 
 def test_promises_are_kept_or_refused(spark: SparkSession) -> None:
-    session, found = derive(spark), case("monotonicity.yaml")
+    session, found = derive(spark), load("monotonicity.yaml")
     assert broken_promises(found, session) == []
     assert len(found["promises"]) == 4
     wrong = {"promises": [{"values": [2, 1], "promise": "kept", "why": ""}]}
@@ -42,7 +33,7 @@ def test_a_wrong_expectation_is_found() -> None:
 
 
 def test_scalars_have_their_values(spark: SparkSession) -> None:
-    assert verdicts.values(case("scalar_values.yaml"), derive(spark)) == []
+    assert verdicts.values(load("scalar_values.yaml"), derive(spark)) == []
     assert len(verdicts.values({"values": [{"expression": "FLOOR(2.5)", "value": 3}]}, derive(spark))) == 1
 
 

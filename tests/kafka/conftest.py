@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -26,20 +27,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.kafka)
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say it where the tests ran with another connector than users get."""
-    reports = [report for found in terminalreporter.stats.values() for report in found]
-    ran = any(getattr(report, "nodeid", "").startswith("tests/kafka/") for report in reports)
-    if ran and find_connector().note:
-        terminalreporter.write_line(f"kafka tests: {find_connector().note}")
-
-
 @pytest.fixture(scope="session")
 def spark(spark: SparkSession) -> SparkSession:
     """The session of the whole run, which starts with the connector if that is to be had."""
     found = find_connector()
     if found.jars is None:
         without_jars(found.note)
+    if found.note:
+        warnings.warn(found.note, stacklevel=1)  # users get another connector than these tests
     loader = spark._jvm.Thread.currentThread().getContextClassLoader()
     if loader.getResource("org/apache/spark/sql/kafka010/KafkaSourceProvider.class") is None:
         pytest.fail("the connector is there, but the Spark session of this run was started without it")

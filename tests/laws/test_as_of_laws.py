@@ -68,6 +68,7 @@ def _first_rows(patch: pytest.MonkeyPatch) -> None:
 FAULTS = (_ties_after, _rows_of_any_key, _first_rows)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize("plant", FAULTS, ids=[plant.__name__.strip("_") for plant in FAULTS])
 def test_a_planted_fault_is_caught(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
-import yaml
 
 from rowtime.plan.bind.catalog import StreamDef
 from rowtime.plan.clock_functions import fixed
@@ -15,8 +13,8 @@ from rowtime.plan.program import Program, compile_script
 from rowtime.plan.stored import StoredPlan
 from rowtime.sql.generate import to_spark
 from rowtime.testing import verdicts
+from tests.sql.case_files import load
 
-STATEMENTS = Path(__file__).parents[1] / "transcripts" / "sqlstream" / "statements.yaml"
 A = "CREATE STREAM a (v INT, t TIMESTAMP, w STRING);\n"
 HOURS = "GROUP BY FLOOR(a.ROWTIME TO HOUR)"
 
@@ -293,7 +291,7 @@ def test_the_functions_of_the_clock_become_one_time() -> None:
 
 
 def test_the_verdicts_of_the_case_file_are_met() -> None:
-    assert verdicts.statements(yaml.safe_load(STATEMENTS.read_text(encoding="utf-8"))) == []
+    assert verdicts.statements(load("statements.yaml")) == []
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def test_a_driver_that_died_while_it_published(
     engine.stop()
 
 
-@pytest.mark.parametrize("driver", [True, False])
+@pytest.mark.parametrize("driver", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_large_tick_wrote_many_files_into_each_folder(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, driver: bool
 ) -> None:
@@ -187,7 +187,7 @@ def test_a_large_tick_wrote_many_files_into_each_folder(
     assert rt.verify(tmp_path / "check", pipeline(spark, tmp_path, ONE)).equal
 
 
-@pytest.mark.parametrize("driver", [True, False])
+@pytest.mark.parametrize("driver", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_all_rows_of_a_large_tick_were_in_one_file_of_one_folder(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, driver: bool
 ) -> None:

@@ -90,7 +90,8 @@ def test_only_a_local_session_is_bound_to_this_machine(monkeypatch: pytest.Monke
     assert not {"spark.driver.host", "spark.driver.bindAddress", "spark.driver.memory"} & shared.keys()
     assert shared["spark.x"] == "1"
     assert "SPARK_LOCAL_IP" not in os.environ
-    assert settings_for("local[2]", [], {})["spark.driver.host"] == "127.0.0.1"
+    alone = settings_for("local[2]", [], {})
+    assert alone["spark.driver.host"] == alone["spark.driver.bindAddress"] == "127.0.0.1"
     monkeypatch.delenv("SPARK_LOCAL_IP")
 
 

@@ -83,6 +83,7 @@ def listening(processes: set[str]) -> set[str]:
     return {one[1].split(":")[0] for one in fields if one[3] == LISTENS and f"socket:[{one[9]}]" in sockets}
 
 
+@pytest.mark.slow  # a Spark of its own; test_shared_places.py checks the settings
 def test_spark_s_servers_listen_to_this_machine_alone() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
     command = [sys.executable, "-c", SERVED]

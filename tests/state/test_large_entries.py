@@ -54,11 +54,11 @@ def size(folder: Path) -> int:
 def test_an_entry_does_not_grow_with_the_writers_that_left(tmp_path: Path) -> None:
     folder, journal = tmp_path / "journal", Journal(tmp_path / "journal")
     for tick in range(60):
-        journal.commit(tick, entry(10_000 + tick, tick))
-    assert size(folder) < 3 * len(json.dumps(entry(10_000, 0))), "two bases and 60 small entries; not 60 large ones"
+        journal.commit(tick, entry(2_000 + tick, tick))
+    assert size(folder) < 3 * len(json.dumps(entry(2_000, 0))), "two bases and 60 small entries; not 60 large ones"
     assert (folder / f"{1:012d}.json").stat().st_size < 1_000
     for tick in (0, 1, 30, 59):
-        assert whole(Journal(folder), tick) == as_text(entry(10_000 + tick, tick))
+        assert whole(Journal(folder), tick) == as_text(entry(2_000 + tick, tick))
 
 
 def test_small_entries_are_stored_as_they_are(tmp_path: Path) -> None:
@@ -71,17 +71,17 @@ def test_small_entries_are_stored_as_they_are(tmp_path: Path) -> None:
 def test_a_new_base_follows_once_the_differences_are_as_long(tmp_path: Path) -> None:
     folder, journal = tmp_path / "journal", Journal(tmp_path / "journal")
     for tick in range(40):  # each replaces nearly everything
-        journal.commit(tick, {"all": {str(n): n + tick for n in range(10_000)}})
+        journal.commit(tick, {"all": {str(n): n + tick for n in range(2_000)}})
     bases = sorted(path.name for path in (folder / BASES).iterdir())
     assert 15 < len(bases) < 25
-    assert size(folder) < 2.1 * 40 * len(json.dumps({str(n): n for n in range(10_000)}))
+    assert size(folder) < 2.1 * 40 * len(json.dumps({str(n): n for n in range(2_000)}))
 
 
 def test_bases_go_with_the_entries_that_have_them(tmp_path: Path) -> None:
     folder, journal = tmp_path / "journal", Journal(tmp_path / "journal")
 
     def numbers(tick: int) -> dict[str, Any]:
-        return {"all": {str(n): n + tick // 8 for n in range(6_000)}}  # a new base every eight ticks or so
+        return {"all": {str(n): n + tick // 8 for n in range(2_000)}}  # a new base every eight ticks or so
 
     journal.commit(0, numbers(0))
     leftover = folder / BASES / f"{1:012d}-abcdef.json"
@@ -97,23 +97,23 @@ def test_bases_go_with_the_entries_that_have_them(tmp_path: Path) -> None:
 def test_another_process_goes_on_with_the_base_that_is_there(tmp_path: Path) -> None:
     folder = tmp_path / "journal"
     for tick in range(20):
-        Journal(folder).commit(tick, entry(10_000, tick))
+        Journal(folder).commit(tick, entry(2_000, tick))
     assert len(list((folder / BASES).iterdir())) == 1
-    assert whole(Journal(folder), 19) == as_text(entry(10_000, 19))
+    assert whole(Journal(folder), 19) == as_text(entry(2_000, 19))
 
 
 def test_what_a_reader_does_to_an_entry_does_not_reach_the_next_one(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal")
-    journal.commit(0, entry(10_000, 0))
+    journal.commit(0, entry(2_000, 0))
     last = journal.last()
     assert last is not None
     last["sources"]["s"]["offsets"]["job-000000"] = 99
-    journal.commit(1, entry(10_000, 1))
-    assert whole(Journal(tmp_path / "journal"), 1) == as_text(entry(10_000, 1))
+    journal.commit(1, entry(2_000, 1))
+    assert whole(Journal(tmp_path / "journal"), 1) == as_text(entry(2_000, 1))
 
 
 def test_an_entry_that_changes_in_memory_after_its_commit_is_told_apart_from_what_was_written(tmp_path: Path) -> None:
-    journal, kept = Journal(tmp_path / "journal"), entry(10_000, 0)
+    journal, kept = Journal(tmp_path / "journal"), entry(2_000, 0)
     journal.commit(0, kept)
     kept["sources"]["s"]["offsets"]["job-000000"] = 5
     journal.commit(1, kept)
@@ -123,7 +123,7 @@ def test_an_entry_that_changes_in_memory_after_its_commit_is_told_apart_from_wha
 @pytest.mark.parametrize("harm", ["gone", "changed"])
 def test_a_base_that_is_gone_or_damaged_is_noticed(tmp_path: Path, harm: str) -> None:
     folder, journal = tmp_path / "journal", Journal(tmp_path / "journal")
-    journal.commit(0, entry(10_000, 0))
+    journal.commit(0, entry(2_000, 0))
     (base,) = (folder / BASES).iterdir()
     if harm == "gone":
         base.unlink()

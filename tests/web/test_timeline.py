@@ -96,9 +96,9 @@ def test_what_lies_near_the_outputs_is_shown_with_them() -> None:
     hour = 60 * MINUTE
     assert _near([], [1, 2 * hour]) == [1, 2 * hour], "before the first output everything is shown"
     assert _near([BEGINNING, END], [5]) == [5]
-    began = time.perf_counter()
+    began = time.process_time()
     assert len(_near([0], [*range(100_000)])) == 100_001
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
     assert sorted(_near([0, hour], [50 * hour, 90 * hour, 10_000 * hour])) == [0, hour, 50 * hour, 90 * hour]
 
 
