@@ -104,3 +104,11 @@ def test_a_row_that_is_not_there_is_refused(
 ) -> None:
     with pytest.raises(Refused, match=f"R409 {told}"):
         forward(pipeline(spark, place), place / "check", stream, where)
+
+
+def test_rows_beyond_those_that_are_listed_are_looked_at(
+    spark: SparkSession, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rowtime.audit.forward.MOST", 1)
+    found = forward(pipeline(spark, place), place / "check", "clicks", f"t = TIMESTAMP '{at(65)}'")
+    assert went(found, "e.sink") == [("01:05", 2)], "it is the fourth row of each operator on the way"

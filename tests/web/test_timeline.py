@@ -92,6 +92,32 @@ def test_a_stream_whose_times_are_arrivals_does_not_squeeze_the_others_together(
     assert (sort["outside"], sort["place"] is None) == (False, False)
 
 
+class Ended(Made):
+    """A pipeline whose streams end with the last tick."""
+
+    def entry(self, tick: int) -> dict[str, Any]:
+        found = super().entry(tick)
+        ends = tick == self.ticks - 1
+        at = self.began + tick * SECOND
+        cost = {**found["cost"], "times": {"readings": [at, at + MINUTE]}}
+        return {**found, "cost": cost, **({"clocks": {name: {"": END} for name in found["clocks"]}} if ends else {})}
+
+
+@pytest.mark.parametrize("ticks", [60, 1])
+def test_a_pipeline_that_has_ended_is_shown_where_its_rows_were(
+    console: Callable[..., TestClient], home: Path, ticks: int
+) -> None:
+    made = Ended(home / "checkpoints" / "ended", ticks=ticks, stuck=None)
+    made.make()
+    client = console()
+    found = client.get(f"{address(client, 'ended')}/timeline.json").json()
+    low, high = made.began, made.began + MINUTE * (20 if ticks > 1 else 1)
+    assert found["window"]["from"] <= low
+    assert high - 3 * MINUTE <= found["window"]["to"] <= high + 3 * MINUTE
+    assert lane(found, "readings")["density"]
+    assert lane(found, "readings")["bound"]["text"] == "+∞"
+
+
 def test_what_lies_near_the_outputs_is_shown_with_them() -> None:
     hour = 60 * MINUTE
     assert _near([], [1, 2 * hour]) == [1, 2 * hour], "before the first output everything is shown"

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from rowtime.audit.replay import replay
 from rowtime.audit.trace import Taps, Tracing, recorded_by_tick
@@ -119,23 +118,21 @@ class Following:
         below = [n for n, child in enumerate(node.inputs) if child.name in reached]
         if rows is None or not below:
             return None
-        all_rows = rows.limit(MOST + 1).toArrow()
-        found = [*self._places(node, below, all_rows, reached)]
+        found = [*self._places(node, below, rows, reached)]
         if not found:
             return None
         places = reduce(lambda one, other: one.unionByName(other), found).distinct()
         return collected(rows.join(places, [TRACE_TICK, TRACE_ROW], "left_semi").select(*map(quoted, rows.columns)))
 
     def _places(
-        self, node: Operator, below: Sequence[int], rows: pa.Table, reached: dict[str, pa.Table]
+        self, node: Operator, below: Sequence[int], rows: DataFrame, reached: dict[str, pa.Table]
     ) -> Iterator[DataFrame]:
         for n in below:
-            pairs = self.tracing.pairs(node, n, rows, f"{TRACE_ROW} AS {ABOVE_ROW}")
-            if pairs is None:
-                continue
-            known = self._taps.spark.createDataFrame(reached[node.inputs[n].name].select([TRACE_TICK, TRACE_ROW]))
-            met = pairs.join(F.broadcast(known), [TRACE_TICK, TRACE_ROW], "left_semi")
-            yield met.selectExpr(f"{ABOVE_TICK} AS {TRACE_TICK}", f"{ABOVE_ROW} AS {TRACE_ROW}")
+            places = reached[node.inputs[n].name].select([TRACE_TICK, TRACE_ROW])
+            only = self._taps.spark.createDataFrame(places)
+            pairs = self.tracing.pairs(node, n, rows, f"{TRACE_ROW} AS {ABOVE_ROW}", only=only)
+            if pairs is not None:
+                yield pairs.selectExpr(f"{ABOVE_TICK} AS {TRACE_TICK}", f"{ABOVE_ROW} AS {TRACE_ROW}")
 
     def _rows(self, name: str) -> DataFrame | None:
         """All rows of an operator, each with its whole span."""

@@ -233,7 +233,7 @@ class Tracing:
     """Follows a row of ``sink`` down the edges of ``taps``."""
 
     def __init__(self, program: Program, sink: Sink, taps: Taps) -> None:
-        self._program, self._sink, self._taps = program, sink, taps
+        self._program, self._sink, self._taps, self.spark = program, sink, taps, taps.spark
         self.reached: dict[str, pa.Table] = {}
         """The rows of each operator that are followed, with the spans asked for."""
 
@@ -272,32 +272,40 @@ class Tracing:
             high = f"IF({met}, least({ASKED_UPTO}, {STOP}), {STOP})"
         return pairs.selectExpr(TRACE_TICK, TRACE_ROW, f"{low} AS {ASKED_FROM}", f"{high} AS {ASKED_UPTO}")
 
-    def pairs(self, node: Operator, n: int, rows: pa.Table, *above_too: str) -> DataFrame | None:
+    def pairs(
+        self, node: Operator, n: int, rows: pa.Table | DataFrame, *above_too: str, only: DataFrame | None = None
+    ) -> DataFrame | None:
         """The n-th input's rows that can have made ``rows``, each with the spans of one of those that it can have made.
 
+        ``rows`` have the spans that are asked for; those on the driver are few, and so are ``only`` these places below.
         ``above_too``: more that each pair has of the row above, as Spark SQL with a name.
         """
         below, link = self._taps.rows(node.inputs[n].name), link_of(node, n)
         if below is None or link.meets == "false":
             return None
         fired = self._fired(link.fired, rows) if link.fired else []
-        above = self._taps.frame(node.name, rows).selectExpr(
+        given = self._taps.frame(node.name, rows) if isinstance(rows, pa.Table) else rows
+        above = given.selectExpr(
             *(f"{text} AS __o{k}" for k, (text, _) in enumerate(link.same)), f"{TRACE_TICK} AS {ABOVE_TICK}",
             f"{link.span[0]} AS {ASKED_FROM}", f"{link.span[1]} AS {ASKED_UPTO}",
             f"{BEGINS} AS {ASKED_AT}", f"{link.version} AS {ASKED_VERSION}",
             *fired, *above_too,
         )  # fmt: skip
+        if only is not None:
+            below = below.join(F.broadcast(only), [TRACE_TICK, TRACE_ROW], "left_semi")
         below = below.where(link.where).selectExpr("*", *(f"{text} AS __i{k}" for k, (_, text) in enumerate(link.same)))
         like = [k for k in range(len(link.same)) if _comparable(above, f"__o{k}") and _comparable(below, f"__i{k}")]
         above = above.drop(*(f"__o{k}" for k in range(len(link.same)) if k not in like)).distinct()
         on = [f"{TRACE_TICK} <= {ABOVE_TICK}", f"({link.meets})", *(f"__o{k} <=> __i{k}" for k in like)]
         on += [f"({TRACE_TICK} < __cut_tick OR {TRACE_TICK} = __cut_tick AND {POSITION} <= __cut)"] if fired else []
-        pairs = below.join(F.broadcast(above), F.expr(" AND ".join(on)))
+        few = F.broadcast(above) if isinstance(rows, pa.Table) else above
+        pairs = below.join(few, F.expr(" AND ".join(on)))
         return self._taken(link.fired, pairs) if link.fired else pairs
 
-    def _fired(self, by: Fired, rows: pa.Table) -> list[str]:
+    def _fired(self, by: Fired, rows: pa.Table | DataFrame) -> list[str]:
         """Up to which item each fire has rows, as columns: the tick and the position."""
-        fires = pc.unique(rows[FIRE]).to_pylist()
+        found = rows if isinstance(rows, pa.Table) else rows.select(FIRE).distinct().toArrow()
+        fires = pc.unique(found[FIRE]).to_pylist()
         cuts = [self._taps.fires.cut(by.event, fire) for fire in fires]
         texts = (
             f"CASE {FIRE} {' '.join(f'WHEN {fire}L THEN {cut[n]}L' for fire, cut in zip(fires, cuts, strict=True))} END"

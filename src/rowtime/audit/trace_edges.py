@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from rowtime.audit.traced import LISTED, Trace, Traced
 from rowtime.core.columns import ABOVE_ROW, ABOVE_TICK, TRACE_ROW, TRACE_TICK
@@ -19,7 +18,7 @@ from rowtime.operators.contract import Operator
 from rowtime.plan.program import Program
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 MOST_EDGES: Final = 5_000  # between two operators
 
@@ -30,9 +29,12 @@ class Pairing(Protocol):
     """What knows which rows of a run belong together: `audit.trace.Tracing`."""
 
     reached: dict[str, pa.Table]
+    spark: SparkSession
 
-    def pairs(self, node: Operator, n: int, rows: pa.Table, *above_too: str) -> DataFrame | None:
-        """The n-th input's rows that can have made ``rows``."""
+    def pairs(
+        self, node: Operator, n: int, rows: pa.Table, *above_too: str, only: DataFrame | None = None
+    ) -> DataFrame | None:
+        """The n-th input's rows, ``only`` of these places, that can have made ``rows``."""
         ...
 
 
@@ -76,13 +78,12 @@ def _edges(
 def _joined(
     pairing: Pairing, node: Operator, n: int, rows: pa.Table, theirs: Sequence[Place]
 ) -> Iterator[tuple[Place, Place]]:
-    pairs = pairing.pairs(node, n, rows, f"{TRACE_ROW} AS {ABOVE_ROW}")
+    only = pairing.spark.createDataFrame([*theirs], f"{TRACE_TICK} BIGINT, {TRACE_ROW} BIGINT")
+    pairs = pairing.pairs(node, n, rows, f"{TRACE_ROW} AS {ABOVE_ROW}", only=only)
     if pairs is None:
         return
-    known = pairs.sparkSession.createDataFrame([*theirs], f"{TRACE_TICK} BIGINT, {TRACE_ROW} BIGINT")
-    met = pairs.join(F.broadcast(known), [TRACE_TICK, TRACE_ROW], "left_semi")
     columns = (ABOVE_TICK, ABOVE_ROW, TRACE_TICK, TRACE_ROW)
-    for row in met.select(*columns).distinct().limit(MOST_EDGES).toArrow().to_pylist():
+    for row in pairs.select(*columns).distinct().limit(MOST_EDGES).toArrow().to_pylist():
         yield (row[ABOVE_TICK], row[ABOVE_ROW]), (row[TRACE_TICK], row[TRACE_ROW])
 
 

@@ -71,6 +71,10 @@ class Moment:
         return {why: n for why, n in self.totals.get(gate, {}).items() if why not in ("in", "accepted") and n}
 
 
+NOTHING: Final = Moment(-1, 0, {}, {}, {}, {})
+"""Before the first tick."""
+
+
 def held_by(entry: Entry) -> dict[str, int]:
     """The rows that each operator holds after an entry."""
     found: dict[str, int] = {}

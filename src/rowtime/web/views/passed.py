@@ -11,10 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from rowtime.plan.stored import StoredOperator, StoredPlan
 from rowtime.state.costs import given_in
-from rowtime.web.moments import Moment
-
-NOTHING = Moment(-1, 0, {}, {}, {}, {})
-"""Before the first tick."""
+from rowtime.web.moments import NOTHING, Moment
 
 
 def since(moments: Sequence[Moment], ticks: int) -> Change | None:

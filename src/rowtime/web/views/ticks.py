@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any, Final
 
 from rowtime.state.costs import PARTS, TickCost, costs_of
-from rowtime.web.moments import Moment
+from rowtime.web.moments import NOTHING, Moment
 
 POINTS: Final = 300  # of a chart
 SLOWEST: Final = 20
@@ -58,7 +58,8 @@ def durations(moments: Sequence[Moment]) -> dict[str, Any]:
 
 def rows(moments: Sequence[Moment], streams: Sequence[str]) -> dict[str, Any]:
     """Rows in, out and refused by tick, for a chart; exact also where not every entry is known."""
-    pairs = [*pairwise(moments)]
+    known = [NOTHING, *moments] if moments and moments[0].tick == 0 else moments
+    pairs = [*pairwise(known)]
     ticks = [after.tick for _, after in pairs]
 
     def grown(count: Callable[[Moment], int]) -> list[float]:

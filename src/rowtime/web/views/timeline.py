@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from rowtime.core.clock import NOBODY, least
-from rowtime.core.time import BEGINNING, HOUR, MAX_MICROS, MIN_MICROS, SECOND, to_text
+from rowtime.core.time import BEGINNING, END, HOUR, MAX_MICROS, MIN_MICROS, SECOND, to_text
 from rowtime.plan.holders import holder
 from rowtime.plan.stored import StoredPlan
 from rowtime.state.journal import Entry
@@ -117,10 +117,10 @@ def why(plan: StoredPlan, entry: Entry, at: int) -> dict[str, Any]:
 
 
 def _window(names: Sequence[str], past: Sequence[Moment], entry: Entry, asked: Asked) -> Window:
-    bounds = [moment.bound(name) for moment in (past[0], past[-1]) for name in names]
+    bounds = [at for name in names for at in _extent(name, past)]
     writers = [at for name in names for at in entry["clocks"].get(name, {}).values()]
     ends = [at for found in entry.get("segments", {}).values() for segment in found for at in segment[2:4]]
-    outputs = [moment.bound(name) for moment in (past[0], past[-1]) for name in past[-1].written]
+    outputs = [at for name in past[-1].written for at in _extent(name, past)]
     known = _near(outputs, [at for at in (*bounds, *writers) if MIN_MICROS <= at <= MAX_MICROS])
     reach = max(known, default=0)
     near = [at for at in ends if MIN_MICROS <= at <= reach + (reach - min(known, default=0))]
@@ -130,6 +130,17 @@ def _window(names: Sequence[str], past: Sequence[Moment], entry: Entry, asked: A
         low, high = min(low, asked.at), max(high, asked.at)
     margin = 0 if asked.low is not None else max(SECOND, (high - low) // 40)
     return Window(low - margin, max(high + margin, low + 1))
+
+
+def _extent(name: str, past: Sequence[Moment]) -> list[int]:
+    """The first and the last bound of a lane; of one that has ended also the times of the rows that it accepted."""
+    first = next((at for moment in past if is_instant(at := moment.bound(name))), None)
+    last = next((at for moment in reversed(past) if is_instant(at := moment.bound(name))), None)
+    found = [at for at in (first, last) if at is not None]
+    if past[-1].bound(name) >= END:
+        times = [times for moment in past if (times := moment.times(name))]
+        found += [min(low for low, _ in times), max(high for _, high in times)] if times else []
+    return found
 
 
 def _near(outputs: Sequence[int], known: Sequence[int]) -> list[int]:
