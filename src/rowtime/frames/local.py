@@ -21,6 +21,7 @@ from rowtime.frames.tables import Column
 from rowtime.frames.translated import Item, item, order, parsed, scope_of, tested
 from rowtime.frames.values import Scope, Value
 from rowtime.frames.words import Untranslated
+from rowtime.kernels.frames import Ints
 from rowtime.sql.generate import quoted
 
 if TYPE_CHECKING:
@@ -240,6 +241,10 @@ class LocalFrame(Rows):
     def chosen(self, which: pa.Array | pa.ChunkedArray) -> LocalFrame:
         """The rows for which it is true, of these as `toArrow` gives them."""
         return LocalFrame(self._session, self.fields, self._table().filter(which))
+
+    def taken(self, places: Ints) -> LocalFrame:
+        """The rows at some places, of these as `toArrow` gives them."""
+        return LocalFrame(self._session, self.fields, self._table().take(pa.array(places)))
 
     def computed(self, texts: Sequence[str]) -> LocalFrame:
         """The same rows, once all this has been computed of each of them; raises ``Uncomputed``."""

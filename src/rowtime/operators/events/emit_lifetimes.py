@@ -192,6 +192,9 @@ class EmitLifetimes(Unary):
         whole = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
         if bound >= END or not self._ends_are_final:
             whole = netted(whole, [*self._identity, DUE])
+        elif self.input.emits().retracts == "open":  # most events begin and end in one tick
+            ended = f"{EMITTED_END} < {END}L"
+            whole = whole.where(ended).unionByName(netted(whole.where(f"NOT {ended}"), [*self._identity, DUE]))
         rows = whole.selectExpr("*", f"IF({DUE} <= {passed(bound, DUE)}, 0, 1) AS {ROUTE}")
         columns = {name: name for name in rows.columns if name != ROUTE}
         adopted, complete = tick.adopted_as(self), columns

@@ -20,12 +20,10 @@ from rowtime.core.columns import (
     BOUND,
     CANDIDATE,
     CHANGED_BY,
-    DUE,
     EDGE_KIND,
     MALFORMED,
     MET,
     POSITION,
-    ROUTE,
     ROWTIME,
     START,
     STOP,
@@ -51,11 +49,11 @@ from rowtime.operators.contract import Column, Control, DataFrame, Operator, Sha
 from rowtime.operators.contract.gates import READMITTED, Verdict
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.state import Kept, StateNote
+from rowtime.operators.events.edge_pairs import COMPLETE, NEW, OPEN, UNMATCHED, changes_of
 from rowtime.operators.events.met_bounds import steps_of, with_met
 from rowtime.operators.rows.by_writer import by_writer
 from rowtime.operators.rows.calendar import in_calendar, in_micros
-from rowtime.operators.rows.collations import grouped_as_they_are
-from rowtime.operators.rows.lifetimes import ALWAYS, EVENT, WeightedLog, both, instant, netted, routed
+from rowtime.operators.rows.lifetimes import EVENT, WeightedLog, both, instant, netted, routed
 from rowtime.operators.streams.raises import raised
 
 
@@ -220,7 +218,7 @@ class EventGate:
         open_ones = WeightedLog(tick, self.node, "open")
         state = [*(c.name for c in self.payload), WRITER, "__sp", AS_GIVEN, START]
         columns = [*self._columns(), WRITER, POSITION, EDGE_KIND, AS_GIVEN, START, STOP, MET]
-        new = rows.where(f"{EDGE_KIND} IN ({START_EDGE}, {STOP_EDGE})").selectExpr(*columns, "1 AS __new")
+        new = rows.where(f"{EDGE_KIND} IN ({START_EDGE}, {STOP_EDGE})").selectExpr(*columns, f"1 AS {NEW}")
         kept = open_ones.between(BEGINNING, END)
         every = new
         if kept is not None:
@@ -233,69 +231,22 @@ class EventGate:
                 START,
                 f"{END}L AS {STOP}",
                 f"0L AS {MET}",
-                "0 AS __new",
+                f"0 AS {NEW}",
             )
             every = new.unionByName(old)
         total = None if count is None else 3 * count + open_ones.count(BEGINNING, END)
         tick.describe(self.node, "match edges")
         payload = [c.name for c in self.payload]
         routes = {
-            "complete": (0, [*payload, WRITER, START, "__sp", STOP, WEIGHT, CHANGED_BY, MET]),
-            "open": (1, self._open.columns or ()),
-            "merged": (2, [WRITER, "__sp", MET]),
+            "complete": (COMPLETE, [*payload, WRITER, START, "__sp", STOP, WEIGHT, CHANGED_BY, MET]),
+            "open": (OPEN, self._open.columns or ()),
+            "merged": (UNMATCHED, [WRITER, "__sp", MET]),
         }
-        made = routed(tick, self.node, self._changes(self._numbered(every)), routes, total)
+        made = routed(tick, self.node, changes_of(every, payload), routes, total)
         self._unmatched(tick, rows, made["merged"])
         open_ones.forget(BEGINNING, state)
         found = made["complete"]
         return None if found is None else self._events(found, f"__sp AS {POSITION}", WEIGHT, CHANGED_BY)
-
-    def _numbered(self, edges: DataFrame) -> DataFrame:
-        """Edges of one payload and start as a queue: the n-th end that finds a start ends the n-th start.
-
-        The running least of starts less ends counts the ends that found none; these are numbered below zero.
-        """
-        by = ", ".join([WRITER, *self._columns(), AS_GIVEN])
-        running = f"OVER (PARTITION BY {by} ORDER BY {POSITION} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
-        last = f"OVER (PARTITION BY {by} ORDER BY {POSITION})"
-        level = edges.selectExpr("*", f"sum(IF({EDGE_KIND} = {START_EDGE}, 1, -1)) {running} AS __level")
-        lost = level.selectExpr("*", f"greatest(0, -min(__level) {running}) AS __losses")
-        lost = lost.selectExpr("*", f"__losses - lag(__losses, 1, 0) {last} AS __lost")
-        starts, ends = (f"sum(IF({EDGE_KIND} = {what}, 1, 0)) {running}" for what in (START_EDGE, STOP_EDGE))
-        number = f"IF({EDGE_KIND} = {START_EDGE}, {starts}, {ends} - __losses)"
-        return lost.selectExpr("*", f"IF(__lost = 1, -1 - {POSITION}, {number}) AS __number")
-
-    def _changes(self, edges: DataFrame) -> DataFrame:
-        """Each start with its end: weighted rows of what began and ended, changes of the open events, ends alone."""
-        start = {"__sp": POSITION, START: START, "__sc": MET, "__fresh": "__new"}
-        stop = {"__ep": POSITION, "__stop": STOP, "__ec": MET}
-        texts = [
-            f"max(IF({EDGE_KIND} = {kind}, {value}, NULL)) AS {name}"
-            for kind, columns in ((START_EDGE, start), (STOP_EDGE, stop))
-            for name, value in columns.items()
-        ]
-        keys = [WRITER, *self._columns(), AS_GIVEN, "__number"]
-        pairs = grouped_as_they_are(edges, keys, texts)
-        ended = "__sp IS NOT NULL AND __stop IS NOT NULL"
-        rows = [
-            ("__fresh = 1", 0, f"{END}L", "1L", "__sp", "__sc"),
-            (ended, 0, f"{END}L", "-1L", "__ep", "__ec"),
-            (f"{ended} AND __stop > {START}", 0, "__stop", "1L", "__ep", "__ec"),
-            ("__fresh = 1 AND __stop IS NULL", 1, f"{END}L", "1L", "__sp", "__sc"),
-            ("__fresh = 0 AND __stop IS NOT NULL", 1, f"{END}L", "-1L", "__ep", "__ec"),
-            ("__sp IS NULL", 2, "__stop", "0L", "__ep", "__ec"),
-        ]
-        when, *values = (
-            f"CASE {' '.join(f'WHEN __i = {n}L THEN {text}' for n, text in enumerate(texts))} END"
-            for texts in zip(*rows, strict=True)
-        )
-        made = [
-            f"{value} AS {name}" for value, name in zip(values, (ROUTE, STOP, WEIGHT, CHANGED_BY, MET), strict=True)
-        ]
-        each = pairs.selectExpr("*", f"explode(sequence(0L, {len(rows) - 1}L)) AS __i").where(when)
-        return each.selectExpr(
-            *self._columns(), WRITER, AS_GIVEN, START, "coalesce(__sp, __ep) AS __sp", *made, f"{ALWAYS}L AS {DUE}"
-        )
 
     def _unmatched(self, tick: Tick, rows: DataFrame, found: DataFrame | None) -> None:
         if found is None:

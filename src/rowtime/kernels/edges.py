@@ -1,0 +1,69 @@
+"""Edges of events as queues: of the edges of one event, the n-th end that finds a start ends the n-th start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from rowtime.kernels.frames import Ints
+from rowtime.kernels.identity import together
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MOST = 1 << 62
+
+
+class Pairs(NamedTuple):
+    """Places of rows: ``starts`` with the ``ends`` of each, -1 where none has come; ``lost`` ends that find none."""
+
+    starts: Ints
+    ends: Ints
+    lost: Ints
+
+
+def paired(numbers: Sequence[Ints], positions: Ints, begins: NDArray[np.bool_]) -> Pairs:
+    """Pair the edges that have equal ``numbers``, in the order of their ``positions``; ``begins``: those that start.
+
+    The running least of starts less ends counts the ends that found none.
+    """
+    key = _key(numbers)
+    ordered = len(positions) < 2 or bool((positions[1:] >= positions[:-1]).all())  # noqa: PLR2004 - nothing to order
+    order = np.argsort(key, kind="stable") if ordered else np.lexsort((positions, key))
+    begins, key = begins[order], key[order]
+    count = len(order)
+    first = np.concatenate(([True], key[1:] != key[:-1]))[:count]
+    group, opens = np.cumsum(first) - 1, np.flatnonzero(first)
+    level = _within(np.cumsum(np.where(begins, 1, -1)), opens, group)
+    # What the groups before a group have come to is above all that is inside of it.
+    apart = group * (2 * count + 2)
+    losses = np.maximum(0, -(np.minimum.accumulate(level - apart) + apart))
+    before = np.concatenate((np.zeros(1, np.int64), losses))[:count]
+    lost = losses > np.where(first, 0, before)
+    ended = ~begins & ~lost
+    place = group * (count + 1)
+    starts = (place + _within(np.cumsum(begins), opens, group))[begins]
+    ends = (place + _within(np.cumsum(~begins), opens, group) - losses)[ended]
+    found = np.full(len(starts), -1, np.int64)
+    found[np.searchsorted(starts, ends)] = order[ended]
+    return Pairs(order[begins], found, order[lost])
+
+
+def _within(running: Ints, opens: Ints, group: Ints) -> Ints:
+    """Running sums that begin anew in each group."""
+    before = np.concatenate((np.zeros(1, np.int64), running))[opens]
+    return running - before[group]
+
+
+def _key(numbers: Sequence[Ints]) -> Ints:
+    """One number for those of a row."""
+    found, most = numbers[0], int(numbers[0].max(initial=0)) + 1
+    for codes in numbers[1:]:
+        size = int(codes.max(initial=0)) + 1
+        if most * size > _MOST:
+            found = together([found, np.zeros_like(found)])
+            most = int(found.max(initial=0)) + 1
+        found, most = found * size + codes, most * size
+    return found

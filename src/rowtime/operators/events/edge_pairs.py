@@ -1,0 +1,139 @@
+"""Edges of a tick with the open events of before: what begins, what ends, and ends that find no start.
+
+An end edge ends the oldest open event of its writer with the same payload and start (SPEC 9.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from rowtime.core.columns import AS_GIVEN, CHANGED_BY, DUE, EDGE_KIND, MET, POSITION, ROUTE, START, STOP, WEIGHT, WRITER
+from rowtime.core.time import END
+from rowtime.frames.kinds import DECIMAL, PLAIN
+from rowtime.frames.local import LocalFrame, is_local
+from rowtime.kernels.edges import paired
+from rowtime.kernels.events import START_EDGE, STOP_EDGE
+from rowtime.kernels.identity import numbered
+from rowtime.operators.contract import quoted
+from rowtime.operators.rows.collations import grouped_as_they_are
+from rowtime.operators.rows.lifetimes import ALWAYS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+NEW = "__new"  # 1 for an edge of this tick, 0 for an open event of before
+COMPLETE, OPEN, UNMATCHED = 0, 1, 2  # routes: changes of events, changes of the open ones, ends that find no start
+
+
+def changes_of(edges: DataFrame, payload: Sequence[str]) -> DataFrame:
+    """Each start with its end: weighted rows of what began and ended, changes of the open events, ends alone.
+
+    ``edges``: the columns of the ``payload``, `WRITER`, `POSITION`, `EDGE_KIND`, `AS_GIVEN`, `START`, `STOP`, `MET` and
+    `NEW`. The changes have, beside `ROUTE`, the position of their start as ``__sp``.
+    """
+    if is_local(edges) and all(_plain(kind) for name, kind in edges.fields if name in payload):
+        made = _changes_here(edges, payload)
+        if made is not None:
+            return made
+    return _changes(_queued(edges, payload), payload)
+
+
+def _plain(kind: str) -> bool:
+    """True for a type of which one value has one form: 0.0 and -0.0 are equal, and a group shows the first."""
+    return (kind in PLAIN and kind not in ("float", "double")) or DECIMAL.fullmatch(kind) is not None
+
+
+# -- by kernels --------------------------------------------------------------------------
+
+
+def _changes_here(edges: LocalFrame, payload: Sequence[str]) -> DataFrame | None:
+    """``None`` where numbers are NULL, which arrays do not know."""
+    columns = [edges.column(name) for name in (EDGE_KIND, NEW, POSITION, START, STOP)]
+    if any(column.null_count for column in columns):
+        return None
+    keys = [numbered(edges.column(name).combine_chunks()) for name in (WRITER, *payload, AS_GIVEN)]
+    kinds, fresh, positions, starts, stops = (column.to_numpy() for column in columns)
+    found = paired(keys, positions, kinds == START_EDGE)
+    new, ended = fresh[found.starts] == 1, found.ends >= 0
+    began, went = found.starts[new], found.starts[ended]
+    by = found.ends[ended]
+    lasted = stops[by] > starts[went]
+    left, over = found.starts[new & ~ended], ended & ~new
+    parts = [  # the rows of which it is told, what has changed them, the route, the weight, whether the event has ended
+        (began, began, COMPLETE, 1, False),
+        (went, by, COMPLETE, -1, False),
+        (went[lasted], by[lasted], COMPLETE, 1, True),
+        (left, left, OPEN, 1, False),
+        (found.starts[over], found.ends[over], OPEN, -1, False),
+        (found.lost, found.lost, UNMATCHED, 0, True),
+    ]
+    of, changed = (np.concatenate([part[n] for part in parts]) for n in (0, 1))
+    route, weight, known = (np.repeat([part[n] for part in parts], [len(part[0]) for part in parts]) for n in (2, 3, 4))
+    numbers = {
+        "__sp": positions[of],
+        ROUTE: route.astype(np.int32),
+        STOP: np.where(known, stops[changed], END),
+        WEIGHT: weight.astype(np.int64),
+        CHANGED_BY: positions[changed],
+        MET: edges.column(MET).take(pa.array(changed)).combine_chunks(),
+        DUE: np.full(len(of), ALWAYS, np.int64),
+    }
+    rows = edges.drop(EDGE_KIND, NEW, POSITION, STOP, MET)
+    assert isinstance(rows, LocalFrame)
+    rows = rows.taken(of)
+    for name, values in numbers.items():
+        rows = rows.with_column(name, "int" if name == ROUTE else "bigint", pa.array(values))
+    return rows
+
+
+# -- by SQL ------------------------------------------------------------------------------
+
+
+def _queued(edges: DataFrame, payload: Sequence[str]) -> DataFrame:
+    """Edges of one payload and start as a queue: the n-th end that finds a start ends the n-th start.
+
+    The running least of starts less ends counts the ends that found none; these are numbered below zero.
+    """
+    by = ", ".join([WRITER, *map(quoted, payload), AS_GIVEN])
+    running = f"OVER (PARTITION BY {by} ORDER BY {POSITION} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+    last = f"OVER (PARTITION BY {by} ORDER BY {POSITION})"
+    level = edges.selectExpr("*", f"sum(IF({EDGE_KIND} = {START_EDGE}, 1, -1)) {running} AS __level")
+    lost = level.selectExpr("*", f"greatest(0, -min(__level) {running}) AS __losses")
+    lost = lost.selectExpr("*", f"__losses - lag(__losses, 1, 0) {last} AS __lost")
+    starts, ends = (f"sum(IF({EDGE_KIND} = {what}, 1, 0)) {running}" for what in (START_EDGE, STOP_EDGE))
+    number = f"IF({EDGE_KIND} = {START_EDGE}, {starts}, {ends} - __losses)"
+    return lost.selectExpr("*", f"IF(__lost = 1, -1 - {POSITION}, {number}) AS __number")
+
+
+def _changes(edges: DataFrame, payload: Sequence[str]) -> DataFrame:
+    start = {"__sp": POSITION, START: START, "__sc": MET, "__fresh": NEW}
+    stop = {"__ep": POSITION, "__stop": STOP, "__ec": MET}
+    texts = [
+        f"max(IF({EDGE_KIND} = {kind}, {value}, NULL)) AS {name}"
+        for kind, columns in ((START_EDGE, start), (STOP_EDGE, stop))
+        for name, value in columns.items()
+    ]
+    keys = [WRITER, *map(quoted, payload), AS_GIVEN, "__number"]
+    pairs = grouped_as_they_are(edges, keys, texts)
+    ended = "__sp IS NOT NULL AND __stop IS NOT NULL"
+    rows = [
+        ("__fresh = 1", 0, f"{END}L", "1L", "__sp", "__sc"),
+        (ended, 0, f"{END}L", "-1L", "__ep", "__ec"),
+        (f"{ended} AND __stop > {START}", 0, "__stop", "1L", "__ep", "__ec"),
+        ("__fresh = 1 AND __stop IS NULL", 1, f"{END}L", "1L", "__sp", "__sc"),
+        ("__fresh = 0 AND __stop IS NOT NULL", 1, f"{END}L", "-1L", "__ep", "__ec"),
+        ("__sp IS NULL", 2, "__stop", "0L", "__ep", "__ec"),
+    ]
+    when, *values = (
+        f"CASE {' '.join(f'WHEN __i = {n}L THEN {text}' for n, text in enumerate(texts))} END"
+        for texts in zip(*rows, strict=True)
+    )
+    made = [f"{value} AS {name}" for value, name in zip(values, (ROUTE, STOP, WEIGHT, CHANGED_BY, MET), strict=True)]
+    each = pairs.selectExpr("*", f"explode(sequence(0L, {len(rows) - 1}L)) AS __i").where(when)
+    return each.selectExpr(
+        *map(quoted, payload), WRITER, AS_GIVEN, START, "coalesce(__sp, __ep) AS __sp", *made, f"{ALWAYS}L AS {DUE}"
+    )

@@ -1,0 +1,45 @@
+"""Edges as queues: the kernel against a loop over the edges, whatever their keys and order."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowtime.kernels.edges import paired
+
+EDGES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.booleans()), max_size=40)
+
+
+def by_hand(edges: list[tuple[int, int, bool]], order: list[int]) -> tuple[dict[int, int], set[int]]:
+    """The end of each start by their places, -1 for none; ends that find no start."""
+    waiting: dict[tuple[int, int], list[int]] = defaultdict(list)
+    ends, lost = {}, set()
+    for place in order:
+        *key, begins = edges[place]
+        queue = waiting[key[0], key[1]]
+        if begins:
+            queue.append(place)
+            ends[place] = -1
+        elif queue:
+            ends[queue.pop(0)] = place
+        else:
+            lost.add(place)
+    return ends, lost
+
+
+@given(EDGES, st.integers(0, 2**32), st.booleans(), st.sampled_from([1, 1 << 33]))
+def test_pairs_are_those_of_queues(edges: list[tuple[int, int, bool]], seed: int, mixed: bool, wide: int) -> None:
+    order = list(range(len(edges)))
+    if mixed:
+        random.Random(seed).shuffle(order)
+    positions = np.empty(len(edges), np.int64)
+    positions[order] = np.arange(len(edges)) * 3
+    numbers = [np.array([edge[n] for edge in edges], np.int64) * wide for n in (0, 1)]
+    found = paired(numbers, positions, np.array([edge[2] for edge in edges], bool))
+    ends, lost = by_hand(edges, order)
+    assert dict(zip(found.starts.tolist(), found.ends.tolist(), strict=True)) == ends
+    assert sorted(found.lost.tolist()) == sorted(lost)
