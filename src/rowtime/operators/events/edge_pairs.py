@@ -11,7 +11,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from rowtime.core.columns import AS_GIVEN, CHANGED_BY, DUE, EDGE_KIND, MET, POSITION, ROUTE, START, STOP, WEIGHT, WRITER
+from rowtime.core.columns import (
+    AS_GIVEN,
+    CHANGED_BY,
+    DUE,
+    EDGE_KIND,
+    MET,
+    NEW_EDGE,
+    POSITION,
+    ROUTE,
+    START,
+    STARTED_AT,
+    STOP,
+    WEIGHT,
+    WRITER,
+)
 from rowtime.core.time import END
 from rowtime.frames.kinds import DECIMAL, PLAIN
 from rowtime.frames.local import LocalFrame, is_local
@@ -25,7 +39,6 @@ from rowtime.operators.rows.lifetimes import ALWAYS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-NEW = "__new"  # 1 for an edge of this tick, 0 for an open event of before
 COMPLETE, OPEN, UNMATCHED = 0, 1, 2  # routes: changes of events, changes of the open ones, ends that find no start
 
 
@@ -33,7 +46,7 @@ def changes_of(edges: DataFrame, payload: Sequence[str]) -> DataFrame:
     """Each start with its end: weighted rows of what began and ended, changes of the open events, ends alone.
 
     ``edges``: the columns of the ``payload``, `WRITER`, `POSITION`, `EDGE_KIND`, `AS_GIVEN`, `START`, `STOP`, `MET` and
-    `NEW`. The changes have, beside `ROUTE`, the position of their start as ``__sp``.
+    `NEW_EDGE`. The changes have, beside `ROUTE`, `STARTED_AT`.
     """
     if is_local(edges) and all(_plain(kind) for name, kind in edges.fields if name in payload):
         made = _changes_here(edges, payload)
@@ -52,7 +65,7 @@ def _plain(kind: str) -> bool:
 
 def _changes_here(edges: LocalFrame, payload: Sequence[str]) -> DataFrame | None:
     """``None`` where numbers are NULL, which arrays do not know."""
-    columns = [edges.column(name) for name in (EDGE_KIND, NEW, POSITION, START, STOP)]
+    columns = [edges.column(name) for name in (EDGE_KIND, NEW_EDGE, POSITION, START, STOP)]
     if any(column.null_count for column in columns):
         return None
     keys = [numbered(edges.column(name).combine_chunks()) for name in (WRITER, *payload, AS_GIVEN)]
@@ -74,7 +87,7 @@ def _changes_here(edges: LocalFrame, payload: Sequence[str]) -> DataFrame | None
     of, changed = (np.concatenate([part[n] for part in parts]) for n in (0, 1))
     route, weight, known = (np.repeat([part[n] for part in parts], [len(part[0]) for part in parts]) for n in (2, 3, 4))
     numbers = {
-        "__sp": positions[of],
+        STARTED_AT: positions[of],
         ROUTE: route.astype(np.int32),
         STOP: np.where(known, stops[changed], END),
         WEIGHT: weight.astype(np.int64),
@@ -82,7 +95,7 @@ def _changes_here(edges: LocalFrame, payload: Sequence[str]) -> DataFrame | None
         MET: edges.column(MET).take(pa.array(changed)).combine_chunks(),
         DUE: np.full(len(of), ALWAYS, np.int64),
     }
-    rows = edges.drop(EDGE_KIND, NEW, POSITION, STOP, MET)
+    rows = edges.drop(EDGE_KIND, NEW_EDGE, POSITION, STOP, MET)
     assert isinstance(rows, LocalFrame)
     rows = rows.taken(of)
     for name, values in numbers.items():
@@ -110,7 +123,7 @@ def _queued(edges: DataFrame, payload: Sequence[str]) -> DataFrame:
 
 
 def _changes(edges: DataFrame, payload: Sequence[str]) -> DataFrame:
-    start = {"__sp": POSITION, START: START, "__sc": MET, "__fresh": NEW}
+    start = {STARTED_AT: POSITION, START: START, "__sc": MET, "__fresh": NEW_EDGE}
     stop = {"__ep": POSITION, "__stop": STOP, "__ec": MET}
     texts = [
         f"max(IF({EDGE_KIND} = {kind}, {value}, NULL)) AS {name}"
@@ -119,14 +132,14 @@ def _changes(edges: DataFrame, payload: Sequence[str]) -> DataFrame:
     ]
     keys = [WRITER, *map(quoted, payload), AS_GIVEN, "__number"]
     pairs = grouped_as_they_are(edges, keys, texts)
-    ended = "__sp IS NOT NULL AND __stop IS NOT NULL"
+    ended = f"{STARTED_AT} IS NOT NULL AND __stop IS NOT NULL"
     rows = [
-        ("__fresh = 1", 0, f"{END}L", "1L", "__sp", "__sc"),
+        ("__fresh = 1", 0, f"{END}L", "1L", STARTED_AT, "__sc"),
         (ended, 0, f"{END}L", "-1L", "__ep", "__ec"),
         (f"{ended} AND __stop > {START}", 0, "__stop", "1L", "__ep", "__ec"),
-        ("__fresh = 1 AND __stop IS NULL", 1, f"{END}L", "1L", "__sp", "__sc"),
+        ("__fresh = 1 AND __stop IS NULL", 1, f"{END}L", "1L", STARTED_AT, "__sc"),
         ("__fresh = 0 AND __stop IS NOT NULL", 1, f"{END}L", "-1L", "__ep", "__ec"),
-        ("__sp IS NULL", 2, "__stop", "0L", "__ep", "__ec"),
+        (f"{STARTED_AT} IS NULL", 2, "__stop", "0L", "__ep", "__ec"),
     ]
     when, *values = (
         f"CASE {' '.join(f'WHEN __i = {n}L THEN {text}' for n, text in enumerate(texts))} END"
@@ -135,5 +148,11 @@ def _changes(edges: DataFrame, payload: Sequence[str]) -> DataFrame:
     made = [f"{value} AS {name}" for value, name in zip(values, (ROUTE, STOP, WEIGHT, CHANGED_BY, MET), strict=True)]
     each = pairs.selectExpr("*", f"explode(sequence(0L, {len(rows) - 1}L)) AS __i").where(when)
     return each.selectExpr(
-        *map(quoted, payload), WRITER, AS_GIVEN, START, "coalesce(__sp, __ep) AS __sp", *made, f"{ALWAYS}L AS {DUE}"
+        *map(quoted, payload),
+        WRITER,
+        AS_GIVEN,
+        START,
+        f"coalesce({STARTED_AT}, __ep) AS {STARTED_AT}",
+        *made,
+        f"{ALWAYS}L AS {DUE}",
     )

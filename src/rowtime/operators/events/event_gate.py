@@ -23,9 +23,11 @@ from rowtime.core.columns import (
     EDGE_KIND,
     MALFORMED,
     MET,
+    NEW_EDGE,
     POSITION,
     ROWTIME,
     START,
+    STARTED_AT,
     STOP,
     WEIGHT,
     WRITER,
@@ -49,7 +51,7 @@ from rowtime.operators.contract import Column, Control, DataFrame, Operator, Sha
 from rowtime.operators.contract.gates import READMITTED, Verdict
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.state import Kept, StateNote
-from rowtime.operators.events.edge_pairs import COMPLETE, NEW, OPEN, UNMATCHED, changes_of
+from rowtime.operators.events.edge_pairs import COMPLETE, OPEN, UNMATCHED, changes_of
 from rowtime.operators.events.met_bounds import steps_of, with_met
 from rowtime.operators.rows.by_writer import by_writer
 from rowtime.operators.rows.calendar import in_calendar, in_micros
@@ -88,7 +90,7 @@ class EventGate:
 
     @property
     def _open(self) -> Kept:
-        return WeightedLog.kept(*(c.name for c in self.payload), WRITER, "__sp", AS_GIVEN, START, name="open")
+        return WeightedLog.kept(*(c.name for c in self.payload), WRITER, STARTED_AT, AS_GIVEN, START, name="open")
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Open edges."""
@@ -216,43 +218,43 @@ class EventGate:
     def _edges(self, tick: Tick, rows: DataFrame, count: int | None) -> DataFrame | None:
         """Match new end edges with open events, in one job; what finds none is refused."""
         open_ones = WeightedLog(tick, self.node, "open")
-        state = [*(c.name for c in self.payload), WRITER, "__sp", AS_GIVEN, START]
+        state = [*(c.name for c in self.payload), WRITER, STARTED_AT, AS_GIVEN, START]
         columns = [*self._columns(), WRITER, POSITION, EDGE_KIND, AS_GIVEN, START, STOP, MET]
-        new = rows.where(f"{EDGE_KIND} IN ({START_EDGE}, {STOP_EDGE})").selectExpr(*columns, f"1 AS {NEW}")
+        new = rows.where(f"{EDGE_KIND} IN ({START_EDGE}, {STOP_EDGE})").selectExpr(*columns, f"1 AS {NEW_EDGE}")
         kept = open_ones.between(BEGINNING, END)
         every = new
         if kept is not None:
             old = netted(kept, state).selectExpr(
                 *self._columns(),
                 WRITER,
-                f"__sp AS {POSITION}",
+                f"{STARTED_AT} AS {POSITION}",
                 f"{START_EDGE} AS {EDGE_KIND}",
                 AS_GIVEN,
                 START,
                 f"{END}L AS {STOP}",
                 f"0L AS {MET}",
-                f"0 AS {NEW}",
+                f"0 AS {NEW_EDGE}",
             )
             every = new.unionByName(old)
         total = None if count is None else 3 * count + open_ones.count(BEGINNING, END)
         tick.describe(self.node, "match edges")
         payload = [c.name for c in self.payload]
         routes = {
-            "complete": (COMPLETE, [*payload, WRITER, START, "__sp", STOP, WEIGHT, CHANGED_BY, MET]),
+            "complete": (COMPLETE, [*payload, WRITER, START, STARTED_AT, STOP, WEIGHT, CHANGED_BY, MET]),
             "open": (OPEN, self._open.columns or ()),
-            "merged": (UNMATCHED, [WRITER, "__sp", MET]),
+            "merged": (UNMATCHED, [WRITER, STARTED_AT, MET]),
         }
         made = routed(tick, self.node, changes_of(every, payload), routes, total)
         self._unmatched(tick, rows, made["merged"])
         open_ones.forget(BEGINNING, state)
         found = made["complete"]
-        return None if found is None else self._events(found, f"__sp AS {POSITION}", WEIGHT, CHANGED_BY)
+        return None if found is None else self._events(found, f"{STARTED_AT} AS {POSITION}", WEIGHT, CHANGED_BY)
 
     def _unmatched(self, tick: Tick, rows: DataFrame, found: DataFrame | None) -> None:
         if found is None:
             return
         listed = found.selectExpr(
-            WRITER, f"__sp AS {POSITION}", "'UNMATCHED_EDGE' AS reason", f"{MET} AS mark"
+            WRITER, f"{STARTED_AT} AS {POSITION}", "'UNMATCHED_EDGE' AS reason", f"{MET} AS mark"
         ).toArrow()
         counts = {"in": 0, "accepted": -listed.num_rows, "UNMATCHED_EDGE": listed.num_rows}
         tick.account(
