@@ -226,6 +226,17 @@ def test_a_failing_disk_is_a_failure_and_the_writer_goes_on(log: Path, monkeypat
         assert writer.insert([{"x": 2}]) == 0
 
 
+def test_a_log_whose_positions_are_used_up_takes_no_row(log: Path) -> None:
+    with Writer(log) as writer:
+        writer.insert([{"x": 1}])
+    [file] = log.rglob("r-*.parquet")
+    file.rename(file.with_name(file.name.replace("0" * 20, f"{2**63 - 3:020d}")))
+    with Writer(log) as writer:
+        assert writer.insert([{"x": 2}]) == 2**63 - 2
+        with pytest.raises(Failure, match=r"R501 .*its writer main has come to position 9,223,372,036,854,775,807"):
+            writer.insert([{"x": 3}])
+
+
 def test_a_closed_writer_writes_nothing(log: Path) -> None:
     writer = Writer(log)
     writer.close()

@@ -13,10 +13,12 @@ import pytest
 
 import rowtime as rt
 from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME, WRITER
+from rowtime.core.errors import Failure
 from rowtime.runtime.session import derive
 from rowtime.runtime.sources import peek
 from rowtime.runtime.sources.contract import Limits, Slice
 from rowtime.runtime.sources.csv_decoding import PlainCsv
+from rowtime.runtime.sources.file_faults import damage_of
 from rowtime.runtime.sources.files import FilesSource
 
 if TYPE_CHECKING:
@@ -151,3 +153,15 @@ def test_spark_is_asked_only_for_what_is_computed(spark: SparkSession, tmp_path:
     assert report is not None
     assert len([job for job in report.jobs if "rows in stream order" in job]) == asked
     assert found == totals
+
+
+def test_a_footer_with_a_name_that_is_no_text_is_a_damaged_file(tmp_path: Path) -> None:
+    path = tmp_path / "1.parquet"
+    pq.write_table(pa.table({"at": TIMES, "name_of_it": [1, 2, 3, 4]}), path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"name_of_it", b"name_\xb1f_it"))
+    file = (0, "w", str(path))
+    with pytest.raises(Failure, match=r"R501 .*1\.parquet cannot be read"):
+        peek.timestamps([file], "at", nulls=True)
+    with pytest.raises(Failure, match=r"R501 .*1\.parquet cannot be read"):
+        peek.columns([(file, 0)], {"at": "at"}, {"at": peek.MICROS}, [])
+    assert "codec" in (damage_of("parquet", str(path)) or "")

@@ -24,7 +24,7 @@ from rowtime.client.rows import Batch, Rows, batch
 from rowtime.core.clock import NOBODY
 from rowtime.core.clock import strict as strictly
 from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME
-from rowtime.core.errors import refuse
+from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.ordered_columns import ordered_column
 from rowtime.core.stores import Place, place_of
 from rowtime.core.time import END, to_micros, wall_clock
@@ -32,8 +32,7 @@ from rowtime.core.time import END, to_micros, wall_clock
 DEFAULT_WRITER: Final = "main"
 EVERYONE: Final = "*"
 """The writer whose bounds are given to each present writer of a stream; it sends no rows (SPEC 2.6)."""
-
-"""What no name of a writer begins with: streams without a present writer use it inside."""
+_LAST: Final = (1 << 63) - 1  # the greatest position that a row can have
 
 
 def open_writer(
@@ -199,6 +198,9 @@ class Writer:
             yield self._pen
 
     def _made(self, ready: Batch, first: int) -> Made:
+        if first + len(ready) > _LAST:
+            what = f"the stream log {self.log} cannot be used: its writer {self.name} has come to position {first:,}"
+            raise Failure(Problem("R501", what))
         arrival = self._tick()
         return _entry(first, ready, arrival), self._stored(ready, first, arrival)
 

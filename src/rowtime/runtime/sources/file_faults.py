@@ -17,9 +17,8 @@ import pyarrow.parquet as pq
 
 from rowtime.core.errors import causes
 from rowtime.runtime.sources.csv_header import by_header
-from rowtime.runtime.sources.file_places import footer
+from rowtime.runtime.sources.file_places import DAMAGED, footer
 
-_DAMAGED = (pa.ArrowException, OSError, EOFError)
 _INTEGERS = {"TINYINT": 8, "BYTE": 8, "SMALLINT": 16, "SHORT": 16, "INT": 32, "INTEGER": 32, "BIGINT": 64, "LONG": 64}
 _PARTS = "part-"  # begins the names of files that Spark and rowtime write, whose folders have what the files lack
 _BLOCK = 1 << 20  # bytes of a compressed text that are looked at, at once
@@ -56,7 +55,7 @@ class Expected:
                 [names] = by_header([path], self.options)
                 if names and (lacking := self._lacking(names)):
                     return lacking
-        except _DAMAGED as error:
+        except DAMAGED as error:
             return said(error)
         return self._in_folders(path, ()) if path.rpartition("/")[2].startswith(_PARTS) else None
 
@@ -93,7 +92,7 @@ def damage_of(kind: str, path: str) -> str | None:
             with pa.input_stream(path) as stream:  # which knows compressed files by their names, as Spark does
                 while stream.read(_BLOCK):
                     pass
-    except _DAMAGED as error:
+    except DAMAGED as error:
         return said(error)
     return None
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
@@ -16,6 +17,8 @@ from rowtime.runtime.store_access import reach
 
 S = TypeVar("S")
 T = TypeVar("T")
+DAMAGED: Final = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError)
+"""What is raised of a file that cannot be read; the last one where a name in a footer is no text."""
 AT_ONCE: Final = 16  # requests to a store
 _FOOTERS: Final = 1_024  # of files in stores, whose every look is a request
 

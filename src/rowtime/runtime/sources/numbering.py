@@ -20,8 +20,6 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
-
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.stores import Place
 from rowtime.runtime.sources.contract import Limits
@@ -38,6 +36,7 @@ from rowtime.runtime.sources.file_list import (
     is_as_numbered,
     print_of,
 )
+from rowtime.runtime.sources.file_places import DAMAGED
 from rowtime.runtime.sources.touched import Facts, Touched
 
 SHOWN: Final = 100  # files that the journal names
@@ -143,7 +142,7 @@ class Numbering:
         """True if files are the reason for a failure and are left out from now on, or are not there any more."""
         text = told(error)
         named = [file for file in taken if file.path in text]
-        if not named and not (isinstance(error, pa.ArrowException | OSError) or UNREAD in text):
+        if not named and not (isinstance(error, DAMAGED) or UNREAD in text):
             return False
         found = False
         for file in named or taken:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from rowtime.core.columns import ARRIVAL, POSITION, WRITER
 from rowtime.core.errors import Failure, Problem
-from rowtime.runtime.sources.file_places import footer, parquet
+from rowtime.runtime.sources.file_places import DAMAGED, footer, parquet
 
 MICROS = pa.timestamp("us", "UTC")
 ROWS = 1_000_000  # of one piece, or what a row group has; few pieces are in memory at a time
@@ -40,9 +40,10 @@ def timestamps(files: Iterable[File], name: str, *, nulls: bool) -> Iterator[pa.
     pieces: list[Piece] = []
     for first, writer, path in files:
         metadata = _footer(path)
-        column = _column(metadata.schema.to_arrow_schema(), name)
-        if column is None or not (nulls or _complete(metadata, column)):
-            return None
+        with _reading(path):
+            column = _column(metadata.schema.to_arrow_schema(), name)
+            if column is None or not (nulls or _complete(metadata, column)):
+                return None
         pieces += [partial(_times, at, writer, path, column, groups) for at, groups in _placed(metadata, first)]
     return _ahead(pieces)
 
@@ -61,9 +62,10 @@ def columns(
     pieces: list[Piece] = []
     for (first, writer, path), arrived in files:
         metadata = _footer(path)
-        there = _same(metadata, kinds)
-        if there is None or not all(_complete(metadata, there[name].name) for name in complete):
-            return None
+        with _reading(path):
+            there = _same(metadata, kinds)
+            if there is None or not all(_complete(metadata, there[name].name) for name in complete):
+                return None
         for at, groups in _placed(metadata, first):
             pieces.append(partial(_rows, (at, writer, path), arrived, wanted, there, groups))
     return _ahead(pieces)
@@ -110,7 +112,7 @@ def _reading(path: str) -> Iterator[None]:
     """Turn what Arrow says of a damaged file into a ``Failure`` (R501) that names it."""
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except DAMAGED as error:
         raise Failure(Problem("R501", f"{path} cannot be read: {str(error).splitlines()[0]}")) from error
 
 
