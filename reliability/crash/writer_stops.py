@@ -21,7 +21,7 @@ from reliability.crash.client import Call, calls, first_missing, held
 from reliability.crash.inside import HALF, TORN, Sample, Tally, copied
 from reliability.crash.reader import Reader
 from reliability.crash.writes import ERRORS, failing, watched
-from rowtime.client import stream_log
+from rowtime.client import log_folder
 from rowtime.client.log_folder import UNDER_WAY
 from rowtime.client.writer import Writer
 from rowtime.core.errors import RowtimeError
@@ -180,5 +180,5 @@ def _made(call: Call, log: Writer, *, again: bool) -> None:
 @contextmanager
 def small_shards() -> Iterator[None]:
     """Let a shard be full after a few files."""
-    with mock.patch.object(stream_log, "SHARD_FILES", SHARD):
+    with mock.patch.object(log_folder, "SHARD_FILES", SHARD):
         yield

@@ -18,7 +18,7 @@ from reliability.crash.first_starts import first_starts
 from reliability.crash.inside import Sample, Tally, faults, stops, undisturbed
 from reliability.crash.lakes import Delta, others_write, rows_of_tables, tables_below, torn_versions
 from reliability.crash.runs import Sequence, sequences
-from rowtime.runtime import engine
+from rowtime.runtime.handing_over import HandingOver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,7 +88,7 @@ def test_a_driver_that_does_not_finish_what_was_committed_is_found(
     case = Case(KINDS.index("sums over frames"), tmp_path / "live")
     run = undisturbed(case, spark, tmp_path / "kept", Sample(random.Random(0), 6))
     failed, stopped = Tally(), Tally()
-    monkeypatch.setattr(engine, "finish", lambda *_: None)
+    monkeypatch.setattr(HandingOver, "finish", lambda *_: None)
     faults(run, spark, failed, Later(0), 20)
     stops(run, spark, stopped, random.Random(0), 0.0)
     assert failed.counts["failed writes"] > 10
