@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from py4j.finalizer import ThreadSafeFinalizer
 
 from reliability.crash.inside import SECONDS, Tally, Undisturbed, put_back
-from rowtime.core.errors import causes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 POINTS = ("before state", "after state", "before journal", "after journal", "after output")
 ROUNDS = 40
-NOT_THEIRS: Final = ""  # the file of an fsync that fails because this process lets one fail (`writes.failing`)
 OTHERS_REST: Final = 0.5  # seconds between two changes of other programs
 
 
@@ -99,10 +97,8 @@ def _others_at_work(case: Case, tally: Tally) -> Iterator[None]:
             try:
                 found = case.others_write()
             except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
-                if not any(getattr(one, "filename", None) == NOT_THEIRS for one in causes(error)):
-                    tally.losses.append(f"{case.name} {case.number}, others: {type(error).__name__} {error}"[:1500])
-                    return
-                found = {}
+                tally.losses.append(f"{case.name} {case.number}, others: {type(error).__name__} {error}"[:1500])
+                return
             tally.count({f"{what} meanwhile": times for what, times in found.items()})
             if done.wait(OTHERS_REST):
                 return

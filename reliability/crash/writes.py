@@ -21,13 +21,13 @@ Seen = Callable[[str, str], None]  # what is called, the path
 @contextmanager
 def watched(folder: Path, seen: Seen) -> Iterator[None]:
     """Call ``seen`` before each call that changes something below the folder; what it raises is raised there."""
-    base, turn = str(folder), threading.RLock()
+    bases, turn = {str(folder), str(folder.resolve())}, threading.RLock()
 
     def about(what: str, path: object) -> None:
-        text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-        if what == "fsync" or (isinstance(text, str) and text.startswith(base)):
+        text = _opened_as(path) if what == "fsync" else path
+        if isinstance(text, str | os.PathLike) and any(f"{os.fspath(text)}/".startswith(f"{base}/") for base in bases):
             with turn:
-                seen(what, str(text))
+                seen(what, os.fspath(text))
 
     calls = (*_CALLS, (io, "open"), (os, "open"))
     before = [(module, name, getattr(module, name)) for module, name in calls]
@@ -46,6 +46,11 @@ def watched(folder: Path, seen: Seen) -> Iterator[None]:
         pq.ParquetWriter.__init__ = writer  # type: ignore[method-assign]
         for module, name, call in before:
             setattr(module, name, call)
+
+
+def _opened_as(file: Any) -> str:
+    """The path of an open file: other threads sync files of their own folders, in which nothing is to fail."""
+    return os.readlink(f"/proc/self/fd/{file if isinstance(file, int) else file.fileno()}")
 
 
 def _calling(name: str, call: Any, about: Seen) -> Any:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +21,7 @@ from reliability.crash.first_starts import first_starts
 from reliability.crash.inside import Sample, Tally, faults, stops, undisturbed
 from reliability.crash.lakes import Delta, others_write, rows_of_tables, tables_below, torn_versions
 from reliability.crash.runs import Sequence, sequences
+from reliability.crash.writes import failing, watched
 from rowtime.runtime.handing_over import HandingOver
 
 if TYPE_CHECKING:
@@ -42,6 +46,35 @@ def test_a_sample_is_evenly_spread_and_begins_where_chance_says() -> None:
         chosen.append([number for number in range(30) if sample.has_next()])
     assert all(found == list(range(found[0], 30, 5)) for found in chosen)
     assert {found[0] for found in chosen} == set(range(5))
+
+
+def test_only_writes_below_the_folder_fail_also_of_other_threads(tmp_path: Path) -> None:
+    ours, theirs, synced = tmp_path / "1", tmp_path / "10", list[str]()
+    for folder in (ours, theirs):
+        folder.mkdir()
+
+    def sync(folder: Path) -> None:
+        with (folder / "file").open("rb") as file:
+            try:
+                os.fsync(file.fileno())
+            except OSError as error:
+                assert error.filename == str(folder / "file")
+            else:
+                synced.append(folder.name)
+
+    def sync_both() -> None:
+        sync(theirs)
+        sync(ours)
+
+    for folder in (ours, theirs):
+        (folder / "file").touch()
+    with watched(ours, failing(0, errno.EIO)):
+        thread = threading.Thread(target=sync_both)
+        thread.start()
+        thread.join()
+        (theirs / "another").touch()
+        sync_both()
+    assert synced == ["10", "10", "1"]
 
 
 def test_a_process_that_hangs_ends_and_shows_where() -> None:
