@@ -50,7 +50,7 @@ def watched(folder: Path, seen: Seen) -> Iterator[None]:
 
 def _opened_as(file: Any) -> str:
     """The path of an open file: other threads sync files of their own folders, in which nothing is to fail."""
-    return os.readlink(f"/proc/self/fd/{file if isinstance(file, int) else file.fileno()}")
+    return str(Path("/proc/self/fd", str(file if isinstance(file, int) else file.fileno())).readlink())
 
 
 def _calling(name: str, call: Any, about: Seen) -> Any:
