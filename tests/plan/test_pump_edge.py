@@ -58,6 +58,45 @@ def test_a_gate_has_another_name_where_its_own_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
+    ("columns", "query", "given"),
+    [
+        ("x BIGINT, y BIGINT", "SELECT STREAM n, n FROM a", ["x", "y"]),
+        ("x BIGINT, y STRING, z BIGINT", "SELECT STREAM n, k, N FROM a", ["x", "k", "z"]),
+        ("k BIGINT, x BIGINT, y STRING", "SELECT STREAM n, n, k FROM a", ["k_2", "x", "k"]),
+        ("x BIGINT, y BIGINT", "SELECT STREAM n AS m, n + 1 AS m FROM a", ["x", "y"]),
+        ("x BIGINT, y BIGINT", "SELECT STREAM n, n FROM a UNION ALL SELECT STREAM n, n FROM a", ["x", "y"]),
+        ("x TIMESTAMP, y TIMESTAMP", "SELECT STREAM ROWTIME, a.ROWTIME FROM a", ["x", "y"]),
+        ("x TIMESTAMP, y BIGINT", "SELECT STREAM ROWTIME, n FROM a UNION ALL SELECT STREAM t, n FROM a", ["x", "n"]),
+        ("x BIGINT, y BIGINT", "SELECT STREAM COUNT(*) AS m, SUM(n) AS m FROM a GROUP BY a.ROWTIME", ["x", "y"]),
+    ],
+)
+def test_entries_go_by_place_so_their_names_may_be_the_same(columns: str, query: str, given: list[str]) -> None:
+    (edge,) = compiled(columns, query).edges
+    assert [column.source for column in edge.assigned] == given
+    assert [column.name for column in edge.assigned] == [column.split()[0] for column in columns.split(", ")]
+
+
+@pytest.mark.parametrize("query", ["SELECT STREAM t, n FROM a", "SELECT STREAM n, n FROM a", "SELECT STREAM k FROM b"])
+def test_a_pump_that_does_not_run_is_checked_too(query: str) -> None:
+    script = f"{A}CREATE STREAM o (x BIGINT);\nCREATE PUMP p{{}} AS INSERT INTO o {query};"
+    running, stopped = (rt.check(script.format(how)) for how in ("", " STOPPED"))
+    assert [p.code for p in stopped] == [p.code for p in running] != []
+
+
+def test_a_union_promotes_in_each_of_its_queries() -> None:
+    query = "SELECT STREAM t, n FROM a UNION ALL SELECT STREAM ROWTIME, n FROM a"
+    sorts = [node for node in compiled("x BIGINT", query, "(ROWTIME, x)").operators if isinstance(node, TSort)]
+    assert len(sorts) == 1, "the second has its own rowtime"
+
+
+def test_the_caret_is_below_the_column_of_the_list() -> None:
+    text = f"{A}CREATE STREAM o (x BIGINT, y BIGINT);\nINSERT INTO o (x, y, X) SELECT STREAM n, n, n FROM a;"
+    (problem,) = rt.check(text)
+    assert problem.place is not None
+    assert (problem.code, problem.place.line, problem.place.column) == ("R119", 3, 22)
+
+
+@pytest.mark.parametrize(
     ("columns", "query", "listed", "code", "where"),
     [
         ("x INT", "SELECT STREAM k FROM a", "", "R220", "k"),

@@ -171,6 +171,9 @@ class _Compiler:
         for name, view in self.catalog.views.items():
             if name not in self.sources.bound:
                 self._guard(partial(self.sources.named, self.binder, name, view.query), view.place)
+        for pump in self.catalog.pumps.values():
+            if not pump.started:
+                self._guard(partial(self._stopped, pump), pump.place)
         self._guard(lambda: check_set(Program(self.text, tuple(sinks)).described(), self.actions))
         return Program(
             self.text,
@@ -299,6 +302,11 @@ class _Compiler:
 
     def _query(self, query: sql.Query, name: str) -> Sink:
         return self.roots.sink(f"{name}.result", self.binder.bind(query.query, name).node, "console", ())
+
+    def _stopped(self, pump: sql.CreatePump) -> None:
+        """Bind a pump that does not run with operators of its own: its problems are told before it is started."""
+        sources = Sources(self.catalog)
+        SinkBinder(sources, QueryBinder(self.text, sources), self.functions).of_pumps([pump])
 
     def _explain(self, explain: sql.Explain) -> tuple[str, Operator]:
         return explain.kind, self.binder.bind(explain.query, "explained").node

@@ -56,14 +56,22 @@ class ColumnParser(RowtimeParser):
         return part.name
 
     def _column_names(self) -> tuple[str, ...]:
-        """``(a, b)``, or nothing; the parenthesis may also begin a query."""
+        """``(a, b)``, or nothing."""
+        return tuple(name.text for name in self._listed_names())
+
+    def _listed_names(self) -> tuple[Name, ...]:
+        """``(a, b)`` with the places, or nothing; the parenthesis may also begin a query."""
         if not self._match(TokenType.L_PAREN, advance=False) or self._next.token_type in (
             TokenType.SELECT,
             TokenType.WITH,
             TokenType.L_PAREN,
         ):
             return ()
-        return tuple(self._parse_wrapped_csv(lambda: self._name_part(any_token=True)))
+        return tuple(self._parse_wrapped_csv(self._listed_name))
+
+    def _listed_name(self) -> Name:
+        first = self._curr
+        return Name(self._name_part(any_token=True), self._place(first, self._prev))
 
     def _event_time(self) -> EventTimeDef:
         """``(t, LAG INTERVAL '10' SECOND, …)``: the column, then settings by name, in any order."""

@@ -224,9 +224,8 @@ class StatementParser(ShapeParser):
         stopped = self._match_texts(("STARTED", "STOPPED")) and self._prev.text.upper() == "STOPPED"
         self._required("AS")
         self._required("INSERT", "INTO")
-        return st.CreatePump(
-            target=self._name(), columns=self._column_names(), query=self._query(), started=not stopped, **facts
-        )
+        target, listed = self._name(), self._listed_names()
+        return st.CreatePump(target=target, query=self._query(), started=not stopped, **_list(listed), **facts)
 
     def _create_function(self, facts: dict[str, Any]) -> st.CreateFunction:
         name = self._name()
@@ -240,9 +239,10 @@ class StatementParser(ShapeParser):
 
     def _insert(self, facts: dict[str, Any]) -> st.InsertValues | st.CreatePump:
         self._required("INTO")
-        target, columns = self._name(), self._column_names()
+        target, listed = self._name(), self._listed_names()
+        columns = tuple(name.text for name in listed)
         if not self._match_text_seq("VALUES"):
-            return st.CreatePump(name=None, target=target, columns=columns, query=self._query(), **facts)
+            return st.CreatePump(name=None, target=target, query=self._query(), **_list(listed), **facts)
         rows = tuple(self._parse_csv(lambda: tuple(self._parse_wrapped_csv(self._required_expression))))
         if not rows:
             self.raise_error("VALUES needs a row in parentheses")
@@ -297,6 +297,11 @@ class StatementParser(ShapeParser):
 
     def _cascade(self) -> bool:
         return self._match_texts(("CASCADE", "RESTRICT")) is True and self._prev.text.upper() == "CASCADE"
+
+
+def _list(names: tuple[st.Name, ...]) -> dict[str, Any]:
+    """The columns that a pump lists, and where."""
+    return {"columns": tuple(name.text for name in names), "column_places": tuple(name.place for name in names)}
 
 
 def new_parser() -> StatementParser:

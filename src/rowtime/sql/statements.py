@@ -140,6 +140,7 @@ class CreatePump(Statement):
     target: Name
     query: exp.Query
     columns: tuple[str, ...] = ()
+    column_places: tuple[Place, ...] = field(default=(), compare=False)
     started: bool = True
     replace: bool = False
     if_not_exists: bool = False

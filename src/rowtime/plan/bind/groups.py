@@ -27,6 +27,7 @@ from rowtime.plan.bind.group_plan import GroupPlan, WithinGroup, former
 from rowtime.plan.bind.orders import is_rowtime, micros, refuse_untimed
 from rowtime.plan.bind.scope import Scope, follows, marks_of, type_of
 from rowtime.plan.bind.windows import earliest
+from rowtime.sql.dialect import Rowtime
 from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import Within
 from rowtime.sql.numbers import whole_number
@@ -266,7 +267,7 @@ class Grouping:
                 shown = self.scope.shown(column)
                 hint = f"Add {shown} to GROUP BY, or aggregate it, for example MAX({shown})."
                 if is_rowtime(column):
-                    hint = "Leave it out: the rowtime of a group is its end, and is written with every row."
+                    hint = _of_the_group(node, shown)
                 self.scope.refuse("R106", f"{shown} is neither grouped nor aggregated", node, hint)
         return bound
 
@@ -352,6 +353,16 @@ class Grouping:
     def _listed(self) -> list[exp.Expr]:
         group = self.query.args.get("group")
         return [] if group is None else [self._ordinal(node) for node in group.expressions]
+
+
+def _of_the_group(node: exp.Expr, shown: str) -> str:
+    """What to write for the ROWTIME of the rows in the select list of their groups."""
+    if not isinstance(node, exp.Column):
+        return f"Group by {to_rowtime(node)} as well, or aggregate it, for example MAX({shown})."
+    if isinstance(node.parent, exp.Alias):
+        name = node.parent.args["alias"].sql(Rowtime)
+        return f"A group's is its end: write g.ROWTIME AS {name} in a SELECT STREAM above the groups, (…) AS g."
+    return "Leave it out: the rowtime of a group is its end, and is written with every row."
 
 
 def _closer(key: Item, at: exp.Expr) -> Item | None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from rowtime.core.columns import ROWTIME_NAME
 from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.expr.conditions import col
 from rowtime.expr.store_assignment import as_read, is_padded, length_of, may_assign, same_type
@@ -24,6 +23,7 @@ from rowtime.operators.rows.select import Item, Select
 from rowtime.operators.rows.sized_texts import holds_lengths, in_size
 from rowtime.plan.bind.catalog import checks_of
 from rowtime.plan.bind.declared import order_of, tolerance
+from rowtime.plan.bind.pump_list import is_rowtime_entry, place_in_list
 from rowtime.plan.formats.holds import holds_of
 from rowtime.plan.formats.lake import LAKES
 from rowtime.sql.dialect import Rowtime
@@ -117,12 +117,11 @@ def _assigned(given: Sequence[Column], pump: CreatePump, stream: StreamDef) -> t
         what = f"{stream.name} takes {len(names)} columns ({', '.join(names)}), the query gives {len(given)}"
         hint = "Select one column for each, in this order; ROWTIME goes along by itself."
         raise refuse("R132", f"{what} ({', '.join(c.name for c in given)})", hint, pump.place)
-    unknown = [name for name in names if name.lower() not in {w.lower() for w in wanted}]
+    unknown = [number for number, name in enumerate(names) if name.lower() not in {w.lower() for w in wanted}]
     if unknown:
-        raise refuse("R103", f"{stream.name} has no column {unknown[0]}", f"It has {', '.join(wanted)}.", pump.place)
+        what = f"{stream.name} has no column {names[unknown[0]]}"
+        raise refuse("R103", what, f"It has {', '.join(wanted)}.", place_in_list(pump, unknown[0]))
     listed = {to.lower(): column.name for to, column in zip(names, given, strict=True)}
-    if len(listed) < len(names):
-        raise refuse("R119", f"the list of columns of {stream.name} names one twice", place=pump.place)
     return tuple(
         Assigned(listed.get(name.lower(), ""), name, kind, name in stream.required) for name, kind in stream.columns
     )
@@ -130,7 +129,7 @@ def _assigned(given: Sequence[Column], pump: CreatePump, stream: StreamDef) -> t
 
 def _places(node: Operator, pump: CreatePump, text: str) -> dict[str, Place]:
     listed = pump.query.expressions if isinstance(pump.query, exp.Select) else []
-    entries = [entry for entry in listed if not _is_rowtime(entry)]
+    entries = [entry for entry in listed if not is_rowtime_entry(entry)]
     if len(entries) != len(node.emits().names) or any(entry.is_star for entry in entries):
         return {}
     return {name: place_of(text, entry) for name, entry in zip(node.emits().names, entries, strict=True)}
@@ -223,57 +222,3 @@ def _over(check: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Expr:
     return check.copy().transform(
         lambda node: exp.paren(values[node.name].copy()) if isinstance(node, exp.Column) else node
     )
-
-
-# -- ROWTIME in the list ------------------------------------------------------------------
-
-
-def with_rowtime(pump: CreatePump, stream: StreamDef | None) -> CreatePump:
-    """ROWTIME in the list of columns promotes a value; in the query, by place, it is also the value of a column.
-
-    ``INSERT INTO s (ROWTIME, a) SELECT STREAM t, a`` is ``INSERT INTO s (a) SELECT STREAM t AS ROWTIME, a``. If the
-    query has an entry for each column with ROWTIME among them, that is the value of the column in its place. Raises
-    ``Refused`` (R132, R222).
-    """
-    names = list(pump.columns) or ([name for name, _ in stream.columns] if stream is not None else [])
-    query, listed = pump.query, [name.upper() for name in pump.columns]
-    entries = list(query.expressions) if isinstance(query, exp.Select) else []
-    explicit = bool(entries) and not any(entry.is_star for entry in entries)
-    if ROWTIME_NAME not in listed:
-        if not explicit or len(entries) != len(names) or not any(map(_is_rowtime, entries)):
-            return pump
-        return replace(pump, query=_with_entries(query, _by_place(entries, names)))
-    if not explicit:
-        hint = "Promote it in a query that does, as in SELECT STREAM t AS ROWTIME, a FROM (…) AS q."
-        what = "ROWTIME is in the list of columns, and the query does not list its columns one by one"
-        raise refuse("R222", what, hint, pump.place)
-    if len(entries) != len(names):
-        what = f"the list has {len(names)} columns ({', '.join(names)}), the query gives {len(entries)}"
-        raise refuse("R132", what, "Select one column for each, in this order.", pump.place)
-    at = listed.index(ROWTIME_NAME)
-    others = _by_place([*entries[:at], *entries[at + 1 :]], [*names[:at], *names[at + 1 :]])
-    is_bare = _is_rowtime(entries[at]) and not isinstance(entries[at], exp.Alias)
-    time = [] if is_bare else [_named(entries[at], ROWTIME_NAME)]
-    columns = tuple(name for name in pump.columns if name.upper() != ROWTIME_NAME)
-    return replace(pump, query=_with_entries(query, [*time, *others]), columns=columns)
-
-
-def _by_place(entries: Sequence[exp.Expr], names: Sequence[str]) -> list[exp.Expr]:
-    """Entries that are ROWTIME under the name of the column in their place; what is promoted stays so."""
-    found = [_named(e, name) if _is_rowtime(e) else e for e, name in zip(entries, names, strict=True)]
-    promoted = [entry for entry in entries if _is_rowtime(entry) and isinstance(entry, exp.Alias)]
-    return [*found, *promoted]
-
-
-def _is_rowtime(entry: exp.Expr) -> bool:
-    return isinstance(entry, exp.Column | exp.Alias) and entry.alias_or_name.upper() == ROWTIME_NAME
-
-
-def _named(entry: exp.Expr, name: str) -> exp.Expr:
-    return exp.alias_(entry.unalias().copy(), name, quoted=True)
-
-
-def _with_entries(query: exp.Query, entries: Sequence[exp.Expr]) -> exp.Query:
-    changed = query.copy()
-    changed.set("expressions", [entry.copy() for entry in entries])
-    return changed

@@ -45,6 +45,14 @@ def _group_by(query: exp.Expr, keys: Sequence[exp.Expr]) -> Rewrite:
 
 def distinct(query: exp.Expr, rowtime: str) -> Iterator[Rewrite]:
     """DISTINCT with something that ascends in its list."""
+    named = [exp.alias_(entry.copy(), "at") if _is_rowtime(entry) else entry.copy() for entry in query.expressions]
+    if any(map(_is_rowtime, query.expressions)):
+        compared = query.copy()
+        compared.set("expressions", named)
+        yield (
+            f"It does not compare ROWTIME. Give it a name, and it does: SELECT STREAM DISTINCT {_listed(named)}",
+            compared,
+        )
     hour = _hour(rowtime)
     rewritten = query.copy()
     rewritten.set("expressions", [hour, *rewritten.expressions])
@@ -140,6 +148,10 @@ def _hour(rowtime: str) -> exp.Expr:
 
 def _minute() -> exp.Expr:
     return parse_expression("INTERVAL '1' MINUTE")
+
+
+def _is_rowtime(entry: exp.Expr) -> bool:
+    return isinstance(entry, exp.Column) and entry.name.lower() == "rowtime"
 
 
 def _listed(nodes: Sequence[exp.Expr]) -> str:

@@ -141,7 +141,8 @@ class Scope:
             name = item.column.name
             if name.lower() in seen:
                 what = f"the select list has two columns {name}"
-                self.refuse("R119", what, query, "Give one of them another name with AS.")
+                called = [entry for entry in query.expressions if entry.alias_or_name.lower() == name.lower()]
+                self.refuse("R119", what, called[1] if called[1:] else query, "Give one of them another name with AS.")
             seen.add(name.lower())
 
     def refuse_unkept(self, query: exp.Expr, items: Iterable[Item]) -> None:

@@ -34,7 +34,8 @@ from rowtime.plan.bind.emit import as_rows
 from rowtime.plan.bind.event_pumps import check_order
 from rowtime.plan.bind.event_time import MANUAL, event_timed, forwarded, settings_of
 from rowtime.plan.bind.ledger import system_stream
-from rowtime.plan.bind.pump_edge import PumpEdge, edge_of, pump_name, with_rowtime
+from rowtime.plan.bind.pump_edge import PumpEdge, edge_of, pump_name
+from rowtime.plan.bind.pump_list import by_place
 from rowtime.plan.bind.rejected import refused_by_pump, refused_rows
 from rowtime.plan.bind.scope import mark_of, null_of
 from rowtime.plan.enforce import Enforcer
@@ -286,7 +287,7 @@ class Sources:
             self.open.append(key)
             try:
                 stream = self.catalog.stream(pump.target.text)
-                placed = with_rowtime(pump, stream)
+                placed = by_place(pump, stream)
                 node = as_rows(self.fresh, binder.bind(placed.query, pump_name(pump)).node, pump_name(pump))
                 if stream is not None:  # else the target is a function, or the pump is refused anyway
                     check_order(stream, placed, node)

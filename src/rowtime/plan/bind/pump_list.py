@@ -1,0 +1,184 @@
+"""What a pump lists: columns of its target, and by place a value for each in the select list of its query.
+
+SPEC 10: columns go by place and take the names of the target, so what the query calls them does not count. ROWTIME in
+the list promotes the value in its place; ROWTIME in the query is, by place, also the value of a column.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from sqlglot import exp
+
+from rowtime.core.columns import ROWTIME_NAME
+from rowtime.core.errors import Place, refuse
+
+if TYPE_CHECKING:
+    from rowtime.plan.bind.catalog import StreamDef
+    from rowtime.sql.statements import CreatePump
+
+T = TypeVar("T")
+Entries = list[exp.Expr]
+
+
+def by_place(pump: CreatePump, stream: StreamDef | None) -> CreatePump:
+    """The pump with a query that gives its values by place, each under a name of its own.
+
+    ``INSERT INTO s (ROWTIME, a) SELECT STREAM t, a`` is ``INSERT INTO s (a) SELECT STREAM t AS ROWTIME, a``. If the
+    query has an entry for each column with ROWTIME among them, that is the value of the column in its place. Two
+    entries of one name get those of their columns. The SELECTs of a UNION ALL are taken one by one. Raises ``Refused``
+    (R119, R132, R222).
+    """
+    _refuse_twice(pump, stream)
+    pump = _with_rowtime(pump, stream)
+    names = _names(pump, stream)
+    return replace(pump, query=_in_each(pump.query, lambda query: _told_apart(query, names)))
+
+
+def is_rowtime_entry(entry: exp.Expr) -> bool:
+    """True for ROWTIME in a select list, and for what is promoted to it."""
+    return isinstance(entry, exp.Column | exp.Alias) and entry.alias_or_name.upper() == ROWTIME_NAME
+
+
+def place_in_list(pump: CreatePump, number: int) -> Place:
+    """Where a column stands in the list behind the target; without a list where the pump does."""
+    return pump.column_places[number] if pump.column_places else pump.place
+
+
+def _names(pump: CreatePump, stream: StreamDef | None) -> list[str]:
+    return list(pump.columns) or ([name for name, _ in stream.columns] if stream is not None else [])
+
+
+def _refuse_twice(pump: CreatePump, stream: StreamDef | None) -> None:
+    """Refuse (R119) a list that names a column twice."""
+    listed = [name.upper() for name in pump.columns]
+    again = next((number for number, name in enumerate(listed) if name in listed[:number]), None)
+    if again is not None:
+        once = [ROWTIME_NAME] * (ROWTIME_NAME in listed) + ([name for name, _ in stream.columns] if stream else [])
+        what = f"the list of columns of {pump.target} names {pump.columns[again]} twice"
+        hint = f"Name each at most once; there are: {', '.join(once)}."
+        raise refuse("R119", what, hint, place_in_list(pump, again))
+
+
+# -- ROWTIME ------------------------------------------------------------------------------
+
+
+def _with_rowtime(pump: CreatePump, stream: StreamDef | None) -> CreatePump:
+    names, listed = _names(pump, stream), [name.upper() for name in pump.columns]
+    if ROWTIME_NAME not in listed:
+        return replace(pump, query=_in_each(pump.query, lambda query: _as_values(query, names)))
+    at = listed.index(ROWTIME_NAME)
+    for query in _selects(pump.query):
+        _check_promotes(pump, query, at)
+    columns, places = _without(pump.columns, at), _without(pump.column_places, at)
+    query = _in_each(pump.query, lambda query: _promoting(query, pump.columns, at))
+    return replace(pump, query=query, columns=columns, column_places=places)
+
+
+def _check_promotes(pump: CreatePump, query: exp.Query, at: int) -> None:
+    entries = _explicit(query)
+    if entries is None:
+        hint = "Promote it in a query that does, as in SELECT STREAM t AS ROWTIME, a FROM (…) AS q."
+        what = "ROWTIME is in the list of columns, and the query does not list its columns one by one"
+        raise refuse("R222", what, hint, place_in_list(pump, at))
+    if len(entries) != len(pump.columns):
+        what = f"the list has {len(pump.columns)} columns ({', '.join(pump.columns)}), the query gives {len(entries)}"
+        raise refuse("R132", what, "Select one column for each, in this order.", pump.place)
+
+
+def _as_values(query: exp.Query, names: Sequence[str]) -> exp.Query:
+    """ROWTIME among as many entries as there are columns, under the name of the column in its place."""
+    entries = _explicit(query)
+    if entries is None or len(entries) != len(names) or not any(map(is_rowtime_entry, entries)):
+        return query
+    return _with_entries(query, _values(entries, names))
+
+
+def _promoting(query: exp.Query, columns: Sequence[str], at: int) -> exp.Query:
+    """The value in the place of ROWTIME promoted, unless it is ROWTIME itself."""
+    entries = list(query.expressions)
+    is_bare = is_rowtime_entry(entries[at]) and not isinstance(entries[at], exp.Alias)
+    time = [] if is_bare else [_named(entries[at], ROWTIME_NAME)]
+    return _with_entries(query, [*time, *_values(_without(entries, at), _without(columns, at))])
+
+
+def _values(entries: Sequence[exp.Expr], names: Sequence[str]) -> Entries:
+    """Entries that are ROWTIME under the name of the column in their place; what is promoted stays so."""
+    found = [_named(e, name) if is_rowtime_entry(e) else e for e, name in zip(entries, names, strict=True)]
+    promoted = [entry for entry in entries if is_rowtime_entry(entry) and isinstance(entry, exp.Alias)]
+    return [*found, *promoted]
+
+
+# -- names that stand twice ---------------------------------------------------------------
+
+
+def _told_apart(query: exp.Query, names: Sequence[str]) -> exp.Query:
+    """Entries of one name under those of the columns in their places."""
+    entries = _explicit(query) or []
+    values = [entry for entry in entries if not is_rowtime_entry(entry)]
+    called = Counter(entry.alias_or_name.lower() for entry in values if entry.alias_or_name)
+    if len(values) != len(names) or all(number == 1 for number in called.values()):
+        return query
+    taken = {name for name, number in called.items() if number == 1}
+    to = {id(entry): name for entry, name in zip(values, names, strict=True) if called[entry.alias_or_name.lower()] > 1}
+    made: Entries = []
+    for entry in entries:
+        if id(entry) in to:
+            name = _free(to[id(entry)], taken)
+            taken.add(name.lower())
+            entry = _named(entry, name)  # noqa: PLW2901 - under its other name
+        made.append(entry)
+    return _with_entries(query, made)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    number, found = 2, name
+    while found.lower() in taken:
+        number, found = number + 1, f"{name}_{number}"
+    return found
+
+
+# -- queries ------------------------------------------------------------------------------
+
+
+def _selects(query: exp.Query) -> Iterator[exp.Query]:
+    """The SELECTs of a UNION ALL, from left to right; else the query itself."""
+    if isinstance(query, exp.SetOperation):
+        yield from _selects(query.this)
+        yield from _selects(query.expression)
+    else:
+        yield query.this if isinstance(query, exp.Subquery) else query
+
+
+def _in_each(query: exp.Query, change: Callable[[exp.Query], exp.Query]) -> exp.Query:
+    """The query with each of its SELECTs changed."""
+    parts = ("this", "expression") if isinstance(query, exp.SetOperation) else ("this",)
+    if not isinstance(query, exp.SetOperation | exp.Subquery):
+        return change(query)
+    changed = query.copy()
+    for part in parts:
+        changed.set(part, _in_each(changed.args[part], change))
+    return changed
+
+
+def _explicit(query: exp.Query) -> Entries | None:
+    """The select list of a SELECT that lists its columns one by one."""
+    entries = list(query.expressions) if isinstance(query, exp.Select) else []
+    return entries if entries and not any(entry.is_star for entry in entries) else None
+
+
+def _named(entry: exp.Expr, name: str) -> exp.Expr:
+    return exp.alias_(entry.unalias().copy(), name, quoted=True)
+
+
+def _with_entries(query: exp.Query, entries: Sequence[exp.Expr]) -> exp.Query:
+    changed = query.copy()
+    changed.set("expressions", [entry.copy() for entry in entries])
+    return changed
+
+
+def _without(values: Sequence[T], at: int) -> tuple[T, ...]:
+    return (*values[:at], *values[at + 1 :])
