@@ -202,6 +202,33 @@ PANES = [
     Case("ALTER VIEW d SET ROWTIME BOUND TIMESTAMP '2024-01-01'; CREATE VIEW d AS SELECT STREAM n FROM s; SELECT STREAM n FROM d", "R171", r"Write EVENT TIME \(t, MODE MANUAL\), or (t AS ROWTIME)", "SELECT STREAM n FROM s", f"SELECT STREAM {{0}}, n FROM s {TSORT}"),
     Case("ALTER VIEW d SET ROWTIME BOUND TIMESTAMP '2024-01-01'; CREATE VIEW d AS SELECT STREAM n FROM s; SELECT STREAM n FROM d", "R171", r"Write (EVENT TIME \(t, MODE MANUAL\))", "AS SELECT STREAM n FROM s", "{0} AS SELECT STREAM n, t FROM s"),
 ]
+FORMS = [  # of other systems
+    Case("EXPLAIN FORMATTED SELECT STREAM n FROM s", "R101", "Write (EXPLAIN), (EXPLAIN MONOTONICITY) or (EXPLAIN WAITING) in", "EXPLAIN FORMATTED", "{0}"),
+    Case("EXPLAIN FORMATTED SELECT STREAM n FROM s", "R101", "Write EXPLAIN, (EXPLAIN MONOTONICITY) or (EXPLAIN WAITING) in", "EXPLAIN FORMATTED", "{1}"),
+    Case("EXPLAIN PLAN WITHOUT IMPLEMENTATION FOR SELECT STREAM n FROM s", "R101", "Write (EXPLAIN PLAN FOR) in", ".*? FOR", "{0}"),
+    Case("CREATE TEMPORARY TABLE x (v INT) USING csv OPTIONS (path '/x'); SELECT STREAM s.n FROM s JOIN x ON x.v = s.n", "R101", "Leave TEMPORARY out", "TEMPORARY ", ""),
+    Case("CREATE SERVER files FOREIGN DATA WRAPPER ecda OPTIONS (directory '/data'); SELECT STREAM n FROM s", "R101", r"(CREATE STREAM s \(…\) USING csv OPTIONS \(path '/data'\))", "CREATE.*", "CREATE STREAM x (v INT) USING csv OPTIONS (path '/data'); SELECT STREAM v FROM x"),
+    Case(f"SELECT STREAM COUNT(*) AS c FROM s GROUP BY {HOUR} EMIT STREAM AFTER DELAY {MINUTE}", "R101", r"(PANES\(t, DURATION) …\) and write (EMIT EVERY INTERVAL '1' MINUTE)", "FROM .*", "FROM timed GROUP BY {0} INTERVAL '1' HOUR) {1}"),
+    Case(f"SELECT STREAM COUNT(*) AS c FROM s GROUP BY {HOUR} EMIT STREAM", "R101", "leave EMIT STREAM out", " EMIT STREAM", ""),
+    Case(f"SELECT STREAM COUNT(*) AS c FROM timed GROUP BY PANES(t, DURATION INTERVAL '1' HOUR) EMIT EVERY {MINUTE} EMIT FINAL", "R191", "Leave out this EMIT or the other", " EMIT FINAL", ""),
+    Case("SELECT STREAM COUNT(*) AS c FROM timed GROUP BY PANES(t, DURATION INTERVAL '1' HOUR, DISCARD AGE INTERVAL '1' HOUR) EMIT FINAL", "R191", "Leave out DISCARD AGE", ", DISCARD AGE INTERVAL '1' HOUR", ""),
+    Case("SELECT STREAM COUNT(*) AS c FROM timed GROUP BY PANES(t, DURATION INTERVAL '1' HOUR, DISCARD AGE INTERVAL '1' HOUR) EMIT FINAL", "R191", "or this EMIT", " EMIT FINAL", ""),
+    Case("SELECT STREAM SUM(n) OVER (RANGE INTERVAL '1234' HOUR(3) PRECEDING) AS x FROM s", "R101", r"Write (HOUR\(4\)), or", r"HOUR\(3\)", "{0}"),
+    Case("SELECT STREAM SUM(n) OVER (RANGE INTERVAL '1:02.5' MINUTE TO SECOND(0) PRECEDING) AS x FROM s", "R101", "leave the precision out", r"\(0\)", ""),
+    Case("SELECT STREAM SUM(n) OVER (RANGE INTERVAL '10:30' HOUR TO MINUTE(2) PRECEDING) AS x FROM s", "R101", "Leave the precision of MINUTE out", r"\(2\)", ""),
+    Case("SELECT STREAM (s.ROWTIME - t) MONTH AS x FROM s", "R101", "Write (DAY), HOUR, MINUTE or SECOND", "MONTH", "{0}"),
+    Case("SELECT STREAM (s.ROWTIME - t) MONTH AS x FROM s", "R101", "or (DAY TO SECOND); (MONTHS_BETWEEN)", "MONTH", "{0}"),
+    Case("SELECT STREAM (s.ROWTIME - t) MONTH AS x FROM s", "R101", r"; (MONTHS_BETWEEN)\(a, b\)", r"\(.*? MONTH", "{0}(s.ROWTIME, t)"),
+    Case("SELECT STREAM _KOI8R'a' AS x FROM s", "R101", "Leave it out: texts", "_KOI8R", ""),
+    Case(r"SELECT STREAM U&'\\00e9' AS x FROM s", "R101", r"Write the text alone; ('.u00e9') is", "U&'.*?'", "{0}"),
+    Case("SELECT STREAM n FROM s // all of them", "R101", "Write (--) in front", "//", "{0}"),
+    Case("SELECT STREAM n // not the page\nFROM s", "R101", r"or (/\*) … (\*/) around", "// not the page", "{0} not the page {1}"),
+    Case("SELECT STREAM n FROM s // don't\n", "R101", "Write (--) in front", "//", "{0}"),
+    Case("ALTER PUMP p START; SELECT STREAM n FROM s", "R103", "this behind its (CREATE PUMP)", "", "{0} p STOPPED AS INSERT INTO o (x) SELECT STREAM n FROM s; ALTER PUMP p START"),
+    Case("CREATE PUMP a.p AS INSERT INTO o (x) SELECT STREAM n FROM s; ALTER PUMP b.* STOP", "R103", "There are: (a)[.]p[.]", "b[.]", "{0}."),
+    Case("CREATE VIEW x AS SELECT STREAM n FROM s; DROP STREAM x", "R103", "Write (DROP VIEW x)[.]", "DROP STREAM x", "{0}"),
+    Case("DROP VIEW x; SELECT STREAM n FROM s", "R103", "Write (DROP VIEW IF EXISTS x), or", "DROP VIEW x", "{0}"),
+]
 STATEMENTS = [
     Case("CREATE STREAM x (v ARRAY<INT> ASCENDING); SELECT STREAM v FROM x", "R140", "Take numbers, texts", "ARRAY<INT>", "INT"),
     Case("CREATE STREAM x (v INT STRICTLY ASCENDING WITHIN 9 ROWS); SELECT STREAM v FROM x", "R140", "Leave out STRICTLY", "STRICTLY ", ""),
@@ -323,4 +350,4 @@ MORE = [
     Case(f"CREATE STREAM p (v INT); CREATE PUMP p AS INSERT INTO o (x) SELECT STREAM t AS ROWTIME, n FROM s {TSORT}; SELECT STREAM v FROM p", "R209", "Rename the pump", "PUMP p", "PUMP pp"),
     Case(f"SELECT STREAM {' + '.join(['n'] * 900)} AS x FROM s", "R101", "a part of it as a view", "", f"CREATE VIEW part AS SELECT STREAM {' + '.join(['n'] * 90)} AS n FROM s; SELECT STREAM {' + '.join(['n'] * 10)} AS x FROM part"),
 ]
-CASES = [*JOINS, *GROUPS, *OVERS, *EVENTS, *PANES, *STATEMENTS, *FILES, *MORE]
+CASES = [*JOINS, *GROUPS, *OVERS, *EVENTS, *PANES, *FORMS, *STATEMENTS, *FILES, *MORE]

@@ -130,6 +130,9 @@ def test_the_other_alterations() -> None:
     assert isinstance(only("ALTER STREAM s END"), st.EndStream)
     assert only("ALTER STREAM s WRITER 'w' END").writer == "w"
     assert only("ALTER PUMP p START").start
+    several = only('ALTER PUMP p, "app".q, app.* STOP')
+    assert [str(name) for name in several.pumps] == ["p", "app.q", "app.*"]
+    assert [str(name) for name in only("ALTER PUMP * START").pumps] == ["*"]
     assert not only("ALTER PUMP p STOP").start
 
 
@@ -151,6 +154,43 @@ def test_a_function_keeps_its_definition_as_text() -> None:
     function = only("CREATE FUNCTION f AS 'module.name' LANGUAGE PYTHON")
     assert isinstance(function, st.CreateFunction)
     assert (function.name.text, function.definition) == ("f", "AS 'module.name' LANGUAGE PYTHON")
+
+
+@pytest.mark.parametrize("word", ["COMMENT", "DESCRIPTION"])
+def test_everything_can_be_described(word: str) -> None:
+    query = "SELECT STREAM a FROM s"
+    for text in (
+        f"CREATE STREAM x (a INT) {word} 'what'",
+        f"CREATE TABLE x (a INT) USING csv {word} 'what'",
+        f"CREATE VIEW x {word} 'what' AS {query}",
+        f"CREATE VIEW x (a) {word} 'what' AS {query}",
+        f"CREATE PUMP x {word} 'what' STOPPED AS INSERT INTO t {query}",
+        f"CREATE PUMP x STARTED {word} 'what' AS INSERT INTO t {query}",
+        f"CREATE FUNCTION x AS 'a:B' {word} 'what'",
+    ):
+        assert only(text).comment == "what", text
+    assert only(f"CREATE STREAM x (a INT {word} 'what')").columns[0].comment == "what"
+    assert only(f"CREATE FUNCTION x AS 'a:B' {word} 'what'").definition == "AS 'a:B'"
+
+
+def test_plans_are_explained_as_in_calcite() -> None:
+    for text in ("EXPLAIN", "EXPLAIN FOR", "EXPLAIN PLAN", "EXPLAIN PLAN FOR"):
+        assert only(f"{text} SELECT STREAM a FROM s") == only("EXPLAIN SELECT STREAM a FROM s")
+
+
+def test_views_and_functions_are_of_their_script_and_so_temporary() -> None:
+    for what in ("VIEW v AS SELECT STREAM a FROM s", "FUNCTION f AS 'a:B'"):
+        for word in ("TEMPORARY", "TEMP"):
+            assert only(f"CREATE OR REPLACE {word} {what}") == only(f"CREATE OR REPLACE {what}")
+    assert only("DROP FOREIGN STREAM s") == only("DROP STREAM s")
+
+
+@pytest.mark.parametrize("words", ["AFTER WATERMARK", "STREAM AFTER WATERMARK", "ON WINDOW CLOSE", "FINAL"])
+def test_final_rows_may_be_asked_for(words: str) -> None:
+    query = only(f"SELECT STREAM a FROM s EMIT {words}").query
+    assert query.args["emit_final"]
+    assert not query.args["from_"].this.alias
+    assert only(f"SELECT STREAM a FROM s emit WHERE emit.{words[0]} > 1").query.args["from_"].this.alias == "emit"
 
 
 def test_words_of_statements_are_names_elsewhere() -> None:

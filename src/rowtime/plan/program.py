@@ -15,7 +15,7 @@ from rowtime.operators.contract import Operator, walk
 from rowtime.operators.rows.table_function import Make
 from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.stream import Stream, streams_of
-from rowtime.plan.bind.catalog import Catalog, Definitions, StreamDef, check_bound, duration
+from rowtime.plan.bind.catalog import Catalog, Definitions, StreamDef, check_bound, duration, suggestion
 from rowtime.plan.bind.clauses import asks_to_stop
 from rowtime.plan.bind.event_time import check_set
 from rowtime.plan.bind.functions import defined
@@ -271,13 +271,26 @@ class _Compiler:
         self.catalog.functions[name] = defined(statement)
 
     def _alter_pump(self, statement: sql.AlterPump | sql.TakeOver) -> None:
-        name = statement.pump.text.lower()
-        if name not in self.catalog.pumps:
-            raise refuse("R103", f"there is no pump {name}", place=statement.pump.place)
         if isinstance(statement, sql.TakeOver):
-            self.take_over.add(name)
+            self.take_over.update(self._pumps(statement.pump))
             return
-        self.catalog.pumps[name] = replace(self.catalog.pumps[name], started=statement.start)
+        named = [name for given in statement.pumps for name in self._pumps(given)]
+        for name in named:
+            self.catalog.pumps[name] = replace(self.catalog.pumps[name], started=statement.start)
+
+    def _pumps(self, given: sql.Name) -> list[str]:
+        """The pumps of the script that a name means, which may end with ``*``."""
+        pumps, name = self.catalog.pumps, given.text.lower()
+        found = [pump for pump in pumps if pump == name or (name.endswith("*") and pump.startswith(name[:-1]))]
+        if found:
+            return found
+        what = (
+            f"there is no pump whose name begins with {name[:-1]}"
+            if name.endswith(".*")
+            else f"there is no pump {name}"
+        )
+        hint = "A pump runs in the script that defines it: write this behind its CREATE PUMP."
+        raise refuse("R103", what, f"There are: {', '.join(sorted(pumps))}. {hint}" if pumps else hint, given.place)
 
     def _set_idle(self, statement: sql.SetIdle) -> None:
         stream = self._known(statement.stream.text, statement.stream.place)
@@ -293,10 +306,27 @@ class _Compiler:
             self.defines = [stream for stream in self.defines if stream.name != name]
             self.drops.append(name)
         else:
-            kinds = {"VIEW": self.catalog.views, "PUMP": self.catalog.pumps, "TABLE": self.catalog.tables}
-            there = kinds.get(statement.kind, {}).pop(name, None) is not None  # type: ignore[attr-defined]
+            there = self._kinds[statement.kind].pop(name, None) is not None
         if not there and not statement.if_exists:
-            raise Refused(self.catalog.unknown(name, statement.name.place))
+            raise self._not_there(statement.kind, name, statement.name.place)
+
+    @property
+    def _kinds(self) -> dict[str, dict[str, Any]]:
+        """What a script defines, by its kind."""
+        found = self.catalog
+        return {"VIEW": found.views, "PUMP": found.pumps, "TABLE": found.tables, "FUNCTION": found.functions}
+
+    def _not_there(self, kind: str, name: str, place: Place) -> Refused:
+        """What DROP says of a name that nothing of the kind has."""
+        kinds = {"STREAM": self.catalog.streams, **self._kinds}
+        other = next((word for word, named in kinds.items() if word != kind and name in named), None)
+        if other is not None:
+            article = "a" if other != "FUNCTION" else "a table"
+            return refuse("R103", f"{name} is {article} {other.lower()}", f"Write DROP {other} {name}.", place)
+        near = suggestion(name, sorted(kinds[kind])) if kinds[kind] else ""
+        hint = f"Write DROP {kind} IF EXISTS {name}, or leave the statement out."
+        hint = near if near.startswith("Did") else hint
+        return refuse("R103", f"there is no {kind.lower()} {name}", hint, place)
 
     # -- roots ------------------------------------------------------------------------
 

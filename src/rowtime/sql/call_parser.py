@@ -9,13 +9,15 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.parsers.spark import SparkParser
 
 from rowtime.sql import calls, nodes
+from rowtime.sql.syntax_fault import FaultParser
 
 _SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "FLOOR", "CEIL")
 _BITS = ((TokenType.PIPE, exp.BitwiseOr), (TokenType.CARET, exp.BitwiseXor), (TokenType.AMP, exp.BitwiseAnd))
+_CHARACTER_SETS = ("_UTF8", "_UTF16", "_UTF32", "_LATIN1", "_ISO_8859_1", "_US_ASCII")
 _SUFFIXES = ("L", "S", "Y", "D", "F", "BD")  # of a number, for its type
 
 
-class CallParser(SparkParser):
+class CallParser(FaultParser):
     """Reads calls; those of `calls.KNOWN` become nodes, which keep their names."""
 
     FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = dict(calls.FUNCTIONS)
@@ -115,8 +117,30 @@ class CallParser(SparkParser):
             values.append(self._parse_lambda())
         return self.expression(exp.Anonymous(this=name, expressions=values))
 
+    def _skip_character_set(self) -> None:
+        """Pass over what stands directly in front of a text and says how it is coded: all texts are Unicode."""
+        word, text = self._curr, self._next
+        if word is None or text is None or word.token_type != TokenType.VAR:
+            return
+        if text.token_type == TokenType.STRING and text.start == word.end + 1 and word.text.startswith("_"):
+            if word.text.upper() not in _CHARACTER_SETS:
+                what = f"{word.text[1:]} is no character set of a text"
+                self.raise_error(what, word, hint="Leave it out: texts are Unicode.")
+            self._advance()
+        sign, coded = (*self._tokens[self._index + 1 : self._index + 3], None, None)[:2]
+        beside = (
+            word.text.upper() == "U"
+            and sign
+            and coded
+            and (sign.text, sign.start, coded.start) == ("&", word.end + 1, word.end + 2)
+        )
+        if beside and coded is not None and coded.token_type == TokenType.STRING:
+            hint = r"Write the text alone; '\u00e9' is a character by its number."
+            self.raise_error("U& does not begin a text", word, hint=hint)
+
     def _parse_type(self, *args: Any, **options: Any) -> exp.Expr | None:
-        """``X 'FF'`` with a blank is the same as without one."""
+        """``X 'FF'`` with a blank is the same as without one; ``_UTF8'a'`` is ``'a'``."""
+        self._skip_character_set()
         named = self._curr and self._curr.token_type == TokenType.VAR and self._curr.text.upper() == "X"
         if named and self._next and self._next.token_type == TokenType.STRING:
             self._advance(2)

@@ -123,7 +123,7 @@ class ColumnParser(RowtimeParser):
                 order = self._order(again=order is not None)
             elif self._match_text_seq("CHECK"):
                 checks.append(self._parse_wrapped(self._required_expression))
-            elif self._match_text_seq("COMMENT"):
+            elif self._match_texts(("COMMENT", "DESCRIPTION")):
                 comment = self._text("a comment")
             elif self._match_text_seq("EVENT", "TIME"):
                 self.raise_error(_BEHIND, self._prev)

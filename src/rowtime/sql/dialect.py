@@ -66,10 +66,11 @@ class RowtimeGenerator(SparkGenerator):
         return self.prepend_ctes(expression, text)
 
     def after_limit_modifiers(self, expression: exp.Expr) -> list[str]:
-        """WINDOWED BY comes last; a query that has it has neither GROUP BY nor ORDER BY."""
+        """WINDOWED BY comes last, of a query that has neither GROUP BY nor ORDER BY; and EMIT AFTER WATERMARK."""
         windowed = self.sql(expression, "windowed")
         clause = f"{self.seg('WINDOWED BY')} {windowed}" if windowed else ""
-        return [clause, *super().after_limit_modifiers(expression)]
+        final = self.seg("EMIT AFTER WATERMARK") if expression.args.get("emit_final") else ""
+        return [clause, *super().after_limit_modifiers(expression), final]
 
     def ordered_sql(self, expression: exp.Ordered) -> str:
         """A sort key, with the disorder that a T-sort mends."""

@@ -10,7 +10,7 @@ from sqlglot import Token, TokenType
 from rowtime.core.errors import Problem
 from rowtime.sql.filled import as_written
 from rowtime.sql.places import place_at
-from rowtime.sql.query_parser import SyntaxFault
+from rowtime.sql.syntax_fault import SyntaxFault
 
 KEYWORDS = (
     *("SELECT", "STREAM", "DISTINCT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "WITHIN", "INTERVAL", "UNION"),
@@ -47,12 +47,29 @@ _NEARNESS = 0.75
 
 def explain_fault(text: str, tokens: list[Token], fault: SyntaxFault) -> Problem:
     """The problem (R101) of a statement: what, where, and perhaps what was meant."""
+    slashes = _slashes(tokens)
+    if slashes is not None and slashes.start <= fault.start:
+        what = "// begins no comment"
+        hint = "Write -- in front of what is left of the line, or /* … */ around it."
+        return Problem("R101", f"This does not parse: {what}.", place_at(text, slashes.start, slashes.end + 1), hint)
     what = _reworded(text, fault)
     if fault.at_end:
         what = f"the statement ends too early: {what}"
     return Problem(
-        "R101", f"This does not parse: {what}.", place_at(text, fault.start, fault.end), _hint(tokens, fault)
+        "R101",
+        f"This does not parse: {what}.",
+        place_at(text, fault.start, fault.end),
+        fault.hint or _hint(tokens, fault),
     )
+
+
+def _slashes(tokens: list[Token]) -> Token | None:
+    """The first of two slashes that stand together, as no SQL has them."""
+    kind = TokenType.SLASH
+    pairs = (
+        (one, two) for one, two in zip(tokens, tokens[1:], strict=False) if one.token_type == two.token_type == kind
+    )
+    return next((one for one, two in pairs if two.start == one.end + 1), None)
 
 
 def _reworded(text: str, fault: SyntaxFault) -> str:
@@ -106,6 +123,11 @@ def spelling_fault(text: str, error: Exception) -> tuple[Problem, int]:
     quote = _QUOTE.search(cause)
     if quote:
         at = min(int(quote[2]), len(text))
+        line = text.rfind("\n", 0, at) + 1
+        slashes = text.find("//", line, at)
+        if slashes >= 0 and "'" not in text[line:slashes] and "--" not in text[line:slashes]:
+            what, hint = "// begins no comment", "Write -- in front of what is left of the line, or /* … */ around it."
+            return Problem("R101", f"This does not parse: {what}.", place_at(text, slashes, slashes + 1), hint), slashes
         return explain_spelling(text, at, f"the {quote[1]} that opens here is never closed"), at
     comment = text.rfind("/*")
     if comment >= 0 and "*/" not in text[comment:]:

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from sqlglot import Token, TokenType, exp
-from sqlglot.parsers.spark import SparkParser
+
+from rowtime.sql.syntax_fault import FaultParser
 
 _UNSAID: Any = object()
 
 
-class JoinParser(SparkParser):
+class JoinParser(FaultParser):
     """Reads joins in a time that is in proportion to their number."""
 
     def reset(self) -> None:

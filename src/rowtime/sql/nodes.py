@@ -9,6 +9,7 @@ Select     stream           ``True`` after ``SELECT STREAM``
 Select     windowed         ``Stagger``: the clause ``WINDOWED BY STAGGER (...)``
 query      unbounded_state  ``True`` after ``WITH UNBOUNDED STATE``
 query      emit_changes     ``True`` after ``EMIT CHANGES``
+query      emit_final       ``Var`` for ``EMIT AFTER WATERMARK`` and its like
 query      emit             ``EmitLifetimes``: the clause ``EMIT INTERVALS (...)`` and its like
 query      emit_every       the interval of ``EMIT EVERY``
 query      keys_expire      the interval of ``KEYS EXPIRE AFTER``

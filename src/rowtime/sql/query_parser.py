@@ -6,17 +6,16 @@ what cannot be done, and where. ``nodes`` lists what the trees hold beyond sqlgl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 from sqlglot import Token, TokenType, exp
-from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.parsers.spark import SparkParser
 
 from rowtime.sql import nodes
 from rowtime.sql.chains import balanced
-from rowtime.sql.intervals import duration_of, months_of, singular, span_of
+from rowtime.sql.interval_parser import IntervalParser
+from rowtime.sql.intervals import duration_of, months_of, singular
 from rowtime.sql.join_parser import JoinParser
 from rowtime.sql.numbers import number_of
 from rowtime.sql.period_parser import PeriodParser
@@ -24,24 +23,11 @@ from rowtime.sql.places import extend, locate
 
 PANE_SETTINGS = {"duration": ("DURATION",), "period": ("PERIOD",), "offset": ("OFFSET",),
                  "discard_age": ("DISCARD", "AGE")}  # fmt: skip
-_COMPOUND = re.compile(r"\d[ :-]+\d")
 
 
-class SyntaxFault(ParseError):
-    """A parse error at the characters ``start`` to ``end`` (inclusive) of the text."""
-
-    def __init__(self, message: str, start: int, end: int, *, at_end: bool) -> None:
-        super().__init__(message, [{"description": message}])
-        self.message = message
-        self.start = start
-        self.end = end
-        self.at_end = at_end  # the text stopped where more was expected
-
-
-class RowtimeParser(PeriodParser, JoinParser):
+class RowtimeParser(IntervalParser, PeriodParser, JoinParser):
     """Reads queries and expressions; statements are in ``statement_parser``."""
 
-    INTERVAL_SPANS = False  # TO is read by _parse_interval_span
     STRICT_CAST = True  # ANSI mode: CAST fails where it cannot convert
     SUPPORTS_NTH_VALUE_FROM_MODIFIER = True
     FUNC_TOKENS = SparkParser.FUNC_TOKENS | {TokenType.SESSION}
@@ -62,23 +48,13 @@ class RowtimeParser(PeriodParser, JoinParser):
 
     # Two words that open a clause after a table; alone, each may be the table's alias.
     CLAUSE_PAIRS = (
-        *(("EMIT", what) for what in ("CHANGES", "EVERY", "POINTS", "INTERVALS", "EDGES")),
+        *(
+            ("EMIT", what)
+            for what in ("CHANGES", "EVERY", "POINTS", "INTERVALS", "EDGES", "AFTER", "STREAM", "ON", "FINAL")
+        ),
         ("WINDOWED", "BY"),
         ("KEYS", "EXPIRE"),
     )
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{**options, "error_level": ErrorLevel.IMMEDIATE})
-        self.furthest: SyntaxFault | None = None
-
-    def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
-        """Raise a ``SyntaxFault``; the furthest one is kept, as tried alternatives hide theirs."""
-        at = token or self._curr or self._prev
-        start, end = (at.start, at.end) if at else (0, 0)
-        fault = SyntaxFault(message, start, end, at_end=not token and not self._curr)
-        if self.furthest is None or (fault.at_end, start) > (self.furthest.at_end, self.furthest.start):
-            self.furthest = fault
-        raise fault
 
     # SELECT STREAM
 
@@ -315,34 +291,6 @@ class RowtimeParser(PeriodParser, JoinParser):
         self._advance()
         return self.expression(exp.Var(this=unit), token)
 
-    def _parse_interval(self, *args: Any, **options: Any) -> exp.Add | exp.Interval | None:
-        first = self._curr
-        interval = super()._parse_interval(*args, **options)
-        if interval is not None:
-            locate(interval, first, self._prev)
-            self._check_interval(interval, first)
-        return interval
-
-    def _parse_interval_span(self, *args: Any, **options: Any) -> exp.Interval:
-        """Read ``'1:30' MINUTE TO SECOND``, but leave the TO of ``FLOOR(t + INTERVAL '1' DAY TO HOUR)``."""
-        interval = super()._parse_interval_span(*args, **options)
-        amount = interval.this.this if isinstance(interval.this, exp.Neg) else interval.this
-        compound = isinstance(amount, exp.Literal) and _COMPOUND.search(amount.name)
-        if compound and interval.args.get("unit") and self._match_text_seq("TO"):
-            last = self._parse_var(any_token=True, upper=True)
-            interval.set("unit", self.expression(exp.IntervalSpan(this=interval.args["unit"], expression=last)))
-        return interval
-
-    def _check_interval(self, interval: exp.Expr, first: Token) -> None:
-        for unit in interval.find_all(exp.Var):
-            unit.set("this", singular(unit.name))
-        if isinstance(interval, exp.Interval) and not isinstance(interval.this, exp.Literal):
-            return  # an amount computed at run time: Spark's own business
-        try:
-            span_of(interval)
-        except ValueError as wrong:
-            self.raise_error(str(wrong), first)
-
     def _parse_panes(self) -> nodes.Panes:
         """``PANES(t, DURATION interval, …)``: settings by name, in any order."""
         first, time = self._prev, self._parse_disjunction()
@@ -357,12 +305,6 @@ class RowtimeParser(PeriodParser, JoinParser):
         node = self.expression(nodes.Panes(this=time, **settings))
         locate(node, first, self._prev)
         return node
-
-    def _parse_required_interval(self) -> exp.Expr:
-        interval = self._parse_interval()
-        if interval is None:
-            self.raise_error("an interval is expected, as INTERVAL '10' SECOND")
-        return interval
 
 
 def _is_word(token: Token | None, word: str) -> bool:

@@ -16,9 +16,9 @@ from rowtime.core.errors import Problem, Refused
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.faults import explain_fault, explain_spelling, spelling_fault
 from rowtime.sql.places import place_at
-from rowtime.sql.query_parser import SyntaxFault
 from rowtime.sql.statement_parser import StatementParser, new_parser
 from rowtime.sql.statements import ColumnDef, Script, Statement
+from rowtime.sql.syntax_fault import SyntaxFault
 
 T = TypeVar("T")
 

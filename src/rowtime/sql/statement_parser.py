@@ -13,10 +13,16 @@ from sqlglot.errors import ParseError
 
 from rowtime.sql import statements as st
 from rowtime.sql.dialect import Rowtime
+from rowtime.sql.places import locate
 from rowtime.sql.shape_parser import ShapeParser
 
 QUERY_WORDS = ("SELECT", "WITH", "(", "VALUES")
 
+
+FINAL = (("AFTER", "WATERMARK"), ("STREAM", "AFTER", "WATERMARK"), ("ON", "WINDOW", "CLOSE"), ("FINAL",))
+"""What stands behind EMIT in Beam and Calcite, in RisingWave and in ksqlDB for rows that are final."""
+_EARLIER = (("AFTER", "DELAY"), ("STREAM", "AFTER", "DELAY"))
+_OTHER_PLANS = ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL", "ANALYZE")
 
 _WORDS = {"early": "EARLY BEYOND", "ahead": "EARLY BEYOND … AFTER ARRIVAL"}
 
@@ -90,6 +96,8 @@ class StatementParser(ShapeParser):
                 query.set("unbounded_state", value=True)
             elif self._match_text_seq("ON", "ERROR", "STOP"):
                 query.set("on_error_stop", value=True)
+            elif final := self._emits_when_final():
+                query.set("emit_final", final)
             elif self._match_text_seq("EMIT", "CHANGES"):
                 query.set("emit_changes", value=True)
             elif emit := self._emit():
@@ -101,13 +109,35 @@ class StatementParser(ShapeParser):
             else:
                 return
 
+    def _emits_when_final(self) -> exp.Var | None:
+        """What other systems write for what groups do here anyway."""
+        first = self._curr
+        if any(self._match_text_seq("EMIT", *words, advance=False) for words in _EARLIER):
+            hint = (
+                "Group by PANES(t, DURATION …) and write EMIT EVERY INTERVAL '1' MINUTE: early rows, then final ones."
+            )
+            self.raise_error("a group goes out when it is complete, and not earlier", hint=hint)
+        if not any(self._match_text_seq("EMIT", *words) for words in FINAL):
+            if self._match_text_seq("EMIT", "STREAM"):
+                hint = "Write SELECT STREAM and leave EMIT STREAM out: a group goes out once, when it is complete."
+                self.raise_error("EMIT STREAM is not part of this SQL", first, hint=hint)
+            return None
+        final = self.expression(exp.Var(this="EMIT"))
+        locate(final, first, self._prev)
+        return final
+
     def _explain(self, facts: dict[str, Any]) -> st.Explain:
         kind: Literal["PLAN", "MONOTONICITY", "WAITING"] = "PLAN"
         if self._match_text_seq("MONOTONICITY"):
             kind = "MONOTONICITY"
         elif self._match_text_seq("WAITING"):
             kind = "WAITING"
-        self._match_text_seq("FOR")
+        elif not self._match_text_seq("PLAN") and self._match_texts(_OTHER_PLANS, advance=False):
+            what = f"EXPLAIN knows no {self._curr.text.upper()}"
+            self.raise_error(what, hint="Write EXPLAIN, EXPLAIN MONOTONICITY or EXPLAIN WAITING in front of the query.")
+        if not self._match_text_seq("FOR") and self._match_texts(("WITH", "WITHOUT", "INCLUDING", "EXCLUDING", "AS")):
+            what = f"EXPLAIN PLAN has no choice of what it shows ({self._prev.text.upper()})"
+            self.raise_error(what, self._prev, hint="Write EXPLAIN PLAN FOR in front of the query.")
         return st.Explain(kind=kind, query=self._query(), **facts)
 
     # CREATE
@@ -115,11 +145,16 @@ class StatementParser(ShapeParser):
     def _create(self, facts: dict[str, Any]) -> st.Statement:
         if self._match_text_seq("OR", "REPLACE"):
             facts["replace"] = True
+        temporary = self._match_texts(("TEMPORARY", "TEMP")) is True
         foreign = self._match_text_seq("FOREIGN")
+        if temporary and not self._match_texts(("VIEW", "FUNCTION"), advance=False):
+            self.raise_error("what is TEMPORARY is a VIEW or a FUNCTION", hint="Leave TEMPORARY out.")
         if self._match_text_seq("STREAM"):
             return self._create_stream(facts, foreign=foreign)
         if foreign or not self._match_texts(("VIEW", "PUMP", "TABLE", "FUNCTION")):
-            self.raise_error("CREATE makes a STREAM, VIEW, PUMP, TABLE or FUNCTION")
+            hint = "Name the format at the stream: CREATE STREAM s (…) USING csv OPTIONS (path '/data')."
+            servers = self._match_text_seq("SERVER", advance=False) or self._match_text_seq("FOREIGN", advance=False)
+            self.raise_error("CREATE makes a STREAM, VIEW, PUMP, TABLE or FUNCTION", hint=hint if servers else "")
         return {
             "VIEW": self._create_view,
             "PUMP": self._create_pump,
@@ -215,25 +250,38 @@ class StatementParser(ShapeParser):
     def _create_view(self, facts: dict[str, Any]) -> st.CreateView:
         facts = self._named(facts)
         columns = self._column_names()
+        comment = self._comment()
         event_time = self._event_time() if self._match_text_seq("EVENT", "TIME") else None
+        comment = comment or self._comment()
         self._required("AS")
-        return st.CreateView(columns=columns, event_time=event_time, query=self._query(), **facts)
+        return st.CreateView(columns=columns, event_time=event_time, comment=comment, query=self._query(), **facts)
+
+    def _comment(self) -> str:
+        """``COMMENT 'text'``, as in Spark, or ``DESCRIPTION 'text'``, as in SQLstream; else an empty text."""
+        return self._text("a comment") if self._match_texts(("COMMENT", "DESCRIPTION")) else ""
 
     def _create_pump(self, facts: dict[str, Any]) -> st.CreatePump:
         facts = self._named(facts)
+        comment = self._comment()
         stopped = self._match_texts(("STARTED", "STOPPED")) and self._prev.text.upper() == "STOPPED"
+        comment = comment or self._comment()
         self._required("AS")
         self._required("INSERT", "INTO")
         target, listed = self._name(), self._listed_names()
-        return st.CreatePump(target=target, query=self._query(), started=not stopped, **_list(listed), **facts)
+        return st.CreatePump(
+            target=target, query=self._query(), started=not stopped, comment=comment, **_list(listed), **facts
+        )
 
     def _create_function(self, facts: dict[str, Any]) -> st.CreateFunction:
         name = self._name()
         if not self._curr:
             self.raise_error("a function needs a definition")
-        definition = self._source(self._curr)
-        self._advance(len(self._tokens) - self._index)
-        return st.CreateFunction(name=name, definition=definition, **facts)
+        first = self._curr
+        while self._curr and not self._match_texts(("COMMENT", "DESCRIPTION"), advance=False):
+            self._advance()
+        definition = self._find_sql(first, self._prev)
+        comment = self._comment()
+        return st.CreateFunction(name=name, definition=definition, comment=comment, **facts)
 
     # INSERT, ALTER, DROP
 
@@ -250,12 +298,12 @@ class StatementParser(ShapeParser):
 
     def _alter(self, facts: dict[str, Any]) -> st.Statement:
         if self._match_text_seq("PUMP"):
-            pump = self._name()
-            if self._match_text_seq("TAKE", "OVER"):
-                return st.TakeOver(pump=pump, **facts)
+            pumps = tuple(self._parse_csv(self._pumps))
+            if len(pumps) == 1 and not pumps[0].text.endswith("*") and self._match_text_seq("TAKE", "OVER"):
+                return st.TakeOver(pump=pumps[0], **facts)
             if not self._match_texts(("START", "STOP")):
                 self.raise_error("ALTER PUMP needs START, STOP or TAKE OVER")
-            return st.AlterPump(pump=pump, start=self._prev.text.upper() == "START", **facts)
+            return st.AlterPump(pumps=pumps, start=self._prev.text.upper() == "START", **facts)
         if self._match_text_seq("VIEW"):
             view = self._name()
             self._required("SET", "ROWTIME", "BOUND")
@@ -265,6 +313,14 @@ class StatementParser(ShapeParser):
         stream = self._name()
         writer = self._text("a writer's name") if self._match_text_seq("WRITER") else None
         return self._alter_stream(stream, writer, facts)
+
+    def _pumps(self) -> st.Name:
+        """The name of a pump, ``*`` or ``schema.*``."""
+        first, parts = self._curr, list[str]()
+        while True:
+            parts.append("*" if self._match(TokenType.STAR) else self._name_part(any_token=bool(parts)))
+            if parts[-1] == "*" or not self._match(TokenType.DOT):
+                return st.Name(".".join(parts), self._place(first, self._prev))
 
     def _alter_stream(self, stream: st.Name, writer: str | None, facts: dict[str, Any]) -> st.Statement:
         if self._match_text_seq("END"):
@@ -289,7 +345,8 @@ class StatementParser(ShapeParser):
         return st.SetIdle(stream=stream, after=after, **facts)
 
     def _drop(self, facts: dict[str, Any]) -> st.Drop:
-        if not self._match_texts(get_args(st.Kind)):
+        foreign = self._match_text_seq("FOREIGN")
+        if not self._match_texts(("STREAM",) if foreign else get_args(st.Kind)):
             self.raise_error("DROP takes a STREAM, VIEW, PUMP, TABLE or FUNCTION")
         kind: st.Kind = self._prev.text.upper()  # type: ignore[assignment]  # one of the words just matched
         if_exists = self._match_text_seq("IF", "EXISTS")

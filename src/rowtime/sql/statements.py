@@ -122,12 +122,13 @@ class CreateTable(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class CreateView(Statement):
-    """``CREATE VIEW v [(columns)] AS query``."""
+    """``CREATE [TEMPORARY] VIEW v [(columns)] AS query``; a view is of its script anyway."""
 
     name: Name
     query: exp.Query
     columns: tuple[str, ...] = ()
     event_time: EventTimeDef | None = None
+    comment: str = ""
     replace: bool = False
     if_not_exists: bool = False
 
@@ -142,6 +143,7 @@ class CreatePump(Statement):
     columns: tuple[str, ...] = ()
     column_places: tuple[Place, ...] = field(default=(), compare=False)
     started: bool = True
+    comment: str = ""
     replace: bool = False
     if_not_exists: bool = False
 
@@ -152,6 +154,7 @@ class CreateFunction(Statement):
 
     name: Name
     definition: str
+    comment: str = ""
     replace: bool = False
 
 
@@ -197,9 +200,9 @@ class EndStream(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class AlterPump(Statement):
-    """``ALTER PUMP p START|STOP``."""
+    """``ALTER PUMP p, q.* START|STOP``: the name ``*`` is that of all pumps, ``q.*`` of those that begin with q."""
 
-    pump: Name
+    pumps: tuple[Name, ...]
     start: bool
 
 

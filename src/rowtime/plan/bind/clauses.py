@@ -14,6 +14,7 @@ from rowtime.operators.order.limit import Limit
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.plan.bind.panes import has_panes
 from rowtime.plan.bind.sources import Binder, BoundQuery
+from rowtime.sql.nodes import Panes
 from rowtime.sql.numbers import whole_number
 from rowtime.sql.places import place_of, refuse_at
 from rowtime.sql.statements import Statement
@@ -47,6 +48,13 @@ def refuse_later(text: str, query: exp.Expr) -> None:
     for key, (words, hint) in _LATER_INPUT.items():
         if source is not None and source.this.args.get(key):
             problems.append(Problem("R190", f"{words} is not supported yet", place_of(text, source.this), hint))
+    final = query.args.get("emit_final")
+    if final is not None and (query.args.get("emit_changes") or query.args.get("emit_every")):
+        what = "rows go out when they are final, or earlier as well, not both"
+        problems.append(Problem("R191", what, place_of(text, final), "Leave out this EMIT or the other."))
+    elif final is not None and any(panes.args.get("discard_age") for panes in query.find_all(Panes)):
+        what = "panes with a DISCARD AGE go out again for late rows, so their first rows are not final"
+        problems.append(Problem("R191", what, place_of(text, final), "Leave out DISCARD AGE, or this EMIT."))
     qualify = query.args.get("qualify")
     if qualify is not None:
         hint = "Compute the window in a sub-query, and write the condition in WHERE above it."

@@ -1,0 +1,42 @@
+"""What a parser says of a text that it cannot read, and how all of ours say it."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from sqlglot import Token
+from sqlglot.errors import ErrorLevel, ParseError
+from sqlglot.parsers.spark import SparkParser
+
+
+class SyntaxFault(ParseError):
+    """A parse error at the characters ``start`` to ``end`` (inclusive) of the text; ``hint``: what to write instead."""
+
+    def __init__(self, message: str, start: int, end: int, *, at_end: bool, hint: str = "") -> None:
+        super().__init__(message, [{"description": message}])
+        self.message = message
+        self.start = start
+        self.end = end
+        self.at_end = at_end  # the text stopped where more was expected
+        self.hint = hint
+
+
+class FaultParser(SparkParser):
+    """Raises the faults, and remembers the furthest of them: tried alternatives hide theirs."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "error_level": ErrorLevel.IMMEDIATE})
+        self.furthest: SyntaxFault | None = None
+
+    def raise_error(self, message: str, token: Token | None = None, hint: str = "") -> NoReturn:
+        """Raise a ``SyntaxFault``; of two at one place the one with a hint is kept."""
+        at = token or self._curr or self._prev
+        start, end = (at.start, at.end) if at else (0, 0)
+        fault = SyntaxFault(message, start, end, at_end=not token and not self._curr, hint=hint)
+        if self.furthest is None or _reach(fault) > _reach(self.furthest):
+            self.furthest = fault
+        raise fault
+
+
+def _reach(fault: SyntaxFault) -> tuple[bool, int, bool]:
+    return fault.at_end, fault.start, bool(fault.hint)
