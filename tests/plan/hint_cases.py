@@ -229,6 +229,13 @@ FORMS = [  # of other systems
     Case("CREATE VIEW x AS SELECT STREAM n FROM s; DROP STREAM x", "R103", "Write (DROP VIEW x)[.]", "DROP STREAM x", "{0}"),
     Case("DROP VIEW x; SELECT STREAM n FROM s", "R103", "Write (DROP VIEW IF EXISTS x), or", "DROP VIEW x", "{0}"),
 ]
+FORMS += [
+    Case("SELECT STREAM page FROM s UNION SELECT STREAM page FROM r", "R109", r"as in (FLOOR\(s.ROWTIME TO HOUR\) AS hour),", "", "SELECT STREAM {0}, page FROM s UNION SELECT STREAM FLOOR(r.ROWTIME TO HOUR), page FROM r"),
+    Case("SELECT STREAM page FROM s EXCEPT SELECT STREAM page FROM r", "R114", "Write a (LEFT ANTI JOIN) b ON … for EXCEPT", "FROM s .*", "FROM s AS a {0} r AS b ON a.page = b.page AND a.ROWTIME = b.ROWTIME"),
+    Case("SELECT STREAM page FROM s INTERSECT SELECT STREAM page FROM r", "R114", "a (LEFT SEMI JOIN) b ON … for INTERSECT", "FROM s .*", "FROM s AS a {0} r AS b ON a.page = b.page AND a.ROWTIME = b.ROWTIME"),
+    Case("SELECT STREAM SUM(n) OVER w (w ROWS 3 PRECEDING) AS x FROM s WINDOW w AS (PARTITION BY page)", "R101", r"Write (OVER \(w) RANGE …\)", r"OVER w \(w", "{0}"),
+    Case("SELECT STREAM a.n FROM s AS a OVER w JOIN r AS b ON a.n = b.n", "R165", "Define it: (WINDOW w AS) ", "$", f" {{0}} (RANGE {MINUTE} PRECEDING)"),
+]
 STATEMENTS = [
     Case("CREATE STREAM x (v ARRAY<INT> ASCENDING); SELECT STREAM v FROM x", "R140", "Take numbers, texts", "ARRAY<INT>", "INT"),
     Case("CREATE STREAM x (v INT STRICTLY ASCENDING WITHIN 9 ROWS); SELECT STREAM v FROM x", "R140", "Leave out STRICTLY", "STRICTLY ", ""),

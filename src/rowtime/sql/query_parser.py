@@ -19,13 +19,14 @@ from rowtime.sql.intervals import duration_of, months_of, singular
 from rowtime.sql.join_parser import JoinParser
 from rowtime.sql.numbers import number_of
 from rowtime.sql.period_parser import PeriodParser
-from rowtime.sql.places import extend, locate
+from rowtime.sql.places import locate
+from rowtime.sql.window_parser import WindowParser
 
 PANE_SETTINGS = {"duration": ("DURATION",), "period": ("PERIOD",), "offset": ("OFFSET",),
                  "discard_age": ("DISCARD", "AGE")}  # fmt: skip
 
 
-class RowtimeParser(IntervalParser, PeriodParser, JoinParser):
+class RowtimeParser(IntervalParser, PeriodParser, WindowParser, JoinParser):
     """Reads queries and expressions; statements are in ``statement_parser``."""
 
     STRICT_CAST = True  # ANSI mode: CAST fails where it cannot convert
@@ -169,8 +170,6 @@ class RowtimeParser(IntervalParser, PeriodParser, JoinParser):
 
     def _parse_table_parts(self, *args: Any, **options: Any) -> exp.Table | exp.Dot | None:
         table = super()._parse_table_parts(*args, **options)
-        if table and (window := self._parse_input_window()):
-            table.set("over", window)
         self._parse_from_now(table)
         return table
 
@@ -192,23 +191,6 @@ class RowtimeParser(IntervalParser, PeriodParser, JoinParser):
             locate(now, first, self._prev)
             table.set("now", now)
 
-    def _parse_subquery(self, this: exp.Expr | None, *args: Any, **options: Any) -> exp.Subquery | None:
-        window = self._parse_input_window() if this else None
-        subquery = super()._parse_subquery(this, *args, **options)
-        if subquery and window:
-            subquery.set("over", window)
-        return subquery
-
-    def _parse_input_window(self) -> exp.Expr | None:
-        """``s OVER (RANGE ...)``: sqlglot's window of a function, over the rows of an input."""
-        first = self._curr
-        if not self._match_pair(TokenType.OVER, TokenType.L_PAREN, advance=False):
-            return None
-        window = self._parse_window(exp.Var(this="ROWS"))
-        if window:
-            locate(window, first, self._prev)
-        return window
-
     # Expressions
 
     def _parse_function_call(self, *args: Any, **options: Any) -> exp.Expr | None:
@@ -217,17 +199,6 @@ class RowtimeParser(IntervalParser, PeriodParser, JoinParser):
         if isinstance(call, exp.Expr):
             locate(call, first, self._prev)
         return call
-
-    def _parse_window(self, *args: Any, **options: Any) -> exp.Expr | None:
-        """A frame given by its lower end alone reaches to the current row; a call before OVER ends at its bracket."""
-        call = args[0] if args else None
-        if isinstance(call, exp.Func) and call.meta.get("start") is not None and self._prev.text == ")":
-            extend(call, self._prev)
-        window = super()._parse_window(*args, **options)
-        frame = window.args.get("spec") if isinstance(window, exp.Window) else None
-        if frame is not None and not frame.args.get("end"):
-            frame.set("end", "CURRENT ROW")
-        return window
 
     def _parse_lambda(self, *args: Any, **options: Any) -> exp.Expr | None:
         first = self._curr

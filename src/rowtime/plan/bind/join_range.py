@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from rowtime.expr.conditions import col
 from rowtime.operators.joins.join import EVER
-from rowtime.plan.bind.frames import UNBOUNDED
+from rowtime.plan.bind.frames import UNBOUNDED, NoWindow, resolved
 from rowtime.plan.bind.scope import From, Input
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, duration_of, span_of
@@ -180,12 +180,19 @@ def _linear(node: exp.Expr) -> tuple[dict[str, int], int] | None:
 
 
 def window_of(text: str, query: exp.Select, item: exp.Expr) -> int | None:
-    """How long the rows of ``a OVER (RANGE INTERVAL '1' MINUTE PRECEDING)`` stay in their window, µs; else ``None``."""
+    """How long the rows of ``a OVER (RANGE INTERVAL '1' MINUTE PRECEDING)`` stay in their window, µs; else ``None``.
+
+    ``a OVER w`` is the window w of the query.
+    """
     over = item.args.get("over")
     if over is None:
         return None
-    spec = over.args.get("spec")
-    if over.args.get("partition_by") or over.args.get("order"):
+    try:
+        window = resolved(over, {one.name.lower(): one for one in query.args.get("windows") or []})
+    except NoWindow as wrong:
+        raise refuse_at(text, over, wrong.code, wrong.message, wrong.hint) from None
+    spec = window.spec
+    if window.keys or window.order:
         what = "a join window has neither PARTITION BY nor ORDER BY"
         raise refuse_at(text, over, "R153", what, "Rows meet by the condition in ON; leave it out.")
     start = spec.args.get("start") if spec is not None else None

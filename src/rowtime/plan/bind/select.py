@@ -38,7 +38,7 @@ from rowtime.plan.bind.over import Windowing
 from rowtime.plan.bind.panes import PaneGrouping, has_panes
 from rowtime.plan.bind.scope import From, Scope, follows, type_of
 from rowtime.plan.bind.sources import Binder, BoundQuery, Sources
-from rowtime.plan.bind.union_order import common, flat, sorted_union
+from rowtime.plan.bind.union_order import common, distinct_union, flat, sorted_union
 from rowtime.plan.bind.windows import has_clock, refuse_outside
 from rowtime.sql.places import place_of, refuse_at
 
@@ -67,7 +67,7 @@ class QueryBinder:
         if self.trying:
             return False
         try:
-            QueryBinder(self.text, Sources(self.sources.catalog), trying=True).bind(query, name)
+            self._apart().bind(query, name)
         except Refused:
             return False
         return True
@@ -77,13 +77,28 @@ class QueryBinder:
         if isinstance(query, exp.Union):
             return self._union(query, name)
         if not isinstance(query, exp.Select):
-            raise refuse_at(self.text, query, "R114", "only SELECT and UNION ALL make a query")
+            hint = "Write a LEFT ANTI JOIN b ON … for EXCEPT, and a LEFT SEMI JOIN b ON … for INTERSECT."
+            raise refuse_at(self.text, query, "R114", "only SELECT, UNION ALL and UNION make a query", hint)
         return _SelectBinder(self, query, name).bind()
 
-    def _union(self, query: exp.Expr, name: str) -> BoundQuery:
-        if not isinstance(query, exp.Union) or query.args.get("distinct") or type(query) is not exp.Union:
-            hint = "Write UNION ALL; to drop duplicates, SELECT STREAM DISTINCT above it."
-            raise refuse_at(self.text, query, "R109", "streams know UNION ALL only", hint)
+    def _distinct(self, query: exp.Union, name: str) -> BoundQuery:
+        """UNION is SELECT STREAM DISTINCT of everything from the UNION ALL."""
+        refuse_later(self.text, query)
+        try:
+            return self.bind(distinct_union(query, lambda inner: self._names(inner, name)), name)
+        except Refused as refused:
+            if all(problem.code != "R104" for problem in refused.problems):
+                raise
+        what = "UNION drops duplicates, and no column of this one says when all that are alike have come"
+        hint = (
+            "Write UNION ALL; or select the same function of ROWTIME in each, as in FLOOR(s.ROWTIME TO HOUR) AS hour, "
+            "and rows that are alike go out once at its end."
+        )
+        raise refuse_at(self.text, query, "R109", what, hint)
+
+    def _union(self, query: exp.Union, name: str) -> BoundQuery:
+        if query.args.get("distinct"):
+            return self._distinct(query, name)
         refuse_later(self.text, query)
         if query.args.get("order"):
             return self.bind(sorted_union(query, self.text, lambda inner: self._names(inner, name)), name)
@@ -101,7 +116,12 @@ class QueryBinder:
 
     def _names(self, query: exp.Expr, name: str) -> tuple[str, ...]:
         """The columns of a query, bound with operators of its own."""
-        return QueryBinder(self.text, Sources(self.sources.catalog), trying=True).bind(query, name).node.emits().names
+        return self._apart().bind(query, name).node.emits().names
+
+    def _apart(self) -> QueryBinder:
+        """A binder with operators of its own, which knows what WITH has named."""
+        named = {key: found for key, found in self.sources.bound.items() if "." in key}
+        return QueryBinder(self.text, Sources(self.sources.catalog, bound=named), trying=True)
 
 
 Build = Callable[[], BoundQuery]  # makes the operators, once nothing is refused

@@ -1,4 +1,4 @@
-"""ORDER BY of a UNION ALL: that of a SELECT of everything from it.
+"""ORDER BY of a UNION ALL: that of a SELECT of everything from it. UNION is a SELECT DISTINCT of that kind.
 
 The inputs of a T-sort promote their times; then it is the union that is sorted, before its rows have their new ROWTIME.
 """
@@ -24,11 +24,26 @@ def flat(query: exp.Expr) -> list[exp.Expr]:
     return [query]
 
 
+_AROUND = ("limit", "with_", "emit", "emit_changes", "emit_final")  # which stand around the whole
+
+
+def distinct_union(query: exp.Union, names_of: Callable[[exp.Expr], Sequence[str]]) -> exp.Select:
+    """The SELECT DISTINCT that a UNION means; ``names_of`` binds a query and names its columns."""
+    inner = query.copy()
+    order = inner.args.pop("order", None)
+    for around in (*_AROUND, "distinct"):
+        inner.set(around, None)
+    made = _select([_column(name) for name in names_of(inner)], inner, order)
+    made.set("distinct", exp.Distinct())
+    made.set("unbounded_state", query.args.get("unbounded_state"))
+    return made
+
+
 def sorted_union(query: exp.Union, text: str, names_of: Callable[[exp.Expr], Sequence[str]]) -> exp.Select:
     """The SELECT that a sorted UNION ALL means; ``names_of`` binds a query and names its columns."""
     inner = query.copy()
     order = inner.args.pop("order")
-    for around in ("limit", "with_", "emit", "emit_changes"):  # which stand around the whole
+    for around in _AROUND:
         inner.set(around, None)
     first = order.expressions[0]
     if first.args.get("within") is None:
@@ -57,7 +72,7 @@ def _promoted(query: exp.Expr, first: exp.Expr, text: str) -> exp.Expr:
     return led
 
 
-def _select(entries: Sequence[exp.Expr], inner: exp.Expr, order: exp.Expr) -> exp.Select:
+def _select(entries: Sequence[exp.Expr], inner: exp.Expr, order: exp.Expr | None) -> exp.Select:
     source = exp.From(this=exp.Subquery(this=inner))
     return exp.Select(expressions=list(entries), from_=source, order=order, stream=True)
 

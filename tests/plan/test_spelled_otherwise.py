@@ -1,0 +1,91 @@
+# ruff: noqa: E501 - a query a line
+"""Forms that other systems have: each is the same plan as the form that the pages show."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowtime.plan.program import compile_script
+
+GIVEN = """CREATE STREAM s (k STRING, n INT);
+CREATE STREAM r (k STRING, n INT);
+"""
+MINUTE = "RANGE INTERVAL '1' MINUTE PRECEDING"
+HOUR = "RANGE INTERVAL '1' HOUR PRECEDING"
+
+
+def plan_of(script: str) -> list[str]:
+    """The operators, as data; of problems there are none."""
+    program = compile_script(GIVEN + script)
+    assert [str(problem) for problem in program.problems] == []
+    return [repr(node) for node in program.operators]
+
+
+@pytest.mark.parametrize(
+    ("form", "plain"),
+    [
+        (
+            f"SELECT STREAM a.n FROM s AS a OVER ({MINUTE}) JOIN r b OVER ({HOUR}) ON a.k = b.k",
+            f"SELECT STREAM a.n FROM s OVER ({MINUTE}) AS a JOIN r OVER ({HOUR}) AS b ON a.k = b.k",
+        ),
+        (
+            f"SELECT STREAM a.n FROM s OVER w AS a JOIN r AS b OVER w ON a.k = b.k WINDOW w AS ({HOUR})",
+            f"SELECT STREAM a.n FROM s OVER ({HOUR}) AS a JOIN r OVER ({HOUR}) AS b ON a.k = b.k",
+        ),
+        (
+            f"SELECT STREAM a.n FROM s OVER w ({HOUR}) AS a LEFT JOIN r AS b ON a.k = b.k WINDOW w AS ()",
+            f"SELECT STREAM a.n FROM s OVER ({HOUR}) AS a LEFT JOIN r AS b ON a.k = b.k",
+        ),
+        (
+            (
+                f"SELECT STREAM a.n FROM (SELECT STREAM * FROM s) AS a OVER w JOIN (SELECT STREAM k FROM r) OVER w AS b "
+                f"ON a.k = b.k WINDOW w AS ({HOUR})"
+            ),
+            (
+                f"SELECT STREAM a.n FROM (SELECT STREAM * FROM s) OVER ({HOUR}) AS a "
+                f"JOIN (SELECT STREAM k FROM r) OVER ({HOUR}) AS b ON a.k = b.k"
+            ),
+        ),
+        (
+            (
+                f"SELECT STREAM SUM(a.n) OVER w AS x FROM s OVER j AS a JOIN r OVER j AS b ON a.k = b.k "
+                f"WINDOW w AS (ROWS 3 PRECEDING), j AS ({HOUR})"
+            ),
+            (
+                f"SELECT STREAM SUM(a.n) OVER (ROWS 3 PRECEDING) AS x FROM s OVER ({HOUR}) AS a "
+                f"JOIN r OVER ({HOUR}) AS b ON a.k = b.k"
+            ),
+        ),
+        (
+            f"SELECT STREAM x FROM (SELECT STREAM SUM(n) OVER w AS x FROM s WINDOW w AS ({HOUR})) AS q",
+            f"SELECT STREAM x FROM (SELECT STREAM SUM(n) OVER ({HOUR}) AS x FROM s) AS q",
+        ),
+        (
+            f"SELECT STREAM SUM(n) OVER product ({HOUR}) AS x FROM s WINDOW product AS (PARTITION BY k)",
+            f"SELECT STREAM SUM(n) OVER (PARTITION BY k {HOUR}) AS x FROM s",
+        ),
+        (
+            "SELECT STREAM SUM(n) OVER w (ORDER BY s.ROWTIME ROWS 3 PRECEDING) AS x FROM s WINDOW w AS (PARTITION BY k)",
+            "SELECT STREAM SUM(n) OVER (PARTITION BY k ORDER BY s.ROWTIME ROWS 3 PRECEDING) AS x FROM s",
+        ),
+        (
+            "SELECT STREAM k FROM s UNION DISTINCT SELECT STREAM k FROM r WITH UNBOUNDED STATE",
+            "SELECT STREAM k FROM s UNION SELECT STREAM k FROM r WITH UNBOUNDED STATE",
+        ),
+        (
+            "SELECT STREAM FLOOR(s.ROWTIME TO HOUR) AS h, k FROM s EMIT AFTER WATERMARK",
+            "SELECT STREAM FLOOR(s.ROWTIME TO HOUR) AS h, k FROM s",
+        ),
+    ],
+)
+def test_a_form_is_the_plan_of_the_plain_one(form: str, plain: str) -> None:
+    assert plan_of(form) == plan_of(plain)
+
+
+def test_a_union_is_distinct_over_the_union_all() -> None:
+    of_s, of_r = (f"SELECT STREAM FLOOR({one}.ROWTIME TO HOUR) AS h, k FROM {one}" for one in "sr")
+    made = plan_of(f"{of_s} UNION {of_r}")
+    assert made == plan_of(f"SELECT STREAM DISTINCT h, k FROM ({of_s} UNION ALL {of_r})")
+    assert plan_of(f"WITH x AS ({of_s}) SELECT STREAM h, k FROM x UNION {of_r} ORDER BY h, k") != made
+    thrice = plan_of(f"SELECT STREAM DISTINCT h, k FROM ({of_s} UNION ALL {of_r} UNION ALL {of_s})")
+    assert plan_of(f"{of_s} UNION ALL {of_r} UNION {of_s}") == thrice, "the last word is about all before"
