@@ -78,7 +78,11 @@ JOINS = [
     Case("SELECT STREAM k FROM e WHERE NOT EXISTS (SELECT STREAM * FROM f, points WHERE f.k = e.k)", "R190", r"Write (NOT EXISTS \(SELECT STREAM \* FROM )t", "NOT EXISTS.*", "{0}f WHERE f.k = e.k)"),
 ]
 GROUPS = [
-    Case(f"SELECT STREAM page, COUNT(*) AS c FROM s GROUP BY CUBE({HOUR}, page)", "R127", "(UNION ALL)", "", f"SELECT STREAM page, COUNT(*) AS c FROM s GROUP BY {HOUR}, page {{0}} SELECT STREAM CAST(NULL AS STRING) AS page, COUNT(*) AS c FROM s GROUP BY {HOUR}"),
+    Case(f"SELECT STREAM page, COUNT(*) AS c FROM s GROUP BY CUBE({HOUR}, page)", "R127", "each set have it: (GROUP BY .*)[.]$", "GROUP BY .*", "{0}"),
+    Case(f"SELECT STREAM page, COUNT(*) AS c FROM s GROUP BY GROUPING SETS (({HOUR}, page), page)", "R127", "each set have it: (GROUP BY .*)[.]$", "GROUP BY .*", "{0}"),
+    Case("SELECT STREAM page, n, COUNT(*) AS c FROM s AS x GROUP BY ROLLUP((page, n))", "R127", "each set have it: (GROUP BY .*)[.]$", "GROUP BY .*", "{0}"),
+    Case(f"SELECT STREAM page, COUNT(*) AS c FROM s GROUP BY FLOOR(t TO HOUR) WITHIN {MINUTE}, ROLLUP(page)", "R127", "view: (SELECT STREAM t AS ROWTIME), … (ORDER BY t WITHIN) interval", "", f"CREATE VIEW x AS {{0}}, page FROM s {{1}} {MINUTE}; SELECT STREAM page, COUNT(*) AS c FROM x GROUP BY FLOOR(x.ROWTIME TO HOUR), ROLLUP(page)"),
+    Case(f"SELECT STREAM COUNT(*) AS c FROM s GROUP BY {HOUR}, CUBE(page, n, t, id, n + 1, n + 2, n + 3)", "R127", r"need: (GROUPING SETS) \(\(a, b\), \(a\)\)", r"CUBE\(page, n, .*\)", "{0} ((page, n), (page))"),
     Case(f"SELECT STREAM COUNT(*) AS c FROM s GROUP BY FLOOR(t TO HOUR) WITHIN {MINUTE}, MONOTONIC(n)", "R182", "select a closing expression (AS ROWTIME)", "COUNT", "FLOOR(t TO HOUR) {0}, COUNT"),
     Case(f"SELECT STREAM page, COUNT(*) AS c FROM s GROUP BY {HOUR}, page ORDER BY t WITHIN {MINUTE}", "R181", "Sort .*(SELECT STREAM t AS ROWTIME), … (ORDER BY t WITHIN) …", "", f"SELECT STREAM page, COUNT(*) AS c FROM ({{0}}, page FROM s {{1}} {MINUTE}) AS s GROUP BY {HOUR}, page"),
     Case(f"SELECT STREAM page, COUNT(*) AS c FROM s GROUP BY {HOUR}, page ORDER BY 3", "R183", "Count from 1, or write the expression", "ORDER BY 3", f"ORDER BY {HOUR}"),

@@ -107,6 +107,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Trace it with a checkpoint that has read the same input with one script.",
     ),
     "it explains": (
+        "Let something that ascends stand beside the sets.",
         "A name takes 1 to … bytes; each byte other than a-z, 0-9, _ and - counts three times.",
         "Rows count from 0. Nothing of this insert was written.",
         "ROWTIME is there anyway; names that begin with __ are rowtime's own.",

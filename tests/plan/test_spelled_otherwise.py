@@ -89,3 +89,35 @@ def test_a_union_is_distinct_over_the_union_all() -> None:
     assert plan_of(f"WITH x AS ({of_s}) SELECT STREAM h, k FROM x UNION {of_r} ORDER BY h, k") != made
     thrice = plan_of(f"SELECT STREAM DISTINCT h, k FROM ({of_s} UNION ALL {of_r} UNION ALL {of_s})")
     assert plan_of(f"{of_s} UNION ALL {of_r} UNION {of_s}") == thrice, "the last word is about all before"
+
+
+HOURLY = "FLOOR(s.ROWTIME TO HOUR)"
+LIST = "k, n, COUNT(*) AS c"
+NOTHING = "ANY_VALUE({}) FILTER (WHERE FALSE) AS {}"
+
+
+@pytest.mark.parametrize(
+    ("group", "sets"),
+    [
+        (f"{HOURLY}, ROLLUP(k, n)", ("kn", "k", "")),
+        (f"{HOURLY}, CUBE(k, n)", ("kn", "k", "n", "")),
+        (f"{HOURLY}, ROLLUP((k, n))", ("kn", "")),
+        (f"{HOURLY}, GROUPING SETS ((s.k), n, ())", ("k", "n", "")),
+        (f"GROUPING SETS (({HOURLY}, k), (floor(rowtime to hour), n))", ("k", "n")),
+        (f"{HOURLY}, GROUPING SETS (ROLLUP(k), (K, n))", ("k", "", "kn")),
+        (f"{HOURLY}, ROLLUP(1), ROLLUP(2)", ("kn", "k", "n", "")),
+        (f"{HOURLY}, k GROUPING SETS (({HOURLY}, k), {HOURLY})", ("k", "")),
+    ],
+)
+def test_sets_are_a_group_by_for_each(group: str, sets: tuple[str, ...]) -> None:
+    def one(keys: str) -> str:
+        listed = [key if key in keys else NOTHING.format(key, key) for key in "kn"]
+        return f"SELECT STREAM {', '.join(listed)}, COUNT(*) AS c FROM s GROUP BY {', '.join([HOURLY, *keys])}"
+
+    listed = LIST if "n" in "".join(sets) else f"k, {NOTHING.format('n', 'n')}, COUNT(*) AS c"
+    assert plan_of(f"SELECT STREAM {listed} FROM s GROUP BY {group}") == plan_of(" UNION ALL ".join(map(one, sets)))
+
+
+def test_a_star_is_refused_beside_sets_as_it_is_beside_groups() -> None:
+    program = compile_script(f"{GIVEN}SELECT STREAM *, COUNT(*) AS c FROM s GROUP BY {HOURLY}, ROLLUP(k)")
+    assert {problem.code for problem in program.problems} == {"R129"}

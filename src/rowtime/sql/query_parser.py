@@ -113,10 +113,21 @@ class RowtimeParser(IntervalParser, PeriodParser, WindowParser, JoinParser):
             return None
         first = self._prev
         group = self.expression(exp.Group(expressions=self._parse_csv(self._parse_group_key)))
+        self._parse_sets_behind(group)
         if not group.expressions:
             self.raise_error("GROUP BY needs an expression")
         locate(group, first, self._prev)
         return group
+
+    def _parse_sets_behind(self, group: exp.Group) -> None:
+        """``GROUP BY a, b WITH ROLLUP`` and ``GROUP BY a, b GROUPING SETS (…)``, as Spark has them."""
+        keys = group.expressions
+        if self._match_text_seq("WITH", "ROLLUP"):
+            group.set("expressions", [self.expression(exp.Rollup(expressions=keys))])
+        elif self._match_text_seq("WITH", "CUBE"):
+            group.set("expressions", [self.expression(exp.Cube(expressions=keys))])
+        elif sets := self._parse_grouping_sets():
+            group.set("expressions", [sets])
 
     def _parse_group_key(self) -> exp.Expr | None:
         sets = self._parse_grouping_sets() or self._parse_cube_or_rollup()

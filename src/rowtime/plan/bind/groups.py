@@ -59,7 +59,7 @@ class Grouping:
         stagger = self.query.args.get("windowed")
         if stagger is not None:
             self._stagger(stagger)
-        understood = not any(problem.code in ("R190", "R127", "R113") for problem in self.scope.problems[before:])
+        understood = not any(problem.code in ("R190", "R113") for problem in self.scope.problems[before:])
         items, stamp = self._select_list()
         having = self.query.args.get("having")
         condition = self._over_groups(having.this) if having else None
@@ -135,11 +135,7 @@ class Grouping:
             return list(windowed.expressions)
         if group is None:
             return []
-        sets = [node for node in group.expressions if isinstance(node, exp.Cube | exp.Rollup | exp.GroupingSets)]
-        for node in sets:
-            what = f"GROUP BY {type(node).__name__.upper()} has groups without a monotonic key"
-            self.scope.refuse("R127", what, node, "Write one GROUP BY for each set, with UNION ALL.")
-        return [self._ordinal(node) for node in group.expressions if node not in sets]
+        return [self._ordinal(node) for node in group.expressions]
 
     def _names_rowtime(self, entry: exp.Expr) -> bool:
         return entry.alias_or_name.lower() == "rowtime"

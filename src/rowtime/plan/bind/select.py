@@ -29,6 +29,7 @@ from rowtime.plan.bind.clauses import bind_with, limited, plain, refuse_later, s
 from rowtime.plan.bind.event_time import meeting
 from rowtime.plan.bind.from_clause import FromClause
 from rowtime.plan.bind.group_plan import GroupPlan, WithinGroup
+from rowtime.plan.bind.grouping_sets import has_sets, union_of_sets, without_clock
 from rowtime.plan.bind.groups import Grouping
 from rowtime.plan.bind.lifetime_groups import LifetimeGrouping
 from rowtime.plan.bind.lifetimes import alike, emitted, refuse_in_select
@@ -79,7 +80,18 @@ class QueryBinder:
         if not isinstance(query, exp.Select):
             hint = "Write a LEFT ANTI JOIN b ON … for EXCEPT, and a LEFT SEMI JOIN b ON … for INTERSECT."
             raise refuse_at(self.text, query, "R114", "only SELECT, UNION ALL and UNION make a query", hint)
+        if has_sets(query):
+            return self._of_sets(query, name)
         return _SelectBinder(self, query, name).bind()
+
+    def _of_sets(self, query: exp.Select, name: str) -> BoundQuery:
+        """A query that groups by several sets."""
+        try:
+            return self._bare(union_of_sets(query, self.text, lambda inner: self._names(inner, name)), name)
+        except Refused as refused:
+            if all(problem.code != "R104" for problem in refused.problems):
+                raise
+        raise without_clock(query, self.text, lambda rewritten: self.binds(rewritten, name))
 
     def _distinct(self, query: exp.Union, name: str) -> BoundQuery:
         """UNION is SELECT STREAM DISTINCT of everything from the UNION ALL."""

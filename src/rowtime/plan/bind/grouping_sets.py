@@ -1,0 +1,232 @@
+"""GROUPING SETS, ROLLUP and CUBE: a GROUP BY for each set under a UNION ALL, as the standard defines them.
+
+A key that a set does not have is NULL in its rows, and GROUPING tells that NULL from one of the data. Each set needs
+something that closes its groups (SPEC 6), so such a key stands beside the sets, or in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from itertools import product
+
+from sqlglot import exp
+
+from rowtime.core.errors import Refused
+from rowtime.expr.many_rows import is_aggregate
+from rowtime.plan.bind.rewrites import Rewrite
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.nodes import Within
+from rowtime.sql.numbers import whole_number
+from rowtime.sql.places import refuse_at, unlocated
+from rowtime.sql.script import parse_expression
+
+MOST = 64  # sets; each is a query of its own
+_KINDS = (exp.Cube, exp.Rollup, exp.GroupingSets)
+_AROUND = ("order", "limit", "with_", "emit", "emit_changes", "emit_final", "distinct")  # of the whole
+_BELOW = "Sort below, in a view: SELECT STREAM t AS ROWTIME, … ORDER BY t WITHIN interval."
+
+Set = tuple[exp.Expr, ...]
+NamesOf = Callable[[exp.Expr], Sequence[str]]
+
+
+def has_sets(query: exp.Expr) -> bool:
+    """True for a SELECT that groups by several sets."""
+    group = query.args.get("group")
+    return isinstance(group, exp.Group) and any(isinstance(node, _KINDS) for node in group.expressions)
+
+
+def union_of_sets(query: exp.Select, text: str, names_of: NamesOf) -> exp.Query:
+    """The UNION ALL that the sets mean; ``names_of`` binds a query and names its columns. Raises ``Refused`` (R127)."""
+    group = query.args["group"]
+    for node in group.find_all(Within):
+        raise refuse_at(text, node, "R127", "WITHIN would refuse a row once for each set of GROUP BY", _BELOW)
+    resolved = _Keys(query, names_of)
+    sets = [resolved.set_of(one) for one in _sets_of(group.expressions)]
+    if len(sets) > MOST:
+        what = f"GROUP BY has {len(sets)} sets, of which each is a query of its own; there may be {MOST}"
+        raise refuse_at(text, group, "R127", what, "List those that you need: GROUPING SETS ((a, b), (a)).")
+    keys = list(dict.fromkeys(key for one in sets for key in one))
+    parts: list[exp.Query] = [_part(query, one, keys, resolved) for one in sets]
+    if len(parts) == 1:
+        for clause in _AROUND:
+            parts[0].set(clause, query.args.get(clause))
+        return parts[0]
+    made = reduce(lambda left, right: exp.Union(this=left, expression=right, distinct=False), parts)
+    made.set("distinct", bool(query.args.get("distinct")))
+    made.set("order", resolved.order())
+    made.set("unbounded_state", query.args.get("unbounded_state"))
+    return made
+
+
+def without_clock(query: exp.Select, text: str, binds: Callable[[exp.Expr], bool]) -> Refused:
+    """The refusal (R127) of sets of which one has nothing that closes its groups."""
+    kind = next(node for node in query.args["group"].expressions if isinstance(node, _KINDS))
+    words = "GROUPING SETS" if isinstance(kind, exp.GroupingSets) else type(kind).__name__.upper()
+    hint = next((said for said, rewritten in _closed(query) if binds(rewritten)), "")
+    otherwise = "Let something that ascends stand beside the sets."
+    return refuse_at(text, kind, "R127", f"GROUP BY {words} has groups without a monotonic key", hint or otherwise)
+
+
+# -- sets ---------------------------------------------------------------------------------
+
+
+def _sets_of(nodes: Sequence[exp.Expr]) -> list[Set]:
+    """What stands between commas is combined, each set with each."""
+    found: list[Set] = [()]
+    for node in nodes:
+        found = [(*one, *more) for one in found for more in _of(node)]
+    return found
+
+
+def _of(node: exp.Expr) -> list[Set]:
+    if isinstance(node, exp.GroupingSets):
+        return [one for part in node.expressions for one in _of(part)]
+    if not isinstance(node, exp.Cube | exp.Rollup):
+        return [_elements(node)]
+    parts = [_elements(part) for part in node.expressions]
+    if isinstance(node, exp.Rollup):
+        return [sum(parts[:number], ()) for number in range(len(parts), -1, -1)]
+    chosen = product((True, False), repeat=min(len(parts), MOST.bit_length()))
+    return [sum((part for part, there in zip(parts, flags, strict=False) if there), ()) for flags in chosen]
+
+
+def _elements(node: exp.Expr) -> Set:
+    node = node.unnest()
+    return tuple(node.expressions) if isinstance(node, exp.Tuple) else (node,)
+
+
+class _Keys:
+    """What the keys of a query mean: entries of its list by number or name, columns of its one input by name."""
+
+    def __init__(self, query: exp.Select, names_of: NamesOf) -> None:
+        self._query, self._names_of = query, names_of
+        source = query.args.get("from_")
+        self._alias = "" if query.args.get("joins") or source is None else source.this.alias_or_name.lower()
+        self._known: set[str] | None = None
+
+    def set_of(self, keys: Set) -> Set:
+        return tuple(dict.fromkeys(self.key(key) for key in keys))
+
+    def key(self, node: exp.Expr) -> exp.Expr:
+        """The expression that a key means."""
+        listed, place = self._query.expressions, whole_number(node)
+        if place is not None and 1 <= place <= len(listed):
+            return self.plain(listed[place - 1].unalias())
+        if isinstance(node, exp.Column) and not node.table:
+            named = [e for e in listed if isinstance(e, exp.Alias) and e.alias.lower() == node.name.lower()]
+            if named and self.plain(named[0].this) != self.plain(node) and not self._is_column(node.name):
+                return self.plain(named[0].this)
+        return self.plain(node)
+
+    def plain(self, node: exp.Expr) -> exp.Expr:
+        """An expression in which columns of the input have no other name in front."""
+        made = node.copy()
+        for column in list(made.find_all(exp.Column)):
+            if self._alias and column.table.lower() == self._alias and not column.args.get("db"):
+                column.set("table", None)
+            column.this.set("this", column.name.lower())
+        return made
+
+    def order(self) -> exp.Expr | None:
+        """ORDER BY of the whole: entries by their names."""
+        order = self._query.args.get("order")
+        if not isinstance(order, exp.Order):
+            return None
+        entries = {self.plain(e.unalias()): e.alias_or_name for e in self._query.expressions if e.alias_or_name}
+        made = order.copy()
+        for key in made.expressions:
+            if (name := entries.get(self.plain(key.this))) is not None:
+                column = exp.column(name, quoted=True)
+                column.meta.update(next((part.meta for part in key.this.walk() if part.meta), {}))
+                key.set("this", column)
+        return made
+
+    def _is_column(self, name: str) -> bool:
+        if self._known is None:
+            everything = exp.Select(expressions=[exp.Star()], stream=True, from_=self._query.args["from_"].copy())
+            everything.set("joins", [join.copy() for join in self._query.args.get("joins") or []])
+            self._known = {one.lower() for one in self._names_of(everything)}
+        return name.lower() in self._known
+
+
+# -- the query of a set -------------------------------------------------------------------
+
+
+def _part(query: exp.Select, keys: Set, every: Sequence[exp.Expr], resolved: _Keys) -> exp.Select:
+    made = query.copy()
+    for clause in _AROUND:
+        made.set(clause, None)
+    made.set("group", exp.Group(expressions=[key.copy() for key in keys] or [exp.true()]))
+    made.set("expressions", [_entry(entry, keys, every, resolved) for entry in made.expressions])
+    if having := made.args.get("having"):
+        having.set("this", _in_set(having.this, keys, every, resolved))
+    return made
+
+
+def _entry(entry: exp.Expr, keys: Set, every: Sequence[exp.Expr], resolved: _Keys) -> exp.Expr:
+    """An entry of the list, under the name that it has anyway."""
+    if entry.is_star:
+        return entry
+    value = _in_set(entry.unalias().copy(), keys, every, resolved)
+    name = entry.alias_or_name
+    return exp.alias_(value, name, quoted=name.upper() != "ROWTIME") if name else value
+
+
+def _in_set(node: exp.Expr, keys: Set, every: Sequence[exp.Expr], resolved: _Keys) -> exp.Expr:
+    """An expression over one set: keys that it lacks are NULL, but for what aggregates are about."""
+    if isinstance(node, exp.Anonymous) and node.name.upper() in ("GROUPING", "GROUPING_ID"):
+        return _told(node, keys, every, resolved)
+    key = resolved.plain(node)
+    if key in every:
+        return node if key in keys else _null(node)
+    if is_aggregate(node):
+        return node
+    for part in list(node.iter_expressions()):
+        changed = _in_set(part, keys, every, resolved)
+        if changed is not part:
+            part.replace(changed)
+    return node
+
+
+def _null(key: exp.Expr) -> exp.Expr:
+    """NULL of the type of the key, which only Spark may know."""
+    made = unlocated(parse_expression("ANY_VALUE(x) FILTER (WHERE FALSE)"))
+    made.find(exp.Column).replace(key.copy())  # type: ignore[union-attr]  # it is there
+    return made
+
+
+def _told(call: exp.Anonymous, keys: Set, every: Sequence[exp.Expr], resolved: _Keys) -> exp.Expr:
+    """GROUPING(k): 1 if the set lacks the key. GROUPING_ID(k, l, …): these as the bits of a number."""
+    asked = [resolved.key(part) for part in call.expressions] or list(every)
+    bits = "".join("0" if key in keys else "1" for key in asked)
+    kind = "TINYINT" if call.name.upper() == "GROUPING" else "BIGINT"
+    return exp.cast(exp.Literal.number(int(bits, 2)), kind)
+
+
+# -- rewrites -----------------------------------------------------------------------------
+
+
+def _closed(query: exp.Select) -> Iterator[Rewrite]:
+    """The sets beside a key that closes groups: one of theirs, or the hour."""
+    nodes = query.args["group"].expressions
+    source = query.args["from_"].this.alias_or_name
+    hour = parse_expression(f"FLOOR({source}.ROWTIME TO HOUR)" if source else "FLOOR(ROWTIME TO HOUR)")
+    keys = list(dict.fromkeys(key for one in _sets_of(nodes) for key in one))
+    for lead in [*keys, hour]:
+        group = [lead.copy(), *(left for node in nodes if (left := _lacking(node, lead)) not in (None, exp.Tuple()))]
+        rewritten = query.copy()
+        rewritten.set("group", exp.Group(expressions=group))
+        yield f"Let each set have it: GROUP BY {', '.join(map(to_rowtime, group))}.", rewritten
+
+
+def _lacking(node: exp.Expr, key: exp.Expr) -> exp.Expr | None:
+    """A part of GROUP BY without a key; ``None`` if nothing is left."""
+    if not isinstance(node, _KINDS):
+        left = [one.copy() for one in _elements(node) if one != key]
+        return left[0] if len(left) == 1 else exp.Tuple(expressions=left)
+    parts = [part for one in node.expressions if (part := _lacking(one, key)) is not None]
+    made: exp.Expr = node.copy()
+    listed = [part for part in parts if isinstance(node, exp.GroupingSets) or part != exp.Tuple(expressions=[])]
+    made.set("expressions", list(dict.fromkeys(listed)))
+    return made if listed else None
