@@ -34,7 +34,7 @@ ONE_NUMBER = [
     "RADIANS({m})", "ROUND({m})", "ROUND({m}, -1)", "ROUND({m}, 1)", "BROUND({m}, 0)", "RINT({m})", "FLOOR({m})", "CEIL({m})",
     "STEP({m} BY 10)", "WIDTH_BUCKET({m}, 0, 100, 7)", "WIDTH_BUCKET({m}, 100, 0, 7)", "SHIFTRIGHT({m}, 2)",
     "CAST({m} AS BIGINT)", "CAST({m} AS INT)", "CAST({m} AS DOUBLE)", "CAST({m} AS FLOAT)", "CAST({m} AS DECIMAL(20, 1))",
-    "CAST({m} AS STRING)", "GREATEST({m}, 3)", "LEAST({m}, 3, 100)", "COALESCE({m}, 0)", "{m} > 3", "{m} <= 3", "NOT ({m} > 3)",
+    "CAST({m} AS STRING)", "CAST(CAST({m} AS INT) AS DOUBLE)", "CAST(CAST({m} AS BIGINT) AS DOUBLE)", "- CAST({m} AS DOUBLE)", "GREATEST({m}, 3)", "LEAST({m}, 3, 100)", "COALESCE({m}, 0)", "{m} > 3", "{m} <= 3", "NOT ({m} > 3)",
     "CASE WHEN {m} > 3 THEN {m} ELSE 3 END", "CASE WHEN {m} < 3 THEN 3 ELSE {m} END", "IF({m} >= 10, 2, 1)",
     "CASE WHEN {m} > 100 THEN 3 WHEN {m} > 10 THEN 2 ELSE 1 END", "CASE WHEN {m} > 10 THEN 1 WHEN {m} > 100 THEN 3 ELSE 0 END",
     "{m} * INTERVAL '1' SECOND", "MOD({m}, 15)", "PMOD({m}, 7)", "NULLIF({m}, 0)", "TRY_CAST({m} AS INT)", "SIN({m})",

@@ -64,6 +64,11 @@ def kind_of(type_text: str) -> Kind:
     return _WORDS.get(words[0], Kind.OTHER) if words and "COLLATE" not in words else Kind.OTHER
 
 
+def is_short(type_text: str) -> bool:
+    """True for a type of whole numbers with 32 bits at most."""
+    return type_text.upper().split()[:1] in (["TINYINT"], ["BYTE"], ["SMALLINT"], ["SHORT"], ["INT"], ["INTEGER"])
+
+
 def wider(left: Kind, right: Kind) -> Kind:
     """The kind of a sum of two numbers."""
     return max(left, right, key=NUMBERS.index) if left.number and right.number else Kind.OTHER
@@ -73,6 +78,7 @@ def wider(left: Kind, right: Kind) -> Kind:
 class Fact:
     """``low`` ≤ every value ≤ ``high``; ``zero``: 0 may be among them; ``null``: every value is NULL.
 
+    ``short``: every value is a whole number of 32 bits at most, so it is exact as a DOUBLE.
     Where ``order`` is monotonic and not constant, no value is NULL or NaN.
     """
 
@@ -82,6 +88,7 @@ class Fact:
     high: Decimal | None = None
     zero: bool = True
     null: bool = False
+    short: bool = False
 
     @property
     def sign(self) -> int | None:

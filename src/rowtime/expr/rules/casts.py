@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil, floor
 
 from sqlglot import exp
 
-from rowtime.expr.facts import NUMBERS, Fact, Kind, kind_of
+from rowtime.expr.facts import NUMBERS, Fact, Kind, is_short, kind_of
 from rowtime.expr.rules.table import Found, Parts, kept, none, rounded, rule
 
 _STRICT = {
@@ -48,13 +49,16 @@ def cast(m: Fact, to: str, *, fails: bool) -> Found:
         return none("TRY_CAST may give NULL in between", kind)
     if kind is Kind.TEXT and m.kind is not Kind.TEXT:
         return none("text has another order: 10 sorts before 9", kind)
-    if pair in _STRICT:
+    if m.short and to.upper() == "DOUBLE":
+        found = kept(m, kind, "every INT is exact as a DOUBLE")
+    elif pair in _STRICT:
         found = kept(m, kind, f"a cast of {m.kind.value} to {kind.value} keeps the order")
     elif pair in _ROUNDED:
         found = rounded(m, kind, f"a cast of {m.kind.value} to {kind.value} keeps the direction, neighbours may merge")
     else:
         return none(f"a cast of {m.kind.value} to {kind.value} has no rule", kind)
     if m.kind.number and kind.number:
+        found = Found(replace(found.fact, short=is_short(to)), found.rule)
         low, high = (None if m.low is None else floor(m.low)), (None if m.high is None else ceil(m.high))
         return Found(found.fact.within(low, high), found.rule)
     return Found(found.fact.within(m.low, m.high), found.rule) if m.kind.time and kind is Kind.TIMESTAMP else found

@@ -7,7 +7,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from rowtime.core.errors import Problem, refuse
-from rowtime.expr.facts import Fact, Kind, kind_of
+from rowtime.expr.facts import Fact, Kind, is_short, kind_of
 from rowtime.expr.monotonicity import number_of
 from rowtime.expr.order import Order
 from rowtime.sql.dialect import Rowtime
@@ -93,7 +93,7 @@ def type_problems(column: ColumnDef, *, log: bool) -> list[Problem]:
 
 def declared(column: ColumnDef) -> Fact:
     """What a column definition declares: kind, order, range."""
-    fact = Fact(_declared_order(column), kind_of(column.type))
+    fact = Fact(_declared_order(column), kind_of(column.type), short=is_short(column.type))
     for check in column.checks:
         fact = _within(fact, check)
     return fact
