@@ -140,7 +140,7 @@ def kills(run: Undisturbed, spark: SparkSession | None, tally: Tally, deaths: De
             _half_way(run, tally)
             tally.count(case.others_write())
         elif status != 0:
-            tally.losses.append(f"{case.name} {case.number}: a driver ended with status {status}")
+            tally.losses.append(f"{case.name} {case.number}: a driver ended with status {status}: {last_words(case)}")
             return
     at_the_end(run, spark, tally)
 
@@ -176,6 +176,11 @@ def begin(case: Case, spark: SparkSession | None, *kill: str) -> subprocess.Pope
     command = [sys.executable, "-m", "reliability.crash.driver", str(case.folder), case.told, *kill]
     with (case.folder.parent / "drivers.log").open("a") as log:
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment(spark))
+
+
+def last_words(case: Case) -> str:
+    """The end of what the drivers of a case wrote before they died."""
+    return " ".join((case.folder.parent / "drivers.log").read_text(errors="replace")[-1000:].split())
 
 
 def _half_way(run: Undisturbed, tally: Tally) -> None:

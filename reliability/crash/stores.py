@@ -53,12 +53,13 @@ KINDS: Final[Mapping[str, tuple[str, str, str]]] = {
     "delta tables on azurite": ("azurite", "{folder}/check", DELTA),
     "home and checkpoint on moto": ("moto", "{url}/check", LOGS),
     "home on versitygw": ("versitygw", "{folder}/check", LOGS),
+    "delta tables on google": ("google", "{folder}/check", DELTA),
 }
 """By name: the server, where the checkpoint is, and the script."""
 MIRROR: Final = "bucket"
 ROWS: Final = local_rows.MOST
 FITTING: Final = (segment_writer.SMALL, segment_writer.LARGEST)
-_SCHEMES: Final = {"azurite": "az"}
+_SCHEMES: Final = {"azurite": "az", "google": "gs"}
 Decide = Callable[[str, str], str]  # what befalls a write, by method and path
 
 

@@ -30,6 +30,8 @@ _OWN: Final = {*_DROPPED, "content-length", "date", "server"}  # headers of an a
 class Faults:
     """What happens to the next PUTs whose path contains a text; ``seen`` are all requests, by method and path.
 
+    Clients of Google write the slashes of a key as ``%2F``; all paths here are as they are meant.
+
     ``puts``: when each PUT came and when it was answered (seconds of a clock of its own), and its path.
     ``keys``: by whose keys they are signed; ``agents``: the programs that ask. ``before`` is called with method and
     path of each write before it is carried out, and may say what befalls it.
@@ -57,9 +59,9 @@ class Faults:
             return self.next.pop(0)
         removed = _REMOVED.search(body) if method == "POST" else None
         if removed is None:
-            return self.before(method, unquote(path))
+            return self.before(method, path)
         key = (removed[1] or removed[2]).decode()
-        return self.before("DELETE", unquote(key if key.startswith("/") else f"{urlsplit(path).path}/{key}"))
+        return self.before("DELETE", unquote(key) if key.startswith("/") else f"{urlsplit(path).path}/{unquote(key)}")
 
     def ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
         """Have a request carried out, with the name of the host for which it was signed."""
@@ -78,6 +80,8 @@ class Faults:
 
 class _Quiet(ThreadingHTTPServer):
     """Says nothing of programs that die, or that want no more of an answer."""
+
+    request_queue_size = 128  # connections that wait: readers of a log ask for many objects at once
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError):
@@ -98,12 +102,12 @@ def faulty(server: str) -> Iterator[tuple[str, Faults]]:
         def _any(self) -> None:
             body = self._body()
             headers = {name: value for name, value in self.headers.items() if name.lower() not in _DROPPED}
-            faults.seen.append((self.command, self.path))
+            faults.seen.append((self.command, unquote(self.path)))
             began = time.monotonic()
             signed = self.headers.get("authorization", "").partition("Credential=")[2]
             faults.keys.add(signed.partition("/")[0])
             faults.agents.add(self.headers.get("user-agent", ""))
-            kind = faults.of(self.command, self.path, body)
+            kind = faults.of(self.command, unquote(self.path), body)
             if kind == THROTTLE:
                 self._answer(503, {}, b"")
                 return
@@ -114,7 +118,7 @@ def faulty(server: str) -> Iterator[tuple[str, Faults]]:
             else:
                 found = faults.ask(self.command, self.path, body, headers)
                 if self.command == "PUT":
-                    faults.puts.append((began, time.monotonic(), self.path))
+                    faults.puts.append((began, time.monotonic(), unquote(self.path)))
             if kind in (LOSE, LATE):
                 self.close_connection = True
                 self.connection.close()

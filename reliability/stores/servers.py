@@ -1,6 +1,7 @@
-"""Servers of object stores on this machine, in processes of their own: moto and versitygw for S3, Azurite for Azure.
+"""Servers of object stores on this machine, in processes of their own.
 
-Moto is in the dev extra; the others are installed below ``build/stores`` when they are asked for first.
+Moto and versitygw for S3, Azurite for Azure, and a stand-in for Google's store. Moto is in the dev extra, the stand-in
+beside this module; the others are installed below ``build/stores`` when they are asked for first.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ import base64
 import functools
 import hashlib
 import hmac
+import json
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -27,12 +30,13 @@ PATIENCE: Final = 60.0  # seconds until a server answers
 _ACCOUNT: Final = "devstoreaccount1"  # the one that Azurite has, with a key that is no secret
 _KEY: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 _S3: Final = ("moto", "versitygw")
-SERVERS: Final = (*_S3, "azurite")
+_HERE: Final = ("moto", "google")  # not to be installed
+SERVERS: Final = (*_S3, "azurite", "google")
 
 
 @dataclass
 class Server:
-    """A server with a bucket. ``bucket`` is its URL (``s3://…``, ``az://…``), ``address`` that of the server."""
+    """A server with a bucket. ``bucket`` is its URL (``s3://…``, ``az://…``, ``gs://…``), ``address`` its own."""
 
     name: str
     bucket: str
@@ -45,8 +49,13 @@ class Server:
         """True if it speaks S3, so that Spark can read from it."""
         return self.name in _S3
 
+    @property
+    def is_google(self) -> bool:
+        """True for the stand-in of Google's store."""
+        return self.name == "google"
+
     def settings(self, address: str = "") -> dict[str, dict[str, str]]:
-        """What `rowtime.configure_stores` takes, by way of an address (a proxy's); nothing for Azure."""
+        """What `rowtime.configure_stores` takes, by way of an address (a proxy's); for S3 alone."""
         if not self.is_s3:
             return {}
         told = {"endpoint": address or self.address, "region": REGION}
@@ -56,6 +65,8 @@ class Server:
         """What the environment has to say of it, as above; nothing for S3."""
         if self.is_s3:
             return {}
+        if self.is_google:
+            return {"GOOGLE_SERVICE_ACCOUNT": str(self._key(address or self.address))}
         return {"AZURE_STORAGE_USE_EMULATOR": "true", "AZURITE_BLOB_STORAGE_URL": address or self.address}
 
     def client(self) -> Any:
@@ -66,14 +77,27 @@ class Server:
 
     def delta(self) -> dict[str, str]:
         """The options of deltalake, as above."""
-        kind = "aws" if self.is_s3 else "azure_storage"
+        kind = "aws" if self.is_s3 else "google" if self.is_google else "azure_storage"
         told = {f"{kind}_{name}": value for name, value in self._told().items()}
         return {**told, **({"conditional_put": "etag"} if self.is_s3 else {}), "allow_http": "true"}
 
     def _told(self) -> dict[str, str]:
         if self.is_s3:
             return self.settings()[self.bucket]
+        if self.is_google:
+            return {"service_account": str(self._key(self.address))}
         return {"account_name": _ACCOUNT, "account_key": _KEY, "endpoint": f"{self.address}/{_ACCOUNT}"}
+
+    def _key(self, address: str) -> Path:
+        """The key file of a service account, which says where the stand-in is reached."""
+        assert self.folder is not None
+        path = Path(self.folder.name, f"{address.rpartition(':')[2]}.json")
+        if not path.exists():
+            told = {"gcs_base_url": address, "disable_oauth": True}
+            draft = path.with_suffix(".draft")
+            draft.write_text(json.dumps({**told, "client_email": "", "private_key": "", "private_key_id": ""}))
+            draft.replace(path)  # others may read it now
+        return path
 
     def stop(self) -> None:
         """End it."""
@@ -87,7 +111,7 @@ class Server:
 @functools.cache
 def missing(name: str) -> str:
     """Why there is no such server; empty if there is one."""
-    if name == "moto":
+    if name in _HERE:
         return ""
     found = _program(name)
     return "" if Path(found).is_file() else found
@@ -98,7 +122,7 @@ def start(name: str, bucket: str) -> Server:
     if name == "moto":
         address, process = started(bucket)
         return Server(name, f"s3://{bucket}", address, [process])
-    return {"versitygw": _versitygw, "azurite": _azurite}[name](bucket)
+    return {"versitygw": _versitygw, "azurite": _azurite, "google": _google}[name](bucket)
 
 
 @functools.cache
@@ -132,6 +156,14 @@ def _azurite(bucket: str) -> Server:
     server = Server("azurite", f"az://{bucket}", address, [process])
     _make_container(server, bucket)
     return server
+
+
+def _google(bucket: str) -> Server:
+    def command(port: int) -> list[str]:
+        return [sys.executable, "-m", "reliability.stores.google", "--port", str(port), "--bucket", bucket]
+
+    address, process = _running(command)
+    return Server("google", f"gs://{bucket}", address, [process], tempfile.TemporaryDirectory(prefix="rowtime-google-"))
 
 
 def _running(command: Callable[[int], list[str]]) -> tuple[str, subprocess.Popen[bytes]]:

@@ -17,8 +17,8 @@ from rowtime.core import stores
 from rowtime.core.stores import Place, place_of
 from tests.stores.server import BUCKET, address, server
 
-STORES: Final = ("moto", *(pytest.param(name, marks=pytest.mark.slow) for name in ("versitygw", "azurite")))
-"""The servers; those that are installed on demand have slow tests."""
+STORES: Final = ("moto", *(pytest.param(name, marks=pytest.mark.slow) for name in ("versitygw", "azurite", "google")))
+"""The servers; all but one have slow tests."""
 
 
 @pytest.fixture

@@ -201,7 +201,7 @@ def test_a_bucket_that_is_missing_has_a_code(store: Server, stored: str) -> None
         rt.configure_stores({"s3://rowtime-absent": store.settings()[store.bucket]})
     place = place_of(re.sub(r"(?<=://)[^/]+", "rowtime-absent", stored))
     for ask in (lambda: [*place.iterdir()], lambda: write_new(place / "x", b"1")):
-        with pytest.raises(Failure, match=r"R581 the bucket (s3|az)://rowtime-absent"):
+        with pytest.raises(Failure, match=r"R581 the bucket (s3|gs|az)://rowtime-absent"):
             ask()
 
 

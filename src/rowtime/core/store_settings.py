@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rowtime.core.errors import Refused, refuse
+from rowtime.core.google_account import google_account
 from rowtime.core.secrets import VARIABLE
 
 CONFIG: Final = "ROWTIME_CONFIG"
@@ -68,6 +69,11 @@ def settings_of(url: str) -> StoreSettings:
     if url in _given or not url.startswith("s3:"):
         return _given.get(url, StoreSettings())
     return configured().get(url) or _learned.get(url, StoreSettings())
+
+
+def without_tls(url: str, settings: StoreSettings) -> bool:
+    """True if the requests to a bucket go by plain HTTP, as what is said of it, or the account of Google, wants it."""
+    return google_account().by_http if url.startswith("gs:") else settings.endpoint.startswith("http:")
 
 
 def learn(url: str, settings: StoreSettings) -> None:

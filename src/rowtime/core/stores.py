@@ -22,7 +22,7 @@ from rowtime.core.background import Background
 from rowtime.core.errors import Failure, refuse
 from rowtime.core.shared_paths import local
 from rowtime.core.store_answers import credentials, failure_of, lacks_bucket, unwritten
-from rowtime.core.store_settings import StoreSettings, settings_of
+from rowtime.core.store_settings import StoreSettings, settings_of, without_tls
 
 SCHEMES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "abfss": "abfss", "memory": "memory"}
 TRIES: Final = 5  # of a request whose answer leaves open what has become of it, and of one that another has overtaken
@@ -380,7 +380,7 @@ def _client(url: str, settings: StoreSettings) -> Any:
     if url.startswith("memory:"):
         return store.MemoryStore()
     opened: Any = store.from_url
-    options: dict[str, Any] = {"timeout": REQUEST, "allow_http": settings.endpoint.startswith("http:")}
+    options: dict[str, Any] = {"timeout": REQUEST, "allow_http": without_tls(url, settings)}
     given = settings.said() if url.startswith("s3:") else {}
     return opened(url, client_options=options, retry_config={"retry_timeout": RETRIED}, **given)
 

@@ -20,6 +20,7 @@ from typing import Final
 import pyspark
 
 from rowtime.core.errors import Failure, Problem
+from rowtime.runtime.google_access import CONNECTOR
 
 SCALA: Final = "2.13"
 DRIVERS: Final = {"postgresql": "org.postgresql:postgresql:42.7.5"}  # by the name in a JDBC url
@@ -47,8 +48,10 @@ _POM: Final = """\
 </project>
 """
 _DEPENDENCY: Final = (
-    "    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+    "    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>"
 )
+_WHOLE: Final = """<classifier>{}</classifier>
+      <exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"""
 
 
 def connector(version: str | None = None) -> str:
@@ -85,13 +88,18 @@ def azure_jars() -> list[str]:
     return _not_shipped(fetch([f"org.apache.hadoop:hadoop-azure:{_hadoop()}"]))
 
 
+def google_jars() -> list[str]:
+    """Google's own connector for Google Cloud Storage, some 40 MB. Raises ``Failure`` (R502) as above."""
+    return fetch([CONNECTOR])
+
+
 def _hadoop() -> str:
     """The version of Spark's Hadoop."""
     return next(_spark_jars().glob("hadoop-client-api-*.jar")).stem.removeprefix("hadoop-client-api-")
 
 
 def fetch(coordinates: Sequence[str], *, cache: Path | None = None) -> list[str]:
-    """The jars of ``group:artifact:version`` coordinates with their run-time dependencies.
+    """The jars of ``group:artifact:version`` coordinates with their run-time dependencies; ``…:shaded`` has them in it.
 
     Raises ``Failure`` (R502). A directory of the cache is complete or absent, so two processes may fetch at once.
     """
@@ -137,7 +145,7 @@ def _resolve(coordinates: Sequence[str], work: Path) -> Path:
     if mvn is None:
         raise _missing(coordinates, "mvn is not installed")
     (work / "nothing").mkdir()
-    listed = "\n".join(_DEPENDENCY.format(*c.split(":")) for c in coordinates)
+    listed = "\n".join(_dependency(*one.split(":")) for one in coordinates)
     pom = _POM.format(nothing=(work / "nothing").as_uri(), dependencies=listed)
     (work / "pom.xml").write_text(pom, encoding="utf-8")
     if _run(mvn, work, OFFLINE_SECONDS, "--offline"):
@@ -145,6 +153,11 @@ def _resolve(coordinates: Sequence[str], work: Path) -> Path:
         if why:
             raise _missing(coordinates, why)
     return work / "jars"
+
+
+def _dependency(group: str, name: str, version: str, classifier: str = "") -> str:
+    """One of the pom. A jar with a classifier has its libraries in it."""
+    return _DEPENDENCY.format(group, name, version, _WHOLE.format(classifier) if classifier else "")
 
 
 def _run(mvn: str, work: Path, seconds: int, mode: str) -> str:

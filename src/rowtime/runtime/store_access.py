@@ -11,10 +11,12 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 
 from rowtime.core import stores
 from rowtime.core.errors import refuse
+from rowtime.core.store_settings import without_tls
 from rowtime.core.stores import Bucket, ObjectPlace, Place, on_store, place_of
 from rowtime.operators.streams.table import tables_of
 from rowtime.runtime.azure_access import azure_settings
-from rowtime.runtime.jars import azure_jars, store_jars
+from rowtime.runtime.google_access import CONNECTOR, OF_CONNECTOR, google_settings
+from rowtime.runtime.jars import azure_jars, google_jars, store_jars
 from rowtime.runtime.spark_paths import url_for_spark
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from rowtime.plan.program import Program
 
-_JARS: Final = {"s3a": "org.apache.hadoop:hadoop-aws", "abfss": "org.apache.hadoop:hadoop-azure"}
+_JARS: Final = {"s3a": "org.apache.hadoop:hadoop-aws", "abfss": "org.apache.hadoop:hadoop-azure", "gs": CONNECTOR}
 _S3: Final = ("s3:", "s3a:")
 _AZURE: Final = ("az:", "abfss:")
 _SIMPLE: Final = "SimpleAWSCredentialsProvider"
@@ -30,7 +32,7 @@ _TEMPORARY: Final = "TemporaryAWSCredentialsProvider"
 
 
 def settings_for(places: Iterable[str | Place | None]) -> dict[str, str]:
-    """What a session of one process that we make needs to read there: for S3 and Azure the jars of Hadoop.
+    """What a session of one process that we make needs to read there: jars of Hadoop, or Google's connector.
 
     Those for S3 are large, and ``spark.jars`` would copy them at each start. Raises ``Failure`` (R502).
     """
@@ -38,7 +40,11 @@ def settings_for(places: Iterable[str | Place | None]) -> dict[str, str]:
     jars = store_jars() if "MASTER" not in os.environ and any(one.startswith(_S3) for one in named) else []
     if "MASTER" not in os.environ and any(one.startswith(_AZURE) for one in named):
         jars = [*jars, *azure_jars()]
-    return {"spark.driver.extraClassPath": os.pathsep.join(jars)} if jars else {}
+    google = "MASTER" not in os.environ and any(one.startswith("gs:") for one in named)
+    if google:
+        jars = [*jars, *google_jars()]
+    found = {"spark.driver.extraClassPath": os.pathsep.join(jars)} if jars else {}
+    return {**found, **OF_CONNECTOR} if google else found
 
 
 def read_in_stores(program: Program) -> Iterator[str]:
@@ -57,7 +63,7 @@ def reach(spark: SparkSession, place: Place | None, what: str = "the checkpoint"
         return
     url, told = url_for_spark(place, what), spark.sparkContext.getConf()
     scheme = url.split(":")[0]
-    for name, value in (hadoop_settings(place.bucket) if scheme == "s3a" else azure_settings(url)).items():
+    for name, value in _hadoop_settings(scheme, url, place.bucket).items():
         if not told.contains(f"spark.hadoop.{name}"):
             spark.conf.set(name, value)
     try:
@@ -70,6 +76,12 @@ def reach(spark: SparkSession, place: Place | None, what: str = "the checkpoint"
         jars = f", the jars of {_JARS[scheme]} in the version of Spark's Hadoop, for example" if scheme in _JARS else ""
         hint = f"Start the session with a file system for it{jars} (spark.jars or spark.jars.packages)."
         raise refuse("R585", f"Spark has no file system for {scheme}, where {what} {place} is", hint) from error
+
+
+def _hadoop_settings(scheme: str, url: str, bucket: Bucket) -> dict[str, str]:
+    if scheme == "s3a":
+        return hadoop_settings(bucket)
+    return google_settings() if scheme == "gs" else azure_settings(url)
 
 
 def reachable(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
@@ -109,12 +121,13 @@ def deltalake_settings(place: Place) -> dict[str, str]:
     if not isinstance(place, ObjectPlace):
         return {}
     waits = {"timeout": stores.REQUEST, "retry_timeout": f"{stores.RETRIED.total_seconds():g}s"}
-    if not place.bucket.url.startswith("s3:"):
+    url, found = place.bucket.url, place.bucket.settings.here
+    if url.startswith(_AZURE):
         return waits
-    found = place.bucket.settings.here
-    said = {f"aws_{name}": value for name, value in found.said().items()}
-    http = {"allow_http": str(found.endpoint.startswith("http:")).lower()}
-    return {**said, **waits, **http, "conditional_put": "etag"}
+    asked = {**waits, "allow_http": str(without_tls(url, found)).lower()}
+    if url.startswith("gs:"):
+        return asked
+    return {**{f"aws_{name}": value for name, value in found.said().items()}, **asked, "conditional_put": "etag"}
 
 
 @contextmanager

@@ -1,0 +1,45 @@
+"""The service account of Google Cloud that the environment names: its key, and where the service is.
+
+Clients of the store read the key file themselves. Two entries of it, which a key from Google does not have, say that
+another server takes the requests: ``gcs_base_url``, and ``disable_oauth`` if it checks no credentials.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+_FILES: Final = ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH")
+_KEY: Final = "GOOGLE_SERVICE_ACCOUNT_KEY"
+
+
+@dataclass(frozen=True)
+class GoogleAccount:
+    """``path``: the key file. ``url``: the server, empty for Google's own. ``identifies``: it checks credentials."""
+
+    path: str = ""
+    url: str = ""
+    identifies: bool = True
+
+    @property
+    def by_http(self) -> bool:
+        """True if requests go without TLS, as to a server of this machine."""
+        return self.url.startswith("http:")
+
+
+def google_account() -> GoogleAccount:
+    """What the environment names; a file that cannot be read is told by the client that needs it."""
+    path = next((os.environ[name] for name in _FILES if os.environ.get(name)), "")
+    told = _told(path)
+    return GoogleAccount(path, str(told.get("gcs_base_url") or ""), not told.get("disable_oauth"))
+
+
+def _told(path: str) -> dict[str, Any]:
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8") if path else os.environ.get(_KEY) or "{}")
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

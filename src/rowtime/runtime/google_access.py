@@ -1,0 +1,34 @@
+"""How Spark reaches Google's store as the driver does: with Google's connector, and by what the environment says."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from rowtime.core.google_account import google_account
+
+CONNECTOR: Final = "com.google.cloud.bigdataoss:gcs-connector:4.0.3:shaded"
+OF_CONNECTOR: Final = {
+    "spark.hadoop.fs.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFS",
+    "spark.hadoop.fs.gs.block.size": str(64 << 20),
+    "spark.hadoop.fs.gs.inputstream.inplace.seek.limit": str(8 << 20),
+    "spark.hadoop.fs.gs.inputstream.min.range.request.size": str(2 << 20),
+    "spark.hadoop.fs.gs.outputstream.buffer.size": str(8 << 20),
+    "spark.hadoop.fs.gs.rewrite.max.chunk.size": str(512 << 20),
+}
+"""What a session says that has the connector, which cannot read the sizes that Hadoop 3.5 gives, such as ``64m``."""
+
+
+def google_settings() -> dict[str, str]:
+    """The settings of Hadoop: by what key Spark asks, and whom. Without any it takes the machine's account."""
+    account = google_account()
+    found = {"fs.gs.storage.root.url": f"{account.url.rstrip('/')}/"} if account.url else {}
+    if not account.identifies:
+        return {**found, "fs.gs.auth.type": "UNAUTHENTICATED"}
+    if account.path:
+        key = {"fs.gs.auth.service.account.json.keyfile": account.path}
+        return {**found, "fs.gs.auth.type": "SERVICE_ACCOUNT_JSON_KEYFILE", **key}
+    if os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"):
+        return {**found, "fs.gs.auth.type": "APPLICATION_DEFAULT"}
+    return found
