@@ -139,7 +139,11 @@ OVERS = [
     Case("SELECT STREAM SUM(n) OVER (w PARTITION BY n) AS x FROM s WINDOW w AS (PARTITION BY page ROWS 3 PRECEDING)", "R165", "Leave one out", " PARTITION BY n", ""),
     Case("SELECT STREAM SUM(n) OVER () AS x FROM s KEYS EXPIRE AFTER INTERVAL '1' DAY", "R190", "Give the window (PARTITION BY), or", r"\(\)", "({0} page)"),
     Case("SELECT STREAM SUM(n) OVER () AS x FROM s KEYS EXPIRE AFTER INTERVAL '1' DAY", "R190", "leave it out", " KEYS.*", ""),
-    Case("SELECT STREAM n FROM s QUALIFY SUM(n) OVER (ROWS 3 PRECEDING) > 1", "R187", "sub-query, and write the condition in (WHERE) above", "", "SELECT STREAM n FROM (SELECT STREAM n, SUM(n) OVER (ROWS 3 PRECEDING) AS x FROM s) AS y {0} x > 1"),
+    Case("SELECT STREAM n FROM s QUALIFY n > 1", "R187", "Write (WHERE), or", "QUALIFY", "{0}"),
+    Case("SELECT STREAM n FROM s QUALIFY n > 1", "R187", r"(QUALIFY ROW_NUMBER\(\) OVER) \(…\) (<= 3)", "QUALIFY n > 1", f"{{0}} (PARTITION BY {HOUR} ORDER BY n) {{1}}"),
+    Case(f"SELECT STREAM DISTINCT {HOUR} AS h, n FROM s QUALIFY ROW_NUMBER() OVER (PARTITION BY {HOUR} ORDER BY n) = 1", "R187", "sub-query, and write (SELECT STREAM DISTINCT) above", "SELECT STREAM DISTINCT(.*)", f"{{0}} h, n FROM (SELECT STREAM {HOUR} AS h, n FROM s QUALIFY ROW_NUMBER() OVER (PARTITION BY {HOUR} ORDER BY n) = 1) AS q"),
+    Case("SELECT STREAM * FROM STREAM(GROUP_RANK(CURSOR(SELECT STREAM * FROM s), 'n', 'place', 'DESC', 'asc', 3, 3)) AS x", "R141", r"with (QUALIFY RANK.*<= 3)[.]", "", "SELECT STREAM v FROM (SELECT STREAM n AS v FROM s) AS s {0}"),
+    Case("SELECT STREAM * FROM STREAM(TOP_K_ITEMS_TUMBLING(CURSOR(SELECT STREAM * FROM s), 'page', 3, 3600)) AS x", "R141", r"with (QUALIFY RANK.*<= 3)[.]", "", f"SELECT STREAM page FROM s GROUP BY {HOUR}, page {{0}}"),
     Case("CREATE VIEW m AS SELECT STREAM t, n, t < MAX(t) OVER (ROWS BETWEEN 9 PRECEDING AND 1 PRECEDING) AS late FROM s; SELECT STREAM n FROM m WHERE NOT late", "R166", r"COALESCE\(MAX\(t\) OVER .…., t\)", "t < (MAX.*) AS late", "t < COALESCE(MAX(t) OVER (ROWS BETWEEN 9 PRECEDING AND 1 PRECEDING), t) AS late"),
 ]
 EVENTS = [

@@ -55,10 +55,6 @@ def refuse_later(text: str, query: exp.Expr) -> None:
     elif final is not None and any(panes.args.get("discard_age") for panes in query.find_all(Panes)):
         what = "panes with a DISCARD AGE go out again for late rows, so their first rows are not final"
         problems.append(Problem("R191", what, place_of(text, final), "Leave out DISCARD AGE, or this EMIT."))
-    qualify = query.args.get("qualify")
-    if qualify is not None:
-        hint = "Compute the window in a sub-query, and write the condition in WHERE above it."
-        problems.append(Problem("R187", "QUALIFY is not part of this SQL", place_of(text, qualify), hint))
     if problems:
         raise Refused(*problems)
 

@@ -25,6 +25,12 @@ from rowtime.sql.nodes import TableArgument
 from rowtime.sql.statements import CreateFunction
 
 BUILT_IN: Mapping[str, Make] = {"early_late_split": EarlyLateSplit}
+_TOP = "QUALIFY RANK() OVER (PARTITION BY FLOOR(s.ROWTIME TO HOUR) ORDER BY"
+_FOREIGN = {
+    "GROUP_RANK": f"Rank in the query, with {_TOP} v DESC) <= 3.",
+    "TOP_K_ITEMS_TUMBLING": f"Count in groups of the hour, and keep the first with {_TOP} COUNT(*) DESC) <= 3.",
+}
+"""Table functions of SQLstream that are queries here."""
 _DEFINITION = re.compile(r"\s*AS\s+'([\w.]+):([\w.]+)'\s*", re.IGNORECASE)
 
 
@@ -77,7 +83,8 @@ def bind_call(
     everything = {**BUILT_IN, **known}
     make = everything.get(call.name.lower())
     if make is None:
-        raise refuse("R141", f"there is no table function {call.name}", suggestion(call.name, everything), place)
+        what = f"there is no table function {call.name}"
+        raise refuse("R141", what, _FOREIGN.get(call.name.upper()) or suggestion(call.name, everything), place)
     arguments = tuple(call.expressions[1:])
     given = [(column.name, column.type) for column in source.emits().columns]
     try:

@@ -1,7 +1,8 @@
-"""ROW_NUMBER in another order than the stream's, within windows that end: the rows are sorted first.
+"""ROW_NUMBER and RANK in another order than the stream's, within windows that end: the rows are sorted first.
 
 ``ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY n DESC)`` is what other systems write for the
-first n of a window. It counts, in stream order, the rows of a sub-query ``ORDER BY window_start, n DESC``.
+first n of a window. It counts, in stream order, the rows of a sub-query ``ORDER BY window_start, n DESC``. RANK is the
+number of the first row that has the same keys, DENSE_RANK how many rows have had others than the row before.
 """
 
 from __future__ import annotations
@@ -22,10 +23,14 @@ HINT = (
 )
 
 
-def sorted_first(query: exp.Select, text: str, source: From) -> tuple[exp.Select, exp.Select] | None:
+_RANKS = (exp.Rank, exp.DenseRank)
+_BEGINS = "ranks_begin_{}"  # the column with the number of each row whose keys are others than those of the row before
+
+
+def sorted_first(query: exp.Select, text: str, source: From) -> tuple[exp.Select, ...] | None:
     """What sorts the rows of ``source``, and what then numbers them; ``None`` for queries that number nothing else."""
     calls = [call for entry in query.expressions for call in entry.find_all(exp.Window)]
-    if not all(isinstance(call.this, exp.RowNumber) for call in calls) or len(source.inputs) > 1:
+    if not all(isinstance(call.this, (exp.RowNumber, *_RANKS)) for call in calls) or len(source.inputs) > 1:
         return None
     named = {window.name.lower(): window for window in query.args.get("windows") or []}
     try:
@@ -33,7 +38,13 @@ def sorted_first(query: exp.Select, text: str, source: From) -> tuple[exp.Select
     except NoWindow:
         return None  # it is refused when it is bound
     closing = _closing(windows.pop(), Scope(text, source)) if len(windows) == 1 else None
-    return None if closing is None else (_sorting(query, *closing), _numbering(query, closing[1]))
+    if closing is None:
+        return None
+    window, taken = closing[1], {column.name.lower() for column in source.node.emits().columns}
+    begins = next(name for n in range(len(taken) + 1) if (name := _BEGINS.format(n)) not in taken)
+    ranked = any(isinstance(call.this, _RANKS) for call in calls)
+    between = (_beginning(window, begins),) if ranked else ()
+    return _sorting(query, *closing), *between, _numbering(query, window, begins)
 
 
 def _closing(window: Window, scope: Scope) -> tuple[exp.Expr, Window] | None:
@@ -58,10 +69,27 @@ def _sorting(query: exp.Select, key: exp.Expr, window: Window) -> exp.Select:
     return exp.Select(expressions=[exp.Star()], stream=True, where=query.args.get("where"), order=order)
 
 
-def _numbering(query: exp.Select, window: Window) -> exp.Select:
+def _beginning(window: Window, name: str) -> exp.Select:
+    """All columns, and the number of each row whose keys are others than those of the row before it."""
+    keys = exp.Anonymous(this="STRUCT", expressions=[part.this.copy() for part in window.order])
+    before = _over(exp.Lag(this=keys.copy()), window)
+    same = exp.NullSafeEQ(this=before, expression=keys)
+    made = exp.If(this=exp.Not(this=exp.paren(same)), true=_over(exp.RowNumber(), window), false=exp.null())
+    return exp.Select(expressions=[exp.Star(), exp.alias_(made, name, quoted=True)], stream=True)
+
+
+def _numbering(query: exp.Select, window: Window, begins: str) -> exp.Select:
     numbered = query.copy()
     numbered.set("where", None)
-    period = [*window.keys, exp.column("ROWTIME")]  # by the rowtime, what is kept of past windows is forgotten
+    kinds = {exp.Rank: exp.Max, exp.DenseRank: exp.Count}
     for call in [call for entry in numbered.expressions for call in entry.find_all(exp.Window)]:
-        call.replace(exp.Window(this=call.this.copy(), partition_by=[key.copy() for key in period]))
+        kind = kinds.get(type(call.this))
+        function = call.this.copy() if kind is None else kind(this=exp.column(begins, quoted=True))
+        call.replace(_over(function, window))
     return numbered
+
+
+def _over(call: exp.Expr, window: Window) -> exp.Window:
+    """A call over the rows of a window up to this one, as they come."""
+    period = [*window.keys, exp.column("ROWTIME")]  # by the rowtime, what is kept of past windows is forgotten
+    return exp.Window(this=call, partition_by=[key.copy() for key in period])

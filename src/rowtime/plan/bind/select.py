@@ -37,6 +37,7 @@ from rowtime.plan.bind.numbering import sorted_first
 from rowtime.plan.bind.orders import Sort, bind_sort, gates_of, is_rowtime, refuse_untimed
 from rowtime.plan.bind.over import Windowing
 from rowtime.plan.bind.panes import PaneGrouping, has_panes
+from rowtime.plan.bind.qualify import qualified
 from rowtime.plan.bind.scope import From, Scope, follows, type_of
 from rowtime.plan.bind.sources import Binder, BoundQuery, Sources
 from rowtime.plan.bind.union_order import common, distinct_union, flat, sorted_union
@@ -80,6 +81,8 @@ class QueryBinder:
         if not isinstance(query, exp.Select):
             hint = "Write a LEFT ANTI JOIN b ON … for EXCEPT, and a LEFT SEMI JOIN b ON … for INTERSECT."
             raise refuse_at(self.text, query, "R114", "only SELECT, UNION ALL and UNION make a query", hint)
+        if query.args.get("qualify"):
+            return self._bare(qualified(query, self.text, lambda inner: self._names(inner, name)), name)
         if has_sets(query):
             return self._of_sets(query, name)
         return _SelectBinder(self, query, name).bind()
@@ -154,10 +157,11 @@ class _SelectBinder:
         """The query over what it reads."""
         steps = None if self._groups() or is_lifetimes(source.node) else sorted_first(self.query, self.text, source)
         if steps is not None:
-            below = _SelectBinder(self.binder, steps[0], f"{self.name}.sorted").over(source)
-            below = replace(below, node=self.sources.enforced(below.node, f"{self.name}.sorted"))
-            source = From.one(below.node, source.inputs[0].alias, below.lineage)
-            return _SelectBinder(self.binder, steps[1], self.name).over(source)
+            for step in steps[:-1]:
+                below = _SelectBinder(self.binder, step, f"{self.name}.sorted").over(source)
+                below = replace(below, node=self.sources.enforced(below.node, f"{self.name}.sorted"))
+                source = From.one(below.node, source.inputs[0].alias, below.lineage)
+            return _SelectBinder(self.binder, steps[-1], self.name).over(source)
         scope = Scope(
             self.text,
             source,
