@@ -54,6 +54,8 @@ OTHER_TIME = [
     "TIMESTAMP '2030-01-01 00:00:00' - {t}", "MONTHS_BETWEEN({t}, DATE '2000-02-29')", "TUMBLE({t}, INTERVAL '1' HOUR)",
     "{t} + k * INTERVAL '1' SECOND", "{t} + MAKE_DT_INTERVAL(k, 1)", "ADD_MONTHS({t}, k)", "5 / YEAR({t})", "{t} > TIMESTAMP '2020-01-01 00:00:00'",
     "DATE_FORMAT({t}, 'yyyy-MM-dd HH:mm:ss.SSS')", "DATE_FORMAT({t}, 'yyyyMM')", "DATE_FORMAT(FLOOR({t} TO HOUR), 'yyyy/MM/dd HH')", "DATE_FORMAT({t}, 'yyyy-dd')",
+    "TIMESTAMP_TO_CHAR('yyyy-MM-dd HH:mm:ss.SSS', {t})", "TIMESTAMP_TO_CHAR('MM/dd', {t})", "CHAR_TO_TIMESTAMP('yyyy', DATE_FORMAT({t}, 'yyyy'))",
+    "CHAR_TO_DATE('yyyy', DATE_FORMAT({t}, 'yyyy'))", "(({t} - TIMESTAMP '1970-01-01 00:00:00') MINUTE)", "((TIMESTAMP '2030-01-01 00:00:00' - {t}) DAY TO SECOND)",
     "FLOOR(FLOOR({t} TO MINUTE) TO HOUR)", "CEIL(FLOOR({t} TO MINUTE) TO MONTH)", "GREATEST({t}, TIMESTAMP '2000-01-01 00:00:00')",
 ]  # fmt: skip
 OTHERS = [
@@ -62,7 +64,7 @@ OTHERS = [
     "MAKE_DATE(k, 2, 28)", "MAKE_DATE(2024, k, 1)", "MAKE_TIMESTAMP(k, 1, 1, 0, 0, 0)", "MAKE_DT_INTERVAL(k, p)", "MAKE_YM_INTERVAL(k, 3)",
     "TIMESTAMP_SECONDS(i)", "TIMESTAMP_MILLIS(l)", "TIMESTAMP_MICROS(l)", "DATE_FROM_UNIX_DATE(k)", "GREATEST(i, u)", "GREATEST(u, 3)",
     "LEAST(i, l)", "GREATEST(i, d)", "SUBSTRING(tag FROM 0 FOR 3)", "SUBSTRING(tag FROM 1 FOR 2)", "SUBSTRING(tag FROM 2)", "LEFT(tag, 3)",
-    "SUBSTRING(tag FROM 0)", "UPPER(tag)", "TRIM(tag)", "tag || 'x'", "'x' || tag", "CONCAT('a', 'b', tag)", "CAST(tag AS STRING)",
+    "SUBSTRING(tag FROM 0)", "UPPER(tag)", "REGEX_REPLACE(tag, 'a', 'b', 1, 0)", "TRIM(tag)", "tag || 'x'", "'x' || tag", "CONCAT('a', 'b', tag)", "CAST(tag AS STRING)",
     "i > d", "i > 0 AND l > 0", "i > 0 OR d < 0", "i > 0 AND d > 0", "CASE WHEN i > 0 THEN l ELSE 0 END", "CASE WHEN yes THEN i ELSE 0 END",
     "x * 0", "xf * 0", "xf * 0.0", "x / 0 IS NULL", "CASE WHEN i > 3 THEN 5 WHEN l > 3 THEN 4 ELSE 2 END",
     "CASE WHEN i > 3 THEN d ELSE 3 END", "CASE WHEN d > 3 THEN 1 ELSE 2 END", "CAST(i > 3 AS INT)", "CAST(FLOOR(f) AS BIGINT) * 2 + 1",

@@ -244,6 +244,20 @@ FORMS += [
     Case("SELECT STREAM SUM(n) OVER w (w ROWS 3 PRECEDING) AS x FROM s WINDOW w AS (PARTITION BY page)", "R101", r"Write (OVER \(w) RANGE …\)", r"OVER w \(w", "{0}"),
     Case("SELECT STREAM a.n FROM s AS a OVER w JOIN r AS b ON a.n = b.n", "R165", "Define it: (WINDOW w AS) ", "$", f" {{0}} (RANGE {MINUTE} PRECEDING)"),
 ]
+FUNCTIONS = [  # of SQLstream
+    Case("SELECT STREAM CHAR_TO_TIMESTAMP('EEE, d MMM', page) AS x FROM s", "R107", r"Write (TO_TIMESTAMP)\(value, 'format'\) .*as ('.*')[.]", r"CHAR_TO.*\) AS", "{0}(page, {1}) AS"),
+    Case("SELECT STREAM CHAR_TO_DATE(page, page) AS x FROM s", "R107", r"Write (TO_DATE)\(value, 'format'\)", r"CHAR_TO.*\) AS", "{0}(page, 'yyyy') AS"),
+    Case("SELECT STREAM TIMESTAMP_TO_CHAR('dd.M.', t) AS x, DATE_TO_CHAR('E', t) AS y FROM s", "R107", r"Write (DATE_FORMAT)\(value, 'format'\)", "STREAM .* FROM", "STREAM {0}(t, 'dd.MM.') AS x, {0}(t, 'E') AS y FROM"),
+    Case("SELECT STREAM REGEX_REPLACE(page, 'a', 'b', 1, 2) AS x FROM s", "R107", r"Write (REGEXP_REPLACE)\(text, 'pattern', 'other'\)", "REGEX.*, 1, 2", "{0}(page, 'a', 'b'"),
+    Case("SELECT STREAM TSDIFF(t, s.ROWTIME) AS x FROM s", "R107", r"Write (TIMESTAMPDIFF\(MILLISECOND), a, b\)", r"TSDIFF\(", "{0}, "),
+    Case("SELECT STREAM SYS_LOG_PARSE(page) AS x FROM s", "R107", r"Write (REGEXP_EXTRACT)\(text, ('pattern', 1)\)", "SYS_LOG_PARSE.page", "{0}(page, {1}"),
+    Case("SELECT STREAM VARIABLE_COLUMN_LOG_PARSE(page, 'a,b', ',') AS x FROM s", "R107", r"Write (SPLIT)\(text, (','\)\[0\])", r"VARIABLE.*\) AS", "{0}(page, {1} AS"),
+    Case("SELECT STREAM FIXED_COLUMN_LOG_PARSE(page, 'a', 1) AS x FROM s", "R107", r"Write (SUBSTRING)\(text, (1, 10\))", r"FIXED.*\) AS", "{0}(page, {1} AS"),
+    Case("SELECT STREAM n FROM s WHERE page SIMILAR TO 'a%'", "R107", "Write (RLIKE) with", "SIMILAR TO 'a%'", "{0} '^a'"),
+    Case("SELECT STREAM t AT TIME ZONE 'Asia/Tokyo' AS x FROM s", "R107", r"Write (FROM_UTC_TIMESTAMP\(t, ')zone'", "t AT TIME ZONE 'Asia/Tokyo'", "{0}Asia/Tokyo')"),
+    Case("SELECT STREAM EXTRACT(EPOCH FROM t) AS x FROM s", "R107", r"Write (UNIX_SECONDS\(t\)), or", "EXTRACT.* AS", "{0} AS"),
+    Case("SELECT STREAM EXTRACT(EPOCH FROM t) AS x FROM s", "R107", r"or (UNIX_MICROS\(t\))", "EXTRACT.* AS", "{0} AS"),
+]
 STATEMENTS = [
     Case("CREATE STREAM x (v ARRAY<INT> ASCENDING); SELECT STREAM v FROM x", "R140", "Take numbers, texts", "ARRAY<INT>", "INT"),
     Case("CREATE STREAM x (v INT STRICTLY ASCENDING WITHIN 9 ROWS); SELECT STREAM v FROM x", "R140", "Leave out STRICTLY", "STRICTLY ", ""),
@@ -365,4 +379,4 @@ MORE = [
     Case(f"CREATE STREAM p (v INT); CREATE PUMP p AS INSERT INTO o (x) SELECT STREAM t AS ROWTIME, n FROM s {TSORT}; SELECT STREAM v FROM p", "R209", "Rename the pump", "PUMP p", "PUMP pp"),
     Case(f"SELECT STREAM {' + '.join(['n'] * 900)} AS x FROM s", "R101", "a part of it as a view", "", f"CREATE VIEW part AS SELECT STREAM {' + '.join(['n'] * 90)} AS n FROM s; SELECT STREAM {' + '.join(['n'] * 10)} AS x FROM part"),
 ]
-CASES = [*JOINS, *GROUPS, *OVERS, *EVENTS, *PANES, *FORMS, *STATEMENTS, *FILES, *MORE]
+CASES = [*JOINS, *GROUPS, *OVERS, *EVENTS, *PANES, *FORMS, *FUNCTIONS, *STATEMENTS, *FILES, *MORE]

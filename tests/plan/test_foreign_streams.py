@@ -52,7 +52,7 @@ def test_files_of_a_server_are_those_of_a_format(given: str, kind: str, options:
             "the server FILE_SERVER with",
             "USING csv OPTIONS (path '/in')",
         ),
-        ("TOPIC 'a'", "KAFKA10_SERVER", "the server KAFKA10_SERVER with", "OPTIONS (path '/data/in')"),
+        ("TOPIC 'a'", "AMQP_SERVER", "the server AMQP_SERVER with", "OPTIONS (path '/data/in')"),
         ("PARSER 'CSV'", "FILE_SERVER", "the server FILE_SERVER with", "USING csv OPTIONS (path '/data/in')"),
         (
             "DIRECTORY '/in', PARSER 'CSV', SEPARATOR ';', SKIP_HEADER 'true'",
@@ -76,3 +76,43 @@ def test_what_has_no_equal_is_refused_with_the_form_to_write(given: str, server:
     assert problem.code == "R207"
     assert said in problem.message
     assert hint in problem.hint
+
+
+TOPIC = "TOPIC 't', SEED_BROKERS 'b:9092'"
+BROKERS = {"kafka.bootstrap.servers": "b:9092", "format": "json"}
+
+
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        (f"{TOPIC}, PARSER 'JSON', STARTING_TIME 'LATEST'", {"subscribe": "t", "startingOffsets": "latest"}),
+        (f"{TOPIC}, starting_time 'earliest', parser 'json'", {"subscribe": "t", "startingOffsets": "earliest"}),
+        (f"{TOPIC}, FORMATTER 'JSON'", {"topic": "t"}),
+    ],
+)
+@pytest.mark.parametrize("server", ["KAFKA_SERVER", "KAFKA10_SERVER"])
+def test_a_topic_of_a_server_is_one_of_kafka(server: str, given: str, options: dict[str, str]) -> None:
+    fills = "CREATE STREAM a (k STRING, v INT); INSERT INTO s SELECT STREAM k, v FROM a;"
+    program = compile_script(FOREIGN.format(server=server, options=given) + (fills if "topic" in options else QUERY))
+    assert [str(problem) for problem in program.problems] == []
+    assert (program.defines[0].format, dict(program.defines[0].options)) == ("kafka", {**BROKERS, **options})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        f"{TOPIC}, PARSER 'JSON'",
+        f"{TOPIC}, PARSER 'CSV', STARTING_TIME 'LATEST'",
+        f"{TOPIC}, PARSER 'JSON', STARTING_TIME '2020-01-01'",
+        f"{TOPIC}, PARSER 'JSON', STARTING_TIME 'LATEST', PARTITION '3'",
+        f"{TOPIC}, FORMATTER 'CSV'",
+    ],
+)
+def test_another_topic_is_refused_with_the_form_to_write(given: str) -> None:
+    fills = "CREATE STREAM a (k STRING, v INT); INSERT INTO s SELECT STREAM k, v FROM a;"
+    rest = fills if "FORMATTER" in given else QUERY
+    (problem,) = rt.check(FOREIGN.format(server="KAFKA10_SERVER", options=given) + rest)
+    assert problem.code == "R207"
+    form = problem.hint.removeprefix("Write ").removesuffix(".").replace("(…)", "(k STRING, v INT)")
+    assert "subscribe 't'" in form or "topic 't'" in form
+    assert rt.check(f"{form}; {rest}") == []

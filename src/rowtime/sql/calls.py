@@ -14,6 +14,8 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.generator import Generator
 
+from rowtime.sql.foreign_calls import SAME
+
 _SAME = (
     # Aggregates
     "ANY_VALUE", "ARRAY_AGG", "AVG", "BOOL_AND", "BOOL_OR", "COUNT", "COUNT_IF", "FIRST", "FIRST_VALUE", "LAST",
@@ -131,7 +133,7 @@ def _special(name: str, arguments: Arguments) -> exp.Expr | None:
 FUNCTIONS: Mapping[str, Callable[[Arguments], exp.Expr]] = {
     name: partial(_call, name)
     for name in (*KNOWN, *_WITH_UNIT, *_CASTS, *_UNITS_OF, "ARRAY", "ARRAY_SORT", "SORT_ARRAY", "LOG")
-}
+} | dict(SAME)
 """What the parser makes of a call; every other call stays as it is."""
 
 _NAMES: Mapping[type[Any], str] = {kind: name for name, kind in reversed(list(KNOWN.items()))} | {

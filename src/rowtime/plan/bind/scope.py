@@ -21,6 +21,7 @@ from rowtime.operators.rows.select import Item
 from rowtime.plan.bind.catalog import suggestion
 from rowtime.plan.bind.windows import GROUP_FUNCTIONS, LATER, Windows, is_value
 from rowtime.sql.dialect import Rowtime
+from rowtime.sql.foreign_calls import told, word
 from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import CurrentRowTimestamp, Lifetime, LifetimeEdge, Monotonic, PeriodPredicate
 from rowtime.sql.places import place_of, position, span
@@ -182,6 +183,8 @@ class Scope:
             if isinstance(part, exp.Anonymous) and part.name.upper() in ("CURRENT_TIME", "LOCALTIME"):
                 hint = "CURRENT_TIMESTAMP is fixed at the first start: date_format(CURRENT_TIMESTAMP, 'HH:mm:ss')."
             self.refuse("R111", f"{to_rowtime(part)} {what}", part, hint)
+        if (other := told(part)) is not None:
+            self.refuse("R107", other.what, part, other.hint)
         if isinstance(part, exp.Window) and self.over is None:
             what = "a window function stands in the select list of a query without groups"
             self.refuse("R160", what, part, "Compute it in a sub-query or a view, and use its column here.")
@@ -248,6 +251,8 @@ class Scope:
         found = [(one.alias, c) for one in inputs for known, c in one.columns if known.lower() == name.lower()]
         if len(found) == 1:
             return _named(found[0][1].name, column)
+        if not table and not found and not column.this.quoted and (made := word(name)) is not None:
+            return made
         self._refuse_column(column, inputs, [f"{alias}.{name}" for alias, _ in found])
         return column
 

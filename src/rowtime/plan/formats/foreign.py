@@ -1,5 +1,6 @@
 """Foreign streams of SQLstream: ``SERVER FILE_SERVER OPTIONS (DIRECTORY …)`` as ``USING csv OPTIONS (path …)``.
 
+``SERVER KAFKA_SERVER OPTIONS (TOPIC …, SEED_BROKERS …)`` is ``USING kafka OPTIONS (subscribe …)``.
 Only what means the same in both is carried out. Anything else is refused, with the form to write instead.
 """
 
@@ -16,6 +17,7 @@ from rowtime.sql.generate import literal
 from rowtime.sql.statements import CreateStream, OptionPlace
 
 FILES: Final = "file_server"
+TOPICS: Final = ("kafka_server", "kafka10_server")
 FORMS: Final = ("csv", "json", "parquet")
 
 Translated = tuple[str, str] | None
@@ -29,26 +31,58 @@ def of_server(statement: CreateStream) -> CreateStream:
         return statement
     given = {name.lower(): value for name, value in statement.options}
     form = given.get("parser", given.get("formatter", "")).lower()
+    if statement.server.lower() in TOPICS:
+        if "formatter" not in given and "starting_time" not in given:
+            _refuse(statement, form, "a topic of which STARTING_TIME does not say where it begins")
+        return _translated(statement, "kafka", form, _of_topic(given))
     if statement.server.lower() != FILES or form not in FORMS or "directory" not in given:
         _refuse(statement, form, f"the server {statement.server} with these options")
+    return _translated(statement, form, form, _OPTIONS)
+
+
+def _translated(
+    statement: CreateStream, using: str, form: str, known: Mapping[str, Callable[[str], Translated]]
+) -> CreateStream:
     options: list[tuple[str, str]] = []
     places: list[OptionPlace] = []
     for (name, value), place in zip(statement.options, statement.option_places, strict=True):
         try:
-            found = _OPTIONS[name.lower()](value)
+            found = known[name.lower()](value)
         except (KeyError, ValueError):
             _refuse(statement, form, f"{name} {literal(value)}")
         if found is not None:
             options.append(found)
             places.append(place)
-    return replace(statement, using=form, options=tuple(options), option_places=tuple(places), server=None)
+    return replace(statement, using=using, options=tuple(options), option_places=tuple(places), server=None)
+
+
+def _of_topic(given: Mapping[str, str]) -> Mapping[str, Callable[[str], Translated]]:
+    """What the options of a topic are; one that is written to has a FORMATTER."""
+    form = lambda value: ("format", value.lower()) if value.lower() == "json" else _nothing("json")(value)  # noqa: E731
+    return {
+        "topic": _named("topic" if "formatter" in given else "subscribe"),
+        "seed_brokers": _named("kafka.bootstrap.servers"),
+        "bootstrap.servers": _named("kafka.bootstrap.servers"),
+        "parser": form,
+        "formatter": form,
+        "starting_time": lambda value: (
+            ("startingOffsets", value.lower())
+            if value.lower() in ("earliest", "latest")
+            else _nothing("earliest")(value)
+        ),
+    }
 
 
 def _refuse(statement: CreateStream, form: str, what: str) -> NoReturn:
     """R207, with what the definition may look like."""
-    shown = form if form in FORMS else "csv"
-    known = dict(filter(None, map(_known, statement.options)))
-    options = ", ".join(f"{name} {literal(value)}" for name, value in {"path": "/data/in", **known}.items())
+    shown, least, table = form if form in FORMS else "csv", {"path": "/data/in"}, _OPTIONS
+    if (statement.server or "").lower() in TOPICS:
+        given = {name.lower(): value for name, value in statement.options}
+        place = {"topic": "topic"} if "formatter" in given else {"subscribe": "topic", "startingOffsets": "latest"}
+        shown, table = "kafka", _of_topic(given)
+        least = {"kafka.bootstrap.servers": "host:9092", **place, "format": "json"}
+    known = dict(found for option in statement.options if (found := _known(option, table)) is not None)
+    options = ", ".join(f"{name} {literal(value)}" for name, value in {**least, **known}.items())
     example = f"CREATE STREAM {statement.name.text} (…) USING {shown} OPTIONS ({options})"
     if any(name.lower() == "skip_header" for name, _ in statement.options):
         example += "; with header 'true', the columns go by the names in the first line"
@@ -56,10 +90,10 @@ def _refuse(statement: CreateStream, form: str, what: str) -> NoReturn:
     raise refuse("R207", problem, f"Write {example}.", statement.name.place)
 
 
-def _known(option: tuple[str, str]) -> Translated:
+def _known(option: tuple[str, str], table: Mapping[str, Callable[[str], Translated]]) -> Translated:
     name, value = option
     try:
-        return _OPTIONS[name.lower()](value)
+        return table[name.lower()](value)
     except (KeyError, ValueError):
         return None
 

@@ -1,0 +1,93 @@
+"""Functions of SQLstream: those that mean the same as one of Spark are that one; the others are told with a form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from rowtime.sql.numbers import whole_number
+
+Arguments = Sequence[exp.Expr]
+
+_SAME_LETTERS = re.compile(r"(?:[^A-Za-z']|y{4}|M{2}|d{2}|H{2}|m{2}|s{2}|S{3}|'[^']*')*")
+"""Formats that Java's SimpleDateFormat and Spark read alike: letters of fixed width, and what is quoted."""
+
+
+class Told(NamedTuple):
+    """What is refused of a call, and the form to write."""
+
+    what: str
+    hint: str
+
+
+def _formatted(name: str, to: str) -> Callable[[Arguments], exp.Expr]:
+    """``F('format', value)`` as Spark's ``G(value, 'format')``."""
+
+    def build(arguments: Arguments) -> exp.Expr:
+        match arguments:
+            case [exp.Literal(is_string=True) as form, value] if _SAME_LETTERS.fullmatch(form.name):
+                return exp.Anonymous(this=to, expressions=[value, form])
+            case _:
+                return exp.Anonymous(this=name, expressions=list(arguments))
+
+    return build
+
+
+def _replaced(arguments: Arguments) -> exp.Expr:
+    """``REGEX_REPLACE(text, pattern, other[, start[, 0]])``, where 0 is for every occurrence."""
+    every = len(arguments) < 5 or whole_number(arguments[4]) == 0  # noqa: PLR2004 - text, pattern, other, start, which
+    if 3 <= len(arguments) <= 5 and every:  # noqa: PLR2004 - the same
+        return exp.Anonymous(this="REGEXP_REPLACE", expressions=list(arguments[:4]))
+    return exp.Anonymous(this="REGEX_REPLACE", expressions=list(arguments))
+
+
+SAME: Mapping[str, Callable[[Arguments], exp.Expr]] = {
+    "CHAR_TO_DATE": _formatted("CHAR_TO_DATE", "TO_DATE"),
+    "CHAR_TO_TIMESTAMP": _formatted("CHAR_TO_TIMESTAMP", "TO_TIMESTAMP"),
+    "DATE_TO_CHAR": _formatted("DATE_TO_CHAR", "DATE_FORMAT"),
+    "TIMESTAMP_TO_CHAR": _formatted("TIMESTAMP_TO_CHAR", "DATE_FORMAT"),
+    "REGEX_REPLACE": _replaced,
+}
+"""What the parser makes of a call that Spark has under another name."""
+
+_FORMAT = "Write {}(value, 'format') with a format of Spark's, as 'yyyy-MM-dd HH:mm:ss'."
+_FIELDS = "Write REGEXP_EXTRACT(text, 'pattern', 1) for each column."
+_FORMS: Mapping[str, str] = {
+    "CHAR_TO_DATE": _FORMAT.format("TO_DATE"),
+    "CHAR_TO_TIMESTAMP": _FORMAT.format("TO_TIMESTAMP"),
+    "DATE_TO_CHAR": _FORMAT.format("DATE_FORMAT"),
+    "TIMESTAMP_TO_CHAR": _FORMAT.format("DATE_FORMAT"),
+    "REGEX_REPLACE": "Write REGEXP_REPLACE(text, 'pattern', 'other'), which replaces every occurrence.",
+    "TSDIFF": "Write TIMESTAMPDIFF(MILLISECOND, a, b), which counts from a to b.",
+    "REGEX_LOG_PARSE": _FIELDS,
+    "FAST_REGEX_LOG_PARSE": _FIELDS,
+    "SYS_LOG_PARSE": _FIELDS,
+    "W3C_LOG_PARSE": _FIELDS,
+    "VARIABLE_COLUMN_LOG_PARSE": "Write SPLIT(text, ',')[0] for the first column, and so on.",
+    "FIXED_COLUMN_LOG_PARSE": "Write SUBSTRING(text, 1, 10) for the first ten characters, and so on.",
+}
+
+
+def told(node: exp.Expr) -> Told | None:
+    """What is said of an expression that Spark does not have; ``None`` for any other."""
+    if isinstance(node, exp.Anonymous) and (form := _FORMS.get(node.name.upper())):
+        return Told(f"{node.name.upper()} is no function of Spark", form)
+    if isinstance(node, exp.SimilarTo):
+        return Told("SIMILAR TO is not part of Spark's SQL", "Write RLIKE with a regular expression of Java's.")
+    if isinstance(node, exp.AtTimeZone):
+        return Told(
+            "AT TIME ZONE is not part of Spark's SQL", "Write FROM_UTC_TIMESTAMP(t, 'zone') for the time there."
+        )
+    if isinstance(node, exp.Extract) and node.name.upper() == "EPOCH":
+        return Told("EXTRACT knows no EPOCH", "Write UNIX_SECONDS(t), or UNIX_MICROS(t).")
+    return None
+
+
+def word(name: str) -> exp.Expr | None:
+    """What a word alone means that no column has for its name; ``None`` for most."""
+    if name.upper() == "UNKNOWN":
+        return exp.cast(exp.null(), "BOOLEAN")
+    return exp.Localtimestamp() if name.upper() == "LOCALTIMESTAMP" else None
