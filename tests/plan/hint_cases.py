@@ -244,6 +244,12 @@ FORMS += [
     Case("SELECT STREAM SUM(n) OVER w (w ROWS 3 PRECEDING) AS x FROM s WINDOW w AS (PARTITION BY page)", "R101", r"Write (OVER \(w) RANGE …\)", r"OVER w \(w", "{0}"),
     Case("SELECT STREAM a.n FROM s AS a OVER w JOIN r AS b ON a.n = b.n", "R165", "Define it: (WINDOW w AS) ", "$", f" {{0}} (RANGE {MINUTE} PRECEDING)"),
 ]
+FORMS += [
+    Case("SET SCHEMA 'app'; CREATE STREAM orders (v INT); SELECT STREAM v FROM orders", "R101", r"each name: (CREATE STREAM app.orders) \(…\), (FROM app.orders)[.]", "", "CREATE SCHEMA app; {0} (v INT); SELECT STREAM v {1}"),
+    Case("CREATE STREAM app.orders (v INT); DROP SCHEMA app CASCADE; SELECT STREAM n FROM s", "R101", "Write (DROP STREAM app.orders), and", "DROP SCHEMA app CASCADE", "{0}"),
+    Case("CREATE STREAM x AS SELECT STREAM n FROM s; SELECT STREAM n FROM x", "R101", r"(CREATE STREAM) s \(a INT, …\), .* (INSERT INTO) s (SELECT STREAM) …; or", "CREATE.*?;", "{0} x (n INT); {1} x {2} n FROM s;"),
+    Case("CREATE STREAM x AS SELECT STREAM n FROM s; SELECT STREAM n FROM x", "R101", "or (CREATE VIEW)[.]", "CREATE STREAM", "{0}"),
+]
 FUNCTIONS = [  # of SQLstream
     Case("SELECT STREAM CHAR_TO_TIMESTAMP('EEE, d MMM', page) AS x FROM s", "R107", r"Write (TO_TIMESTAMP)\(value, 'format'\) .*as ('.*')[.]", r"CHAR_TO.*\) AS", "{0}(page, {1}) AS"),
     Case("SELECT STREAM CHAR_TO_DATE(page, page) AS x FROM s", "R107", r"Write (TO_DATE)\(value, 'format'\)", r"CHAR_TO.*\) AS", "{0}(page, 'yyyy') AS"),

@@ -173,6 +173,16 @@ def test_everything_can_be_described(word: str) -> None:
     assert only(f"CREATE FUNCTION x AS 'a:B' {word} 'what'").definition == "AS 'a:B'"
 
 
+def test_a_schema_is_the_first_part_of_names() -> None:
+    for text in (
+        "CREATE SCHEMA app",
+        'CREATE OR REPLACE SCHEMA "app"',
+        "CREATE SCHEMA IF NOT EXISTS app DESCRIPTION 'x'",
+    ):
+        assert str(only(text).name) == "app"
+    assert only("CREATE SCHEMA app COMMENT 'x'").comment == "x"
+
+
 def test_plans_are_explained_as_in_calcite() -> None:
     for text in ("EXPLAIN", "EXPLAIN FOR", "EXPLAIN PLAN", "EXPLAIN PLAN FOR"):
         assert only(f"{text} SELECT STREAM a FROM s") == only("EXPLAIN SELECT STREAM a FROM s")

@@ -153,7 +153,8 @@ class _Compiler:
     def take(self, statements: Sequence[sql.Statement]) -> None:
         """The first round: what is defined, and what is to be bound later."""
         for statement in statements:
-            self._guard(partial(self._take, statement))
+            if not isinstance(statement, sql.CreateSchema):  # which says nothing
+                self._guard(partial(self._take, statement))
 
     def program(self) -> Program:
         """The second round: bind pumps, queries and views."""

@@ -64,6 +64,9 @@ class StatementParser(ShapeParser):
         word = self._curr.text.upper()
         if word in QUERY_WORDS:
             return st.Query(query=self._query(), **facts)
+        if self._match_texts(("SET", "USE"), advance=False):
+            hint = "Write the schema in front of each name: CREATE STREAM app.orders (…), FROM app.orders."
+            self.raise_error(f"{word} is not part of this SQL", hint=hint)
         parsers = {
             "CREATE": self._create,
             "ALTER": self._alter,
@@ -146,6 +149,9 @@ class StatementParser(ShapeParser):
         if self._match_text_seq("OR", "REPLACE"):
             facts["replace"] = True
         temporary = self._match_texts(("TEMPORARY", "TEMP")) is True
+        if self._match_text_seq("SCHEMA"):
+            facts = {key: value for key, value in self._named(facts).items() if key in ("place", "text", "name")}
+            return st.CreateSchema(comment=self._comment(), **facts)
         foreign = self._match_text_seq("FOREIGN")
         if temporary and not self._match_texts(("VIEW", "FUNCTION"), advance=False):
             self.raise_error("what is TEMPORARY is a VIEW or a FUNCTION", hint="Leave TEMPORARY out.")
@@ -169,6 +175,9 @@ class StatementParser(ShapeParser):
 
     def _create_stream(self, facts: dict[str, Any], *, foreign: bool) -> st.CreateStream:
         facts = self._named(facts)
+        if self._match_text_seq("AS", advance=False):
+            hint = "List its columns, CREATE STREAM s (a INT, …), and INSERT INTO s SELECT STREAM …; or CREATE VIEW."
+            self.raise_error("a stream is declared with its columns, which other scripts read", hint=hint)
         columns, clauses = self._columns(), self._clauses(stream=True)
         self._partitioned(clauses)
         if "resync" in clauses and "early" not in clauses:
@@ -345,6 +354,11 @@ class StatementParser(ShapeParser):
         return st.SetIdle(stream=stream, after=after, **facts)
 
     def _drop(self, facts: dict[str, Any]) -> st.Drop:
+        if self._match_text_seq("SCHEMA", advance=False):
+            hint = (
+                "Write DROP STREAM app.orders, and so on: a schema is the first part of names, and nothing beside them."
+            )
+            self.raise_error("a schema cannot be dropped as a whole", hint=hint)
         foreign = self._match_text_seq("FOREIGN")
         if not self._match_texts(("STREAM",) if foreign else get_args(st.Kind)):
             self.raise_error("DROP takes a STREAM, VIEW, PUMP, TABLE or FUNCTION")

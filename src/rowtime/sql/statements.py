@@ -149,6 +149,14 @@ class CreatePump(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CreateSchema(Statement):
+    """``CREATE SCHEMA app``, which says nothing: a schema is the first part of a name."""
+
+    name: Name
+    comment: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class CreateFunction(Statement):
     """``CREATE FUNCTION name ...``; ``definition`` is the text after the name."""
 

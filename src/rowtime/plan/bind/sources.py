@@ -133,11 +133,9 @@ class Sources:
 
     def table(self, binder: Binder, item: exp.Table) -> tuple[Operator, Mapping[str, exp.Expr]]:
         """The operator of a table item: a stream, a view, or ``gate.rejected``."""
+        name = _full_name(item)
         if item.text("db") and item.name.lower() == "rejected":
-            return self._rejected(binder, item), {}
-        name = item.name.lower()
-        if item.text("db"):
-            raise Refused(self.catalog.unknown(f"{item.text('db')}.{item.name}", place_of(binder.text, item)))
+            return self._rejected(binder, item, name.removesuffix(".rejected")), {}
         now = item.args.get("now")
         self.starts.note(self.catalog, name, place_of(binder.text, now or item), now=now is not None)
         found = self.named(binder, name, item)
@@ -145,10 +143,10 @@ class Sources:
 
     def static(self, item: exp.Table) -> Operator | None:
         """The operator of a table of the script; ``None`` where the name is no table's."""
-        statement = None if item.text("db") else self.catalog.tables.get(item.name.lower())
+        name = _full_name(item)
+        statement = self.catalog.tables.get(name)
         if statement is None:
             return None
-        name = item.name.lower()
         key = f"{_OURS}table {name}"
         if key not in self.bound:
             columns = tuple(Column(column.name, column.type) for column in statement.columns)
@@ -310,8 +308,7 @@ class Sources:
         moved = {to: bound.lineage[c.name] for c, to in zip(old, new, strict=True) if c.name in bound.lineage}
         return BoundQuery(Select(self.fresh(name), bound.node, items), moved)
 
-    def _rejected(self, binder: Binder, item: exp.Table) -> Operator:
-        name = item.text("db").lower()
+    def _rejected(self, binder: Binder, item: exp.Table, name: str) -> Operator:
         key = f"{_OURS}rejected {name}"
         pump = self.catalog.pumps.get(name)
         other = name in self.catalog.views or self.catalog.stream(name) is not None
@@ -323,6 +320,11 @@ class Sources:
             pumps = [f"{name}.{pump}" for pump in self.catalog.pumps]
             self.bound[key] = BoundQuery(refused_rows(self.fresh, node, name, pumps, place_of(binder.text, item)))
         return self.bound[key].node
+
+
+def _full_name(item: exp.Table) -> str:
+    """A name with its schema, which is a part of it: ``app.orders``."""
+    return ".".join(part.name.lower() for part in item.parts)
 
 
 def _check_resync(stream: Stream) -> None:
