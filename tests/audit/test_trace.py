@@ -16,6 +16,7 @@ from rowtime.audit.trace import trace
 from rowtime.audit.traced import Trace
 from rowtime.cli.main import app
 from rowtime.core.time import to_micros
+from rowtime.runtime.meter import JobTimes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,6 +105,14 @@ def operators(found: Trace) -> dict[str, list[str]]:
     """The operators by kind."""
     names = dict.fromkeys(item.operator for item in found)
     return {kind: [name for name in names if found.kinds[name] == kind] for kind in set(found.kinds.values())}
+
+
+def test_few_rows_are_looked_up_without_a_spark_job(spark: SparkSession, clicks: Path) -> None:
+    jobs = JobTimes(spark)
+    before = jobs.next()
+    found = trace(pipeline(spark, clicks), clicks / "check", "page = 'a' AND n = 2", sink="d")
+    assert [item.columns["n"] for item in found.of(found.sink) if item.kind == "row"] == [2]
+    assert jobs.next() == before
 
 
 @pytest.mark.slow

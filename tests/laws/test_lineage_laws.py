@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rowtime.audit.trace import Sought, Taps, Tracing
+from rowtime.audit.taps import Taps
+from rowtime.audit.trace import Sought, Tracing
 from rowtime.core.columns import CHANGED_BY, POSITION
 from rowtime.core.time import to_micros
 from rowtime.operators.events.event_stream import EventStream
@@ -80,7 +81,7 @@ def test_what_a_trace_names_suffices_to_make_the_row(spark: SparkSession, law: L
             taps.ticks.append(len(taps.ticks))
             after = engine.entry["control"][sink.name]["sequence"]
             sought = Sought(sink, after - 1, None)
-            sought.rows = before
+            sought.rows, sought.ticks = before, len(taps.ticks) - 1
             found = sought.among(taps, after)
             chosen += [] if found is None else [found]
         assert chosen or not f.rows_of(*law.oracle(law.gates(ENDED)).values())

@@ -20,7 +20,8 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 
 from rowtime.audit.replay import replay
-from rowtime.audit.trace import Taps, Tracing, recorded_by_tick
+from rowtime.audit.taps import Taps, at_places, first_in_order
+from rowtime.audit.trace import Tracing, recorded_by_tick
 from rowtime.audit.trace_edges import with_edges
 from rowtime.audit.traced import MOST, Trace, Traced
 from rowtime.core.columns import ABOVE_ROW, ABOVE_TICK, ASKED_FROM, ASKED_UPTO, ROWTIME, STOP, TRACE_ROW, TRACE_TICK
@@ -100,7 +101,7 @@ class Following:
             raise refuse("R409", f"{stream} has no rows", "Choose another stream.")
         try:
             times = [f"{ROWTIME} AS rowtime"] if "rowtime" not in rows.columns else []
-            fits = rows.selectExpr("*", *times).where(where).orderBy(TRACE_TICK, TRACE_ROW).limit(1)
+            fits = first_in_order(rows.selectExpr("*", *times).where(where), [TRACE_TICK, TRACE_ROW])
             found = collected(fits.select(*map(quoted, rows.columns)))
         except AnalysisException as wrong:
             message = words_of(wrong).split(" Did you mean", 1)[0]  # of columns that only the engine has
@@ -122,14 +123,15 @@ class Following:
         if not found:
             return None
         places = reduce(lambda one, other: one.unionByName(other), found).distinct()
-        return collected(rows.join(places, [TRACE_TICK, TRACE_ROW], "left_semi").select(*map(quoted, rows.columns)))
+        return collected(at_places(rows, places).select(*map(quoted, rows.columns)))
 
     def _places(
         self, node: Operator, below: Sequence[int], rows: DataFrame, reached: dict[str, pa.Table]
     ) -> Iterator[DataFrame]:
         for n in below:
-            places = reached[node.inputs[n].name].select([TRACE_TICK, TRACE_ROW])
-            only = self._taps.spark.createDataFrame(places)
+            mine = reached[node.inputs[n].name]
+            places = list(zip(mine[TRACE_TICK].to_pylist(), mine[TRACE_ROW].to_pylist(), strict=True))
+            only = self._taps.places(places)
             pairs = self.tracing.pairs(node, n, rows, f"{TRACE_ROW} AS {ABOVE_ROW}", only=only)
             if pairs is not None:
                 yield pairs.selectExpr(f"{ABOVE_TICK} AS {TRACE_TICK}", f"{ABOVE_ROW} AS {TRACE_ROW}")

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
-from pyspark.sql.types import LongType, StructField, StructType
 
-from rowtime.audit.fire_times import FireTimes
 from rowtime.audit.replay import Part, recorded, replay
+from rowtime.audit.taps import Taps, at_places, beside, first_in_order, in_order, with_spans
 from rowtime.audit.trace_edges import with_edges
 from rowtime.audit.traced import MOST, Trace, Traced, Values
-from rowtime.core.clock import least
 from rowtime.core.columns import (
     ABOVE_TICK,
     ASKED_AT,
@@ -47,18 +45,19 @@ from rowtime.core.columns import (
 )
 from rowtime.core.errors import refuse
 from rowtime.core.stores import ObjectPlace, place_of
-from rowtime.core.time import BEGINNING, to_micros
-from rowtime.operators.contract import Delta, Link, Operator, quoted, walk
+from rowtime.core.time import to_micros
+from rowtime.frames.local import joined
+from rowtime.operators.contract import Link, Operator, quoted, walk
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.lifetimes import BEGINS, is_lifetimes
 from rowtime.operators.sinks.sink import Sink
 from rowtime.plan.program import Program
 from rowtime.runtime.analysis import words_of
 from rowtime.runtime.plain_rows import plain_rows
-from rowtime.state.checkpoint import Checkpoint, folder_of
+from rowtime.state.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
     from rowtime.api.pipeline import Pipeline
     from rowtime.operators.contract import Fired
@@ -89,9 +88,11 @@ def trace(
         taps = engine.tap = Taps(engine.spark, Path(folder) / "taps")
         sought = Sought(alone, number, row)
         try:
-            for part in engine.run(parts):
+            for number_of, part in enumerate(engine.run(parts), 1):
                 taps.ticks.append(part.until["tick"])
-                chosen = sought.among(taps, engine.entry["control"][alone.name]["sequence"])
+                after = engine.entry["control"][alone.name]["sequence"]
+                last = number_of == len(parts)
+                chosen = sought.among(taps, after) if last or sought.is_due(taps, after) else None
                 if chosen is not None:
                     tracing = Tracing(engine.program, alone, taps)
                     return with_edges(tracing.trace(chosen), engine.program, tracing)
@@ -119,112 +120,56 @@ def _sink(program: Program, name: str | None) -> Sink:
     return found[0]
 
 
-class Taps:
-    """What passes over each edge of a run; many rows as Parquet files below ``folder``.
-
-    ``ticks``: the recorded numbers of its ticks; here these count from 0.
-    """
-
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.spark, self.folder = spark, folder
-        self.ticks: list[int] = []
-        self.bounds: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        self.fires = FireTimes()
-        self._schemas: dict[str, StructType] = {}
-        self._files: dict[str, list[tuple[int, str]]] = defaultdict(list)
-        self._tables: dict[str, list[tuple[int, pa.Table]]] = defaultdict(list)
-
-    def __call__(self, node: Operator, delta: Delta) -> None:
-        """Keep what an operator has made of the tick under way."""
-        tick = len(self.ticks)
-        bound = least(delta.clocks.values()) if delta.clocks else BEGINNING
-        if bound > (self.bounds[node.name][-1][1] if self.bounds[node.name] else BEGINNING):
-            self.bounds[node.name].append((tick, bound))
-        if delta.timeline is not None:
-            self.fires.add(node.name, tick, delta.timeline)
-        if delta.rows is None or not node.in_traces:
-            return
-        columns = [
-            f"CAST(NULL AS STRING) AS {quoted(f.name)}" if f.dataType.typeName() == "void" else quoted(f.name)
-            for f in delta.rows.schema.fields
-        ]
-        marks = [f"{tick}L AS {TRACE_TICK}", f"monotonically_increasing_id() AS {TRACE_ROW}"]
-        self._put(node.name, tick, delta.rows.selectExpr(*columns, *marks), small=(delta.count or MOST + 1) <= MOST)
-
-    def forget(self) -> None:
-        """The tick under way is run again: what it has shown so far does not count."""
-        tick = len(self.ticks)
-        everything: tuple[dict[str, Any], ...] = (self.bounds, self._files, self._tables)
-        for kept in everything:
-            kept.update({name: [one for one in found if one[0] != tick] for name, found in kept.items()})
-
-    def _put(self, name: str, tick: int, rows: DataFrame, *, small: bool) -> None:
-        if name not in self._schemas:
-            self._schemas[name] = StructType([StructField(f.name, f.dataType) for f in rows.schema.fields])
-        known = self._schemas[name].fields
-        if [f.dataType for f in known] != [f.dataType for f in rows.schema.fields]:  # a NULL may have no type yet
-            rows = rows.select(*(rows[quoted(f.name)].cast(f.dataType).alias(f.name) for f in known))
-        if small:
-            self._tables[name].append((tick, collected(rows)))
-            return
-        path = str(self.folder / folder_of(name) / f"{tick:06d}")
-        rows.write.parquet(path)
-        self._files[name].append((tick, path))
-
-    def rows(self, name: str, tick: int | None = None) -> DataFrame | None:
-        """The rows of an operator, in one tick or in all."""
-        paths = [path for at, path in self._files[name] if tick in (None, at)]
-        tables = [table for at, table in self._tables[name] if tick in (None, at) and table.num_rows]
-        parts = [self.spark.read.schema(self._schemas[name]).parquet(*paths)] if paths else []
-        if tables:
-            table = pa.concat_tables(tables, promote_options="default")
-            parts.append(self.spark.createDataFrame(table, self._schemas[name]))
-        return reduce(lambda one, other: one.unionByName(other), parts) if parts else None
-
-    def frame(self, name: str, found: pa.Table) -> DataFrame:
-        """Rows of an operator that were found, with the spans asked for."""
-        spans = [StructField(span, LongType()) for span in (ASKED_FROM, ASKED_UPTO)]
-        return self.spark.createDataFrame(found, StructType([*self._schemas[name].fields, *spans]))
-
-
 class Sought:
-    """The row that is sought; ``rows``: how many there have been."""
+    """The row that is sought; ``rows`` and ``ticks``: how many there were when it was last looked for."""
 
     def __init__(self, sink: Sink, number: int | None, row: Values | str | None) -> None:
         self._sink, self._number, self._row = sink, number, row
-        self.rows = 0
+        self.rows = self.ticks = 0
 
     def __str__(self) -> str:
         if self._number is not None:
             return str(self._number)
         return f"where {self._row}" if isinstance(self._row, str) else f"with {dict(self._row or {})}"
 
+    def is_due(self, taps: Taps, after: int) -> bool:
+        """True if it is worth a look behind this tick; ``after``: rows so far.
+
+        A row with a number is in the tick that reaches it. Others are looked for in ever more ticks at once.
+        """
+        ticks = len(taps.ticks)
+        if self._number is None:
+            return ticks & (ticks - 1) == 0
+        if after > self._number:
+            return True
+        self.rows, self.ticks = after, ticks
+        return False
+
     def among(self, taps: Taps, after: int) -> DataFrame | None:
-        """The first row that fits among those of the last tick, with its number; ``after``: rows so far."""
-        first, self.rows = self.rows, after
+        """The first row that fits, with its number, in the ticks since the last look; ``after``: rows so far."""
+        (first, self.rows), (since, self.ticks) = (self.rows, after), (self.ticks, len(taps.ticks))
         if first == after or (self._number is not None and not first <= self._number < after):
             return None
-        rows = taps.rows(self._sink.input.name, len(taps.ticks) - 1)
+        rows = taps.rows(self._sink.input.name, since)
         assert rows is not None
-        order = ", ".join(self._sink.input.emits().order)
-        rows = rows.selectExpr("*", f"row_number() OVER (ORDER BY {order}) - 1L + {first}L AS {TRACE_NUMBER}")
+        rows = in_order(rows, [TRACE_TICK, *self._sink.input.emits().order], TRACE_NUMBER, first)
         rows = rows.selectExpr("*", f"{BEGINS} AS {ASKED_FROM}", f"{BEGINS} + 1 AS {ASKED_UPTO}")
         time = [f"{ROWTIME} AS {quoted(self._sink.rowtime)}"] if self._sink.rowtime else []
         try:
-            found = rows.selectExpr("*", *time).where(self._fits).orderBy(TRACE_NUMBER).limit(1)
+            found = first_in_order(rows.selectExpr("*", *time).where(self._fits), [TRACE_NUMBER])
         except AnalysisException as wrong:
             message = words_of(wrong).split(" Did you mean", 1)[0]  # of columns that only the engine has
             hint = f"The output has {', '.join(self._sink.columns)}."
             raise refuse("R409", f"no row can be found by that: {message}", hint) from None
         table = collected(found.select(*map(quoted, rows.columns)))
-        return taps.spark.createDataFrame(table, rows.schema) if table.num_rows else None
+        return taps.frame_of([table], rows.schema) if table.num_rows else None
 
     @property
-    def _fits(self) -> Column:
+    def _fits(self) -> Column | str:
         if self._number is not None:
-            return F.expr(f"{TRACE_NUMBER} = {self._number}L")
+            return f"{TRACE_NUMBER} = {self._number}L"
         if isinstance(self._row, str):
-            return F.expr(self._row)
+            return self._row
         each = (F.col(quoted(name)).eqNullSafe(F.lit(value)) for name, value in (self._row or {}).items())
         return reduce(lambda one, other: one & other, each, F.lit(True))  # noqa: FBT003 - a literal of Spark
 
@@ -233,7 +178,8 @@ class Tracing:
     """Follows a row of ``sink`` down the edges of ``taps``."""
 
     def __init__(self, program: Program, sink: Sink, taps: Taps) -> None:
-        self._program, self._sink, self._taps, self.spark = program, sink, taps, taps.spark
+        self._program, self._sink, self._taps = program, sink, taps
+        self.rows_at: Callable[[Sequence[tuple[int, int]]], DataFrame] = taps.places
         self.reached: dict[str, pa.Table] = {}
         """The rows of each operator that are followed, with the spans asked for."""
 
@@ -292,14 +238,14 @@ class Tracing:
             *fired, *above_too,
         )  # fmt: skip
         if only is not None:
-            below = below.join(F.broadcast(only), [TRACE_TICK, TRACE_ROW], "left_semi")
+            below = at_places(below, only)
         below = below.where(link.where).selectExpr("*", *(f"{text} AS __i{k}" for k, (_, text) in enumerate(link.same)))
         like = [k for k in range(len(link.same)) if _comparable(above, f"__o{k}") and _comparable(below, f"__i{k}")]
         above = above.drop(*(f"__o{k}" for k in range(len(link.same)) if k not in like)).distinct()
         on = [f"{TRACE_TICK} <= {ABOVE_TICK}", f"({link.meets})", *(f"__o{k} <=> __i{k}" for k in like)]
         on += [f"({TRACE_TICK} < __cut_tick OR {TRACE_TICK} = __cut_tick AND {POSITION} <= __cut)"] if fired else []
-        few = F.broadcast(above) if isinstance(rows, pa.Table) else above
-        pairs = below.join(few, F.expr(" AND ".join(on)))
+        test = " AND ".join(on)
+        pairs = beside(below, above, test) if isinstance(rows, pa.Table) else joined(below, above, test, "inner")
         return self._taken(link.fired, pairs) if link.fired else pairs
 
     def _fired(self, by: Fired, rows: pa.Table | DataFrame) -> list[str]:
@@ -321,8 +267,9 @@ class Tracing:
         lost = self._taps.fires.refused(by.event, by.age, places, seen["t"].to_pylist())
         if not any(lost):
             return pairs
-        refused = self._taps.spark.createDataFrame(seen.filter(pa.array(lost)).select([TRACE_TICK, TRACE_ROW]))
-        return pairs.join(refused, [TRACE_TICK, TRACE_ROW], "left_anti")
+        rows = seen.filter(pa.array(lost))
+        gone = list(zip(rows[TRACE_TICK].to_pylist(), rows[TRACE_ROW].to_pylist(), strict=True))
+        return at_places(pairs, self._taps.places(gone), "left_anti")
 
     def found(self, node: Operator, asked: Sequence[DataFrame]) -> pa.Table | None:
         """The rows at these places, and the spans asked for."""
@@ -330,10 +277,7 @@ class Tracing:
         if rows is None or not asked:
             return None
         places = reduce(lambda one, other: one.unionByName(other), asked)
-        spans = F.min(ASKED_FROM).alias(ASKED_FROM), F.max(ASKED_UPTO).alias(ASKED_UPTO)
-        places = places.groupBy(TRACE_TICK, TRACE_ROW).agg(*spans)
-        found = rows.join(places, [TRACE_TICK, TRACE_ROW]).select(*map(quoted, rows.columns), ASKED_FROM, ASKED_UPTO)
-        return found.limit(MOST + 1).toArrow()
+        return with_spans(rows, places).limit(MOST + 1).toArrow()
 
     def items(self, node: Operator, rows: Sequence[Values]) -> Iterator[Traced]:
         """Rows of an operator, as people are shown them, in their order."""

@@ -6,7 +6,7 @@ The rows are known by then; the links of operators say which of them belong toge
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -18,7 +18,7 @@ from rowtime.operators.contract import Operator
 from rowtime.plan.program import Program
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 MOST_EDGES: Final = 5_000  # between two operators
 
@@ -29,7 +29,7 @@ class Pairing(Protocol):
     """What knows which rows of a run belong together: `audit.trace.Tracing`."""
 
     reached: dict[str, pa.Table]
-    spark: SparkSession
+    rows_at: Callable[[Sequence[Place]], DataFrame]
 
     def pairs(
         self, node: Operator, n: int, rows: pa.Table, *above_too: str, only: DataFrame | None = None
@@ -78,8 +78,7 @@ def _edges(
 def _joined(
     pairing: Pairing, node: Operator, n: int, rows: pa.Table, theirs: Sequence[Place]
 ) -> Iterator[tuple[Place, Place]]:
-    only = pairing.spark.createDataFrame([*theirs], f"{TRACE_TICK} BIGINT, {TRACE_ROW} BIGINT")
-    pairs = pairing.pairs(node, n, rows, f"{TRACE_ROW} AS {ABOVE_ROW}", only=only)
+    pairs = pairing.pairs(node, n, rows, f"{TRACE_ROW} AS {ABOVE_ROW}", only=pairing.rows_at(theirs))
     if pairs is None:
         return
     columns = (ABOVE_TICK, ABOVE_ROW, TRACE_TICK, TRACE_ROW)
