@@ -47,6 +47,17 @@ def test_verify_runs_each_half_by_its_own_plan(place: Place) -> None:
     assert all(output.rows for output in found.outputs if output.name.endswith(".sink"))
 
 
+def test_verify_goes_on_where_operators_are_gone(spark: SparkSession, tmp_path: Path) -> None:
+    grouped = MINUTES.replace("{view} AS x", "(SELECT STREAM k, v FROM {view} WHERE v > 3) AS x")
+    made = Place(tmp_path, spark)
+    made.define(AFTER)
+    rows = random_rows(random.Random("operators are gone"), 20)
+    for number, sql in enumerate((script(RAW, grouped), script(RAW))):
+        made.send(rows[number * 10 : (number + 1) * 10])
+        made.run(sql)
+    assert rt.verify(made.folder / "check", made.pipeline(script(RAW))).equal
+
+
 def test_verify_needs_no_pipeline_where_the_script_says_all(place: Place) -> None:
     assert rt.verify(place.folder / "check", spark=place.spark, home=place.folder / "home").equal
 

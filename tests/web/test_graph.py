@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rowtime.plan.program import compile_script
+from rowtime.web.moments import Moment
+from rowtime.web.views.graph import FILTERED, UNTOLD, graph
 from tests.web.conftest import address
 
 if TYPE_CHECKING:
@@ -36,6 +39,21 @@ def test_an_edge_has_its_bound_the_rows_of_the_last_ticks_and_the_rows_held_behi
     assert (sort["bound"], sort["held"], sort["writers"]) == ("2026-03-02 09:19:58", 350, 3)
     assert edges["readings", "sorted.select"]["rows"] == 1_000
     assert edges["sorted", "seen.1.select"]["rows"] == 996
+
+
+def test_an_edge_without_a_count_says_why(client: TestClient) -> None:
+    found = client.get("/graph.json").json()["edges"]
+    assert {bool(edge["uncounted"]) for edge in found if edge["rows"] is not None} == {False}
+    plan = compile_script("""CREATE STREAM a (n INT);
+        CREATE VIEW twice AS SELECT STREAM x.n, y.n AS m FROM a AS x JOIN a AS y ON x.n = y.n;
+        SELECT STREAM n, COUNT(*) AS c FROM (SELECT STREAM n FROM twice WHERE m > 1) AS t
+          GROUP BY FLOOR(t.ROWTIME TO MINUTE), n""").described()
+    entry = {"tick": 0, "clocks": {}, "totals": {}, "segments": {}}
+    moment = Moment(0, 0, {}, {"a": {"in": 5, "accepted": 5}}, {}, {})
+    edges = {edge["from"]: edge["uncounted"] for edge in graph(plan, entry, [moment])["edges"]}
+    assert edges["a"] == ""
+    assert edges["twice.join"] == FILTERED
+    assert edges["query.t.select"] == UNTOLD
 
 
 def test_a_box_of_a_stream_says_how_much_is_left_to_read(client: TestClient) -> None:

@@ -234,9 +234,19 @@ class LocalFrame(Rows):
         return int(self._table().num_rows)
 
     @property
+    def number(self) -> int:
+        """How many rows there are, counted by a query if nobody has asked for them; raises ``Uncomputed``."""
+        return self._rows.number() if isinstance(self._rows, Query) else int(self._rows.num_rows)
+
+    @property
     def known(self) -> int | None:
         """How many rows there are; ``None`` if nobody has asked for them yet."""
         return None if isinstance(self._rows, Query) else int(self._rows.num_rows)
+
+    @property
+    def sized(self) -> int:
+        """How many rows the tables have that it is computed of."""
+        return self._rows.sized if isinstance(self._rows, Query) else int(self._rows.num_rows)
 
     def chosen(self, which: pa.Array | pa.ChunkedArray) -> LocalFrame:
         """The rows for which it is true, of these as `toArrow` gives them."""

@@ -60,11 +60,20 @@ class Query:
             tables.update(other.tables)
         return Query(sql, tables)
 
+    @property
+    def sized(self) -> int:
+        """How many rows its tables have."""
+        return sum(int(table.num_rows) for table in self.tables.values())
+
+    def number(self) -> int:
+        """How many rows there are; raises ``Uncomputed``."""
+        return int(self.over(f"SELECT count(*) AS c0 FROM {self}").rows()["c0"][0].as_py())  # noqa: S608 - translated
+
     def rows(self) -> pa.Table:
         """The rows; raises ``Uncomputed``."""
         import duckdb  # noqa: PLC0415 - `check` does without it
 
-        few = sum(table.num_rows for table in self.tables.values()) <= FEW_ROWS
+        few = self.sized <= FEW_ROWS
         connection, began = _connection(few=few), time.perf_counter_ns()
         for name, table in self.tables.items():
             connection.register(name, table)

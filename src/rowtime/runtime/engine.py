@@ -38,7 +38,7 @@ from rowtime.runtime.close_look import CloseLook, closer
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.endings import asked, with_end
 from rowtime.runtime.faults import naming_disks, sets_aside
-from rowtime.runtime.given_rows import uncounted
+from rowtime.runtime.given_rows import to_watch, uncounted
 from rowtime.runtime.handing_over import HandingOver
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.meter import JobTimes, Meter
@@ -112,7 +112,6 @@ class Engine:
     def __post_init__(self) -> None:
         self.presence, self.watch = Presence(), Watch()
         self.plan = self.program.described()
-        self._uncounted = uncounted(self.plan)
         self._fresh, self._failed, self._here, self._most = True, False, True, sys.maxsize
         self.skipped_in: Checkpoint | None = None  # where the rows of skips are, if not in the checkpoint
         self._close_look: CloseLook | None = None
@@ -132,6 +131,9 @@ class Engine:
         self._adopted = adopted_files(program, self.types.of, takers)
         self._arrivals = Arrivals(program.operators)
         self._streams = program.streams
+        plan = program.described()
+        self._uncounted = uncounted(plan)
+        self._watched = to_watch(plan, self._uncounted)
 
     # -- life -------------------------------------------------------------------------
 
@@ -235,7 +237,8 @@ class Engine:
             self._handing_over.written()
         self.hook("after state")
         meter.stepped()
-        committed = replace(cost_so_far(running, taken), given=running.given.by_operator(deltas, self._uncounted))
+        given = running.given.by_operator(deltas, self._uncounted)
+        committed = replace(cost_so_far(running, taken), given=given)
         with meter.part(JOURNAL):
             entry = self._entry(running, notes, deltas)
             entry[KEY] = committed.stored(self._tail.pop(running.number - 1, None))
@@ -310,7 +313,9 @@ class Engine:
                 for node in self.program.operators:
                     given = [deltas[child.name] for child in node.inputs]
                     running.here = bool(given) and all(of.rows is None or is_local(of.rows) for of in given)
-                    deltas[node.name] = look.step(running, node, given) if look else node.step(running, given)
+                    made = look.step(running, node, given) if look else node.step(running, given)
+                    watched = self._watched if look is None else {}
+                    deltas[node.name] = running.given.watched(self.spark, node, made, watched)
                     rows = deltas[node.name].rows
                     if is_local(rows) and node.name not in self.program.read_once:
                         rows.share()

@@ -1,4 +1,4 @@
-"""Given rows: how many rows each operator gave in a tick, if that is known without another query or Spark job.
+"""Given rows: how many rows each operator gave in a tick, if that is known without another Spark job.
 
 The console shows them on edges where no gate and no sink counts rows (`web.views.passed`).
 """
@@ -6,15 +6,19 @@ The console shows them on edges where no gate and no sink counts rows (`web.view
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rowtime.frames.local import is_local
-from rowtime.operators.contract import Delta
+from rowtime.frames.local import LocalFrame, is_local
+from rowtime.frames.queries import FEW_ROWS, Uncomputed
+from rowtime.operators.contract import Delta, Operator
 from rowtime.operators.contract.state import rows_in
 from rowtime.plan.stored import StoredOperator, StoredPlan
+from rowtime.runtime.marked_rows import Marks
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class GivenRows:
@@ -22,19 +26,41 @@ class GivenRows:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[DataFrame, int]] = {}  # by identity, which is theirs as long as they are here
+        self._marks = Marks()
+        self._counted: dict[str, LocalFrame] = {}  # by operator, what is counted behind the last step
 
     def whole(self, rows: DataFrame, count: int) -> DataFrame:
         """Note that ``rows`` are exactly so many; gives them back."""
         self._known[id(rows)] = rows, count
         return rows
 
+    def watched(self, spark: SparkSession, node: Operator, delta: Delta, operators: Mapping[str, bool]) -> Delta:
+        """The same rows, which will be counted when they are computed, if it is one of these operators (`to_watch`).
+
+        What a filter reads is left alone if it is much: the filter is applied before all these rows are computed, and
+        counting them would keep it from that. So is what may be many times as many rows, and it is counted afterwards.
+        """
+        rows, filtered = delta.rows, operators.get(node.name)
+        if filtered is None or rows is None or self.in_delta(delta) is not None:
+            return delta
+        if not is_local(rows):
+            return delta if filtered else replace(delta, rows=self._marks.put(spark, node.name, rows))
+        if rows.sized <= FEW_ROWS or (node.projection() is not None and not filtered):
+            rows.share()
+        elif not filtered:
+            self._counted[node.name] = rows
+        return delta
+
     def by_operator(self, deltas: Mapping[str, Delta], operators: Collection[str]) -> dict[str, int]:
         """How many rows these operators gave; those of which that is not known are left out."""
-        found = ((name, self.in_delta(deltas[name])) for name in operators)
-        return {name: count for name, count in found if count is not None}
+        found = {name: self.in_delta(deltas[name]) for name in operators} | self._marks.counts()
+        for name, rows in self._counted.items():
+            with suppress(Uncomputed):  # of columns that nobody above asks for
+                found[name] = rows.number
+        return {name: count for name in operators if (count := found[name]) is not None}
 
     def in_delta(self, delta: Delta) -> int | None:
-        """The number of rows of an edge in this tick, once all operators have made their step.
+        """The number of rows of an edge in this tick, once all operators have made their step; not of marked ones.
 
         Rows on the driver have a number if anybody has asked for them. Others have one if they are whole files.
         """
@@ -47,6 +73,20 @@ class GivenRows:
         if is_local(delta.rows):
             return delta.rows.known
         return self._known.get(id(delta.rows), (None, None))[1]
+
+
+def to_watch(plan: StoredPlan, names: Collection[str]) -> dict[str, bool]:
+    """Those of some operators whose rows have to be watched, and if a filter reads them.
+
+    If an operator passes each row of one of them on, the rows of that one follow from its own.
+    """
+    watched, filtered = {*names}, set[str]()
+    for one in reversed([*plan.operators.values()]):
+        if one.answers.drops_rows(one.fields) or (_passes(one) and one.name in filtered):
+            filtered.update(one.inputs)
+        if one.name in names and _passes(one) and len(one.inputs) == 1:
+            watched -= {*one.inputs}
+    return {name: name in filtered for name in names if name in watched}
 
 
 def uncounted(plan: StoredPlan) -> Sequence[str]:

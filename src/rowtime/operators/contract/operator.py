@@ -157,6 +157,11 @@ class Operator(ABC):
         """True if each row that comes in, or that it accepts as a gate, goes out once; by its stored ``fields``."""
         return False
 
+    @classmethod
+    def drops_rows(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - the operator's
+        """True if it is a filter over the rows that come in; by its stored ``fields``."""
+        return False
+
     def refuses(self) -> bool:
         """True if ``name.rejected`` has the rows that it refuses."""
         return self.is_gate

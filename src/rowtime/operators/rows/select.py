@@ -54,6 +54,11 @@ class Select(Unary):
         texts = " ".join(str(item) for item in fields.get("items", ())).upper()
         return fields.get("where") is None and not any(f"{name}(" in texts for name in GENERATORS)
 
+    @classmethod
+    def drops_rows(cls, fields: Mapping[str, Any]) -> bool:
+        """True with a WHERE."""
+        return fields.get("where") is not None
+
     def emits(self) -> Shape:
         """The select list, placed as the input was; the event time as long as its column is passed on."""
         below = self.input.emits()

@@ -8,7 +8,7 @@ function counted(n) { return n.toLocaleString("en"); }
 
 function labels(edge) {
   const lines = [edge.bound];
-  lines.push(edge.rows === null ? "rows not counted" : `${counted(edge.rows)} rows lately`);
+  lines.push(edge.rows === null ? "rows not counted" : `${counted(edge.rows)} ${edge.rows === 1 ? "row" : "rows"} lately`);
   if (edge.held) lines.push(`${counted(edge.held)} held`);
   if (edge.who) lines.push(`held by ${short(edge.who, 24)}`);
   else if (edge.writers > 1) lines.push(`${counted(edge.writers)} writers`);
@@ -90,6 +90,8 @@ function draw(found) {
   const blame = document.getElementById("blame");
   blame.textContent = found.blame || (found.nodes.length ? "Nothing is held." : "There is no plan yet.");
   blame.classList.toggle("behind", Boolean(found.blame));
+  const reasons = new Set(found.edges.map((edge) => edge.uncounted).filter(Boolean));
+  document.getElementById("uncounted").textContent = reasons.size ? `Rows not counted: ${[...reasons].join(" ")}` : "";
 }
 
 async function refresh() {

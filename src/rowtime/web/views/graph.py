@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,10 +13,12 @@ from rowtime.plan.stored import StoredOperator, StoredPlan
 from rowtime.state.costs import left_in
 from rowtime.state.journal import Entry
 from rowtime.web.moments import Moment, held_by
-from rowtime.web.views.passed import rows_out, since
+from rowtime.web.views.passed import filtered_first, rows_out, since
 from rowtime.web.words import amount
 
 LATELY: Final = 10  # ticks whose rows the edges show
+FILTERED: Final = "The filter behind an edge is applied before all its rows are computed."
+UNTOLD: Final = "One of the last ten ticks does not tell."
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Blame:
     edges: frozenset[tuple[str, str]]
 
     def __str__(self) -> str:
-        who = f"writer {self.writer} of {self.stream}" if self.writer else self.stream
+        who = f"writer {self.writer} of {self.stream}" if self.writer else f"the stream {self.stream}"
         return f"{who} holds the output {self.operator.removesuffix('.sink')} at {to_text(self.bound)}"
 
 
@@ -39,6 +41,7 @@ def graph(plan: StoredPlan, entry: Entry, moments: Sequence[Moment]) -> dict[str
     held, blamed = held_by(entry), blame(plan, entry)
     span = since(moments, LATELY)
     passed = rows_out(plan, span) if span else {}
+    first = filtered_first(plan)
     totals, left = entry["totals"], {name: amount(*one) for name, one in left_in(entry).items() if one.amount}
     return {
         "tick": entry["tick"],
@@ -48,7 +51,7 @@ def graph(plan: StoredPlan, entry: Entry, moments: Sequence[Moment]) -> dict[str
             for name, one in plan.operators.items()
         ],
         "edges": [
-            _edge(below, name, entry, passed, held, blamed)
+            {**_edge(below, name, entry, passed, held, blamed), "uncounted": _why(below, passed, first)}
             for name, one in plan.operators.items()
             for below in dict.fromkeys(one.inputs)
         ],
@@ -104,6 +107,13 @@ def _node(
         "refused": refused,
         "blame": blamed is not None and blamed.stream == name,
     }
+
+
+def _why(below: str, passed: Mapping[str, int], filtered: Collection[str]) -> str:
+    """Why nobody knows how many rows passed; empty if it is known."""
+    if below in passed:
+        return ""
+    return FILTERED if below in filtered else UNTOLD
 
 
 def _edge(  # noqa: PLR0913 - what is known of both its ends

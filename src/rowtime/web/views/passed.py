@@ -41,6 +41,15 @@ def rows_out(plan: StoredPlan, change: Change) -> dict[str, int]:
     return found
 
 
+def filtered_first(plan: StoredPlan) -> frozenset[str]:
+    """The operators whose rows a filter reads, so that Spark may never compute all of them."""
+    found: set[str] = set()
+    for one in reversed([*plan.operators.values()]):
+        if one.answers.drops_rows(one.fields) or (one.name in found and one.answers.passes_each(one.fields)):
+            found.update(one.inputs)
+    return frozenset(found)
+
+
 class Change:
     """What changed from the first of some moments to the last one; ``moments`` are in the order of their ticks."""
 

@@ -1,0 +1,136 @@
+"""Marked rows: how many rows passed a place in the queries that Spark ran, from the metrics that it keeps anyway.
+
+A mark is a filter that every row passes. It has a number of its own, by which it is found in the plan that Spark ran,
+and Spark counts what comes out of each filter. So a mark costs no job. Its condition is not deterministic, so Spark
+keeps it, and moves no other filter below it.
+
+Law: a count that is told is that of all rows of the place. If Spark may have read only some of them, or read them twice
+for one result, none is told.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LATE: Final = 0.02  # seconds in which Spark may still note down that a query has begun
+PATIENCE: Final = 0.2  # seconds in which it may still note down that one has ended
+_FEW: Final = 200  # queries of one tick that are looked at
+_NUMBERS: Final = count(10**12)
+_MARK: Final = re.compile(r"^Filter \(monotonically_increasing_id\(\) >= -(\d{13,})\)$")
+_NODE: Final = re.compile(r'^\s*(\d+) \[.*\btooltip="(.*)"\];', re.MULTILINE)
+_EDGE: Final = re.compile(r"^\s*(\d+)->(\d+)\b", re.MULTILINE)
+_ENDS_EARLY: Final = re.compile(r"\w*Limit|TakeOrdered|(SortMerge|ShuffledHash)Join|CartesianProduct")
+_ROWS: Final = "number of output rows"
+
+
+class Marks:
+    """The marks of one tick."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, str] = {}
+        self._store: Any = None
+        self._last = -1  # the query before the first mark
+
+    def put(self, spark: SparkSession, name: str, rows: DataFrame) -> DataFrame:
+        """The same rows, counted under a name when Spark computes them."""
+        try:
+            if self._store is None:
+                self._store = spark._jsparkSession.sharedState().statusStore()  # noqa: SLF001 - PySpark has no public way
+                self._last = max((number for number, _ in self._newest(1)), default=-1)
+        except (Py4JError, AttributeError, TypeError):  # another Spark, which does not tell
+            return rows
+        number = next(_NUMBERS)
+        self._names[number] = name
+        return rows.where(f"monotonically_increasing_id() >= -{number}L")
+
+    def counts(self) -> dict[str, int]:
+        """The rows that passed each mark; those that no query has read as a whole are left out."""
+        if not self._names:
+            return {}
+        seen: dict[int, dict[str, set[int | None]]] = {}
+        began = time.monotonic()
+        with suppress(Py4JError, AttributeError, TypeError, ValueError):
+            while True:
+                under_way = self._look(seen)
+                complete = {name for one in seen.values() for name in one} >= {*self._names.values()}
+                waited = time.monotonic() - began
+                if waited > PATIENCE or (not under_way and (complete or waited > LATE)):
+                    return {} if under_way else _agreed(seen)
+                time.sleep(LATE / 10)
+        return {}
+
+    def _look(self, seen: dict[int, dict[str, set[int | None]]]) -> bool:
+        """Note what the queries that have ended say; true if one is under way."""
+        under_way = False
+        for number, one in self._newest(_FEW):
+            if number <= self._last:
+                break
+            if number in seen:
+                continue
+            if one.completionTime().isDefined():
+                seen[number] = self._in_query(number)
+            else:
+                under_way = True
+        return under_way
+
+    def _newest(self, most: int) -> Iterator[tuple[int, Any]]:
+        """The newest queries with their numbers, from the newest one back."""
+        found = self._store.executionsList(max(0, self._store.executionsCount() - most), most)
+        for n in reversed(range(found.size())):
+            one = found.apply(n)
+            yield one.executionId(), one
+
+    def _in_query(self, number: int) -> dict[str, set[int | None]]:
+        """What passed each mark in a query; ``None`` where it cannot be relied upon."""
+        graph, values = self._store.planGraph(number), self._store.executionMetrics(number)
+        text = graph.makeDotFile(values)
+        nodes = {int(node): said for node, said in _NODE.findall(text)}
+        above = {int(child): int(parent) for child, parent in _EDGE.findall(text)}
+        found: dict[str, set[int | None]] = defaultdict(set)
+        for node, said in nodes.items():
+            mark = _MARK.match(said)
+            if mark and int(mark[1]) in self._names:
+                whole = _reads_all(node, nodes, above)
+                found[self._names[int(mark[1])]].add(_metric(graph, values, node) if whole else None)
+        return found
+
+
+def _reads_all(node: int, nodes: dict[int, str], above: dict[int, int]) -> bool:
+    """True if what stands above a node reads all its rows, and once; up to where they are handed to other tasks."""
+    while (node := above.get(node, -1)) >= 0:
+        said = nodes.get(node, "")
+        if said.startswith(("Exchange", "BroadcastExchange")):
+            return "rangepartitioning" not in said  # which reads its input twice
+        if _ENDS_EARLY.match(said):
+            return False
+    return True
+
+
+def _metric(graph: Any, values: Any, number: int) -> int | None:
+    nodes = graph.allNodes()
+    nearest = sorted(range(nodes.size()), key=lambda n: abs(n - number))  # each call takes time
+    node = next(one for one in map(nodes.apply, nearest) if one.id() == number)
+    metrics = node.metrics()
+    metric = next(one for one in (metrics.apply(n) for n in range(metrics.size())) if one.name() == _ROWS)
+    text = values.get(metric.accumulatorId())
+    return int(text.get().replace(",", "")) if text.isDefined() else None
+
+
+def _agreed(seen: dict[int, dict[str, set[int | None]]]) -> dict[str, int]:
+    """What all queries say alike that have read a place as a whole."""
+    told: dict[str, set[int]] = defaultdict(set)
+    for one in seen.values():
+        for name, counts in one.items():
+            told[name] |= {n for n in counts if n is not None}
+    return {name: min(counts) for name, counts in told.items() if len(counts) == 1}

@@ -1,0 +1,73 @@
+"""Marks count what passes them in the queries that Spark runs anyway, or tell nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rowtime.runtime.marked_rows import Marks
+from rowtime.runtime.meter import JobTimes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+WHOLE: dict[str, Callable[[DataFrame], Any]] = {
+    "collected": lambda rows: rows.toArrow(),
+    "grouped": lambda rows: rows.groupBy("k").count().toArrow(),
+    "filtered": lambda rows: rows.where("id % 2 = 0").toArrow(),
+    "sorted in each task": lambda rows: rows.sortWithinPartitions("id").toArrow(),
+    "read twice": lambda rows: (rows.toArrow(), rows.groupBy("k").count().toArrow()),
+    "beside itself": lambda rows: rows.union(rows).toArrow(),
+}
+PART: dict[str, Callable[[DataFrame], Any]] = {
+    "the first": lambda rows: rows.limit(3).toArrow(),
+    "sorted by range, for which Spark reads rows twice": lambda rows: rows.repartitionByRange(3, "id").toArrow(),
+    "never read": lambda rows: rows.schema,
+}
+
+
+def marked(spark: SparkSession, marks: Marks) -> DataFrame:
+    rows = spark.range(0, 1_000, 1, 4).selectExpr("id", "id % 10 AS k").where("k > 2")
+    return marks.put(spark, "filter", rows)
+
+
+@pytest.mark.parametrize("use", [*WHOLE.values()], ids=[*WHOLE])
+def test_rows_are_counted_in_the_query_that_reads_them(spark: SparkSession, use: Callable[[DataFrame], Any]) -> None:
+    marks = Marks()
+    use(marked(spark, marks))
+    assert marks.counts() == {"filter": 700}
+
+
+@pytest.mark.parametrize("use", [*PART.values()], ids=[*PART])
+def test_nothing_is_told_of_rows_that_no_query_reads_as_a_whole(
+    spark: SparkSession, use: Callable[[DataFrame], Any]
+) -> None:
+    marks = Marks()
+    use(marked(spark, marks))
+    assert marks.counts() == {}
+
+
+def test_marks_above_one_another_are_told_apart(spark: SparkSession) -> None:
+    marks = Marks()
+    below = marked(spark, marks)
+    others = spark.range(5).selectExpr("id AS other")
+    above = marks.put(spark, "join", below.join(others, below["k"] >= others["other"]))
+    above.groupBy("other").count().toArrow()
+    assert marks.counts() == {"filter": 700, "join": 100 * (4 + 5 + 5 + 5 + 5 + 5 + 5)}
+
+
+def test_counting_takes_no_job_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    jobs, marks = JobTimes(spark), Marks()
+    spark.range(0, 1_000, 1, 4).selectExpr("id", "id % 10 AS k").where("k > 2").write.parquet(str(tmp_path / "plain"))
+    before = jobs.next()
+    spark.range(0, 1_000, 1, 4).selectExpr("id", "id % 10 AS k").where("k > 2").write.parquet(str(tmp_path / "again"))
+    without = jobs.next()
+    marked(spark, marks).write.parquet(str(tmp_path / "marked"))
+    assert marks.counts() == {"filter": 700}
+    after = jobs.next()
+    assert before is not None and without is not None and after is not None  # noqa: PT018 - for the types
+    assert after - without == without - before
