@@ -61,7 +61,7 @@ def test_a_tick_that_takes_long_is_told_everywhere(spark: SparkSession, tmp_path
         display = Display(query, plain=True)
         wait_for(lambda: query.status["message"].startswith("tick 0: "))
         words = query.status["message"]
-        assert words.startswith("tick 0: writing output (sink p.sink: write output), 1 rows, for ")
+        assert words.startswith("tick 0: writing output (sink p.sink: write output), 1 row, for ")
         assert query._repr_html_().startswith("<div><strong>tick 0: writing output")
         assert display._seen().doing.startswith("tick 0: writing output")
         assert display._seen().reached["s"].left == 1, "what is being read is not read yet"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.liveness import note_failure
@@ -63,6 +66,16 @@ def test_a_folder_that_is_no_checkpoint_is_told_with_a_code(console: Callable[..
     answer = client.get(f"{address(client, 'else')}/graph")
     assert (answer.status_code, "R405" in answer.text) == (422, True)
     assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("page", ["graph", "timeline", "waiting", "rows", "ticks"])
+def test_each_page_says_that_a_plan_is_of_a_newer_version(
+    console: Callable[..., TestClient], home: Path, page: str
+) -> None:
+    path = home / "checkpoints" / "factory" / "plan.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
+    client = console()
+    assert "R402" in client.get(f"{address(client, 'factory')}/{page}").text
 
 
 def test_a_checkpoint_of_a_newer_version_is_told_with_a_code(console: Callable[..., TestClient], home: Path) -> None:

@@ -35,6 +35,13 @@ def test_durations_are_given_by_part(client: TestClient) -> None:
     assert parts["journal, ms"][:2] == [9, 9]
 
 
+def test_what_goes_on_behind_the_newest_entry_has_no_time_yet(client: TestClient) -> None:
+    found = client.get("/durations.json").json()["series"]
+    newest = {one["label"].removesuffix(", ms"): one["values"][-1] for one in found}
+    assert {name for name, value in newest.items() if value is None} == {"sinks", "journal"}
+    assert all(None not in one["values"][:-1] for one in found)
+
+
 def test_the_slowest_ticks_come_first(client: TestClient) -> None:
     text = client.get("/ticks").text
     rows = text[text.index("<tbody>") :]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from rowtime.cli.figures import Figures
 from rowtime.cli.views import Lines, Outputs, Snapshot, screen
+from rowtime.core.counts import counted
 from rowtime.core.time import BEGINNING, to_text
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Display:
         seen = self._seen()
         refused = (f"refused at {gate}: {', '.join(f'{n:,} {why}' for why, n in reasons.items())}"
                    for gate, reasons in self.figures.refused.items())  # fmt: skip
-        outputs = (f"{name}: {rows:,} rows in all, up to {bound}" for name, rows, bound in seen.outputs)
+        outputs = (f"{name}: {counted(rows, 'rows')} in all, up to {bound}" for name, rows, bound in seen.outputs)
         waits = (f"still waiting: {wait}" for wait in seen.waits)
         return [self.figures.summary_text(seen.now), *refused, *outputs, *waits]
 

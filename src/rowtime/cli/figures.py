@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rowtime.core.counts import counted
+
 WINDOW = 5.0  # seconds over which the rate is taken
 
 
@@ -132,6 +134,5 @@ class Figures:
 
     def summary_text(self, now: float) -> str:
         """The run in a line."""
-        ticks = f"{self.ticks:,} tick{'' if self.ticks == 1 else 's'}"
-        rows = f"{self.rows_in:,} rows in, {self.rows_out:,} out, {self.rows_refused:,} refused"
-        return f"done: {rows}, in {ticks} and {now - self.began:.1f} s"
+        rows = f"{counted(self.rows_in, 'rows')} in, {self.rows_out:,} out, {self.rows_refused:,} refused"
+        return f"done: {rows}, in {counted(self.ticks, 'ticks')} and {now - self.began:.1f} s"

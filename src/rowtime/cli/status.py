@@ -15,6 +15,7 @@ import typer
 from rowtime.cli.options import AsJson, CheckpointFolder
 from rowtime.cli.outcome import FAILED, write_json
 from rowtime.core.clock import least
+from rowtime.core.counts import counted
 from rowtime.core.errors import refuse
 from rowtime.core.stores import place_of
 from rowtime.core.time import BEGINNING, SECOND, to_text, wall_clock
@@ -115,9 +116,11 @@ def as_lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"  tick {found['tick']}, at {found['at']} UTC, {_age(found['age_seconds'])} ago, {found['state']}"
     yield from _section("streams", (line for stream in found["streams"] for line in _stream_lines(stream)))
     yield from _section("ledger", [*_ledger_lines(found)])
-    yield from _section("held", (f"{key}: {rows:,} rows" for key, rows in found["held"].items()))
+    yield from _section("held", (f"{key}: {counted(rows, 'rows')}" for key, rows in found["held"].items()))
     yield from _section("waiting", (wait["text"] for wait in found["waiting"]))
-    yield from _section("outputs", (f"{o['sink']}: {o['rows']:,} rows, up to {o['bound']}" for o in found["outputs"]))
+    yield from _section(
+        "outputs", (f"{o['sink']}: {counted(o['rows'], 'rows')}, up to {o['bound']}" for o in found["outputs"])
+    )
 
 
 def _ledger_lines(found: Mapping[str, Any]) -> Iterator[str]:

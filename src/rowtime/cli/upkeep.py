@@ -9,6 +9,7 @@ import typer
 
 from rowtime.cli.options import AsJson, CheckpointFolder, HomeFolder, Settings, variables
 from rowtime.cli.outcome import write_json
+from rowtime.core.counts import counted
 
 GateName = Annotated[str | None, typer.Argument(metavar="GATE", help="A T-sort with a guard; default: all.")]
 FailingPump = Annotated[str, typer.Argument(metavar="PUMP", help="The pump whose target refuses the rows.")]
@@ -28,7 +29,7 @@ def readmit(
         return
     for one in found:
         rest = f"{one.early:,} still early, {one.late:,} too late by now"
-        typer.echo(f"{one.gate}: {one.admitted:,} rows into {one.stream} (writer readmitted); {rest}")
+        typer.echo(f"{one.gate}: {counted(one.admitted, 'rows')} into {one.stream} (writer readmitted); {rest}")
     if not found:
         typer.echo("no gate has a guard, so no row is early")
 
@@ -48,7 +49,8 @@ def skip(
     if as_json:
         write_json({**asdict(found), "file": str(found.file)})
         return
-    typer.echo(f"{found.rows:,} rows of tick {tick} of {pump} are set aside in {found.file}")
+    are = "is" if found.rows == 1 else "are"
+    typer.echo(f"{counted(found.rows, 'rows')} of tick {tick} of {pump} {are} set aside in {found.file}")
     typer.echo("start the pipeline again: it goes on behind them")
 
 
@@ -67,4 +69,4 @@ def optimize(
         write_json([asdict(one) for one in found])
         return
     for one in found:
-        typer.echo(f"{one.table}: {one.files:,} files are parts of larger ones now")
+        typer.echo(f"{one.table}: {counted(one.files, 'files')} put together into larger ones")

@@ -9,6 +9,7 @@ import typer
 
 from rowtime.cli.options import AsJson, CheckpointFolder, HomeFolder, Settings, variables
 from rowtime.cli.outcome import REFUSED, write_json
+from rowtime.core.counts import counted
 
 if TYPE_CHECKING:
     from rowtime.audit.verify import Verified
@@ -35,7 +36,7 @@ def as_lines(found: Verified) -> Iterator[str]:
     yield f"  up to tick {found.tick}, run again as {found.batches} {times}"
     for output in found.outputs:
         outcome = f"{output.differences:,} differ" if output.differences else "equal"
-        yield f"  {output.name} ({output.kind}): {output.rows:,} rows {output.how}, {outcome}"
+        yield f"  {output.name} ({output.kind}): {counted(output.rows, 'rows')} {output.how}, {outcome}"
         yield from (f"    {difference}" for difference in output.first)
         if output.differences > len(output.first):
             yield f"    and {output.differences - len(output.first):,} more"

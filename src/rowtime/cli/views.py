@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from rowtime.cli.figures import Figures, Reached
 from rowtime.cli.status import counts_as_text
+from rowtime.core.counts import counted
 from rowtime.plan.poisoned import Poisoned
 from rowtime.plan.waiting import Wait
 from rowtime.web.words import amount
@@ -72,18 +73,20 @@ def screen(seen: Snapshot) -> RenderableType:
 
 def _screen_rows(seen: Snapshot) -> Iterator[tuple[str, str, str]]:
     figures = seen.figures
-    speed = f"{figures.rows_in:,} rows   {figures.rate(seen.now):,.0f} rows/s   {seen.now - figures.began:.0f} s"
+    speed = (
+        f"{counted(figures.rows_in, 'rows')}   {figures.rate(seen.now):,.0f} rows/s   {seen.now - figures.began:.0f} s"
+    )
     yield "rowtime", "   ".join(filter(None, (_state(seen), seen.share, speed))), ""
     if seen.doing:
         yield "now", seen.doing, ""
     for stream in {**figures.clocks, **seen.reached}:
         clock = f"clock {figures.clocks[stream]}" if stream in figures.clocks else ""
-        read = f"{figures.taken[stream]:,} rows"
+        read = counted(figures.taken[stream], "rows")
         yield stream, "   ".join(filter(None, (clock, read, _left(seen.reached.get(stream))))), ""
     for gate, counts in figures.ledger.items():
         yield f"at {gate}", counts_as_text(counts), "yellow" if gate in figures.refused else ""
     for sink, rows, bound in seen.outputs:
-        yield f"to {sink}", f"{rows:,} rows, up to {bound}", ""
+        yield f"to {sink}", f"{counted(rows, 'rows')}, up to {bound}", ""
     if figures.failure:
         yield "failed", f"try {figures.failures}: {figures.failure}", "red"
     for wait in seen.waits:
@@ -142,7 +145,7 @@ class Lines:
         refused = f"  refused {figures.rows_refused:,}" if figures.rows_refused else ""
         rate = f"{figures.rate(seen.now):,.0f} rows/s"
         share = f"  {seen.share}" if seen.share else ""
-        rows = f"+{added:,} rows ({rate}){share}"
+        rows = f"+{counted(added, 'rows')} ({rate}){share}"
         self._write(f"tick {figures.last_tick}  {rows}  out {figures.rows_out:,}{refused}  {clocks}")
 
     def _doing(self, seen: Snapshot) -> None:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
+from rowtime.core.counts import counted
 from rowtime.core.errors import headline
 from rowtime.core.log import LOG
 from rowtime.observe.observer import Observer, Run
@@ -34,9 +35,9 @@ class Logs(Observer):
         streams, sinks = ([node.name for node in nodes] for nodes in (engine.program.streams, engine.program.sinks))
         tick = engine.entry["tick"]
         LOG.info(
-            "started on %s after tick %d: %s into %s",
+            "started on %s %s: %s into %s",
             engine.checkpoint.folder,
-            tick,
+            "for the first time" if tick < 0 else f"after tick {tick}",
             ", ".join(streams),
             ", ".join(sinks),
             extra={**_of(run, "start"), "tick": tick, "streams": streams, "sinks": sinks},
@@ -59,9 +60,9 @@ class Logs(Observer):
             "parts": {part: round(ms, 1) for part, ms in cost.milliseconds.items()},
         }
         LOG.debug(
-            "tick %d: %d rows in, %d out, %d refused, %.0f ms",
+            "tick %d: %s in, %d out, %d refused, %.0f ms",
             report.tick,
-            rows_in,
+            counted(rows_in, "rows"),
             rows_out,
             cost.refused,
             cost.total,
@@ -86,8 +87,11 @@ class Logs(Observer):
         seconds = round(time.monotonic() - self._began, 3)
         figures = {"ticks": self._ticks, "rows_in": self._rows_in, "rows_out": self._rows_out, "seconds": seconds}
         LOG.info(
-            "stopped after %d ticks: %d rows in, %d out, in %.1f s",
-            *figures.values(),
+            "stopped after %s: %s in, %d out, in %.1f s",
+            counted(self._ticks, "ticks"),
+            counted(self._rows_in, "rows"),
+            self._rows_out,
+            seconds,
             extra={**_of(run, "stop"), **figures},
         )
 
@@ -101,7 +105,7 @@ class Logs(Observer):
         said = "; ".join(f"{gate}: {', '.join(f'{n} {why}' for why, n in c.items())}" for gate, c in by_gate.items())
         seconds = round(time.monotonic() - self._since)
         extra = {**_of(run, "refused"), "refused": by_gate, "seconds": seconds}
-        LOG.warning("%d rows refused in %d s: %s", self._refused.total(), seconds, said, extra=extra)
+        LOG.warning("%s refused in %d s: %s", counted(self._refused.total(), "rows"), seconds, said, extra=extra)
         self._refused.clear()
         self._since = time.monotonic()
 

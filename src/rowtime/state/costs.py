@@ -43,6 +43,9 @@ PARTS: Final[Mapping[str, str]] = {
 }
 """The parts of a tick. They do not overlap, and add up to the whole."""
 
+GOES_ON: Final = (SINKS, JOURNAL)
+"""The parts that go on after the entry of a tick, so that only the next entry tells how long they took."""
+
 Milliseconds = Mapping[str, float]
 
 

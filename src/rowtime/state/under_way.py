@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from rowtime.core.counts import counted
 from rowtime.core.time import SECOND
 from rowtime.state.costs import CLOCK, DRIVER, INPUT, JOBS, JOURNAL, PLANNING, SINKS
 
@@ -55,5 +56,5 @@ class UnderWay:
         doing = DOING.get(self.part, self.part)
         if self.what and self.part != INPUT:  # what for is said before a job begins, and stays said behind it
             doing += f" ({self.what.partition(': ')[0] if self.part == PLANNING else self.what})"
-        rows = "" if self.rows is None else f", {'up to ' if self.at_most else ''}{self.rows:,} rows"
+        rows = "" if self.rows is None else f", {'up to ' if self.at_most else ''}{counted(self.rows, 'rows')}"
         return f"tick {self.tick}: {doing}{rows}, for {self.seconds(now):.0f} s"

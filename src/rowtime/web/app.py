@@ -124,6 +124,7 @@ class Console:
                 return _nothing("there is no such pipeline")
             try:
                 pipeline.records.refresh()
+                pipeline.records.check()
                 return view(request, pipeline)
             except EXPECTED as error:
                 return page("problems.html", {"problems": problems_of(error), "pipeline": pipeline}, UNREADABLE)

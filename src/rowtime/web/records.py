@@ -76,6 +76,10 @@ class Records:
         """The number of the newest entry, -1 where there is none: another number, another picture."""
         return -1 if self._last is None else self._last[0]
 
+    def check(self) -> None:
+        """Raise ``Refused`` if this version cannot read the plan."""
+        _ = self.plan
+
     @property
     def plan(self) -> StoredPlan | None:
         """The plan that the newest entry goes by."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from rowtime.core.counts import counted
 from rowtime.core.time import BEGINNING, DAY, END, HOUR, MINUTE, SECOND, to_text
 
 _UNITS: Final = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
@@ -59,7 +60,7 @@ def amount(count: int, unit: str) -> str:
     """How much of a stream is left to read, in its unit: rows, bytes, versions of a table."""
     if unit == "bytes":
         return size(count)
-    return f"{count:,} {unit.removesuffix('s') if count == 1 else unit}"
+    return counted(count, unit)
 
 
 def is_instant(micros: int) -> bool:

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from rowtime.core.counts import counted
 from rowtime.core.errors import refuse
 from rowtime.core.partition_folders import escaped, is_partition
 from rowtime.core.shared_paths import local
@@ -116,7 +117,7 @@ class DirectorySink:
             mine = len([name for name in files if _tag(name) == record.tag])
             before = {tag_of(one["identity"], record.pump) for one in record.before}
             nothing = not mine and not record.adopted and not any(_tag(name) in before for name in files)
-            return There(None, None, f"{mine} files", empty=nothing)
+            return There(None, None, counted(mine, "files"), empty=nothing)
         tags = tags_of(self.path)
         files = [name for name in files if _tag(name) not in tags]
         words = f"{len(files)} files that name no pump"

@@ -11,6 +11,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from rowtime.core.columns import ROWTIME, SEQUENCE
+from rowtime.core.counts import counted
 from rowtime.core.errors import Failure
 from rowtime.core.log import LOG
 from rowtime.core.stores import Place
@@ -109,7 +110,7 @@ class KafkaSink:
         self._found = found
 
         def there() -> There | None:
-            rows = f"{found.next_row} rows"
+            rows = counted(found.next_row, "rows")
             return There(None, found.bound, rows, next_row=found.next_row) if found.next_row else None
 
         record = found.owner(before)

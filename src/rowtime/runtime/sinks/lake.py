@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from rowtime.core.columns import ROW_NUMBER
+from rowtime.core.counts import counted
 from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.shared_paths import sync
 from rowtime.core.stores import ObjectPlace, Place
@@ -253,7 +254,7 @@ class LakeSink(DirectorySink):
             return None
         found = self._table.look(app_of(record.identity, self._pump))
         rows = found.mark.rows if found else 0
-        return There(None, None, f"{rows:,} rows", empty=not rows)
+        return There(None, None, counted(rows, "rows"), empty=not rows)
 
     def _check(self, found: Found | None) -> None:
         """Take note of a table. Raises ``Refused`` (R561, R563) if the pump cannot write to it."""

@@ -20,6 +20,7 @@ from rowtime.client.log_items import Bound, Entry, Leave, Order, Rows
 from rowtime.client.rows import batch as rows_of
 from rowtime.client.stream_log import entries_of, last_entry
 from rowtime.client.writer import Writer
+from rowtime.core.counts import counted
 from rowtime.core.errors import Refused
 from rowtime.core.stores import TRIES, ObjectPlace, Place
 from rowtime.core.time import BEGINNING, to_text
@@ -123,7 +124,7 @@ class StreamLogSink:
         times = [entry.greatest for entry in entries if isinstance(entry, Rows) and entry.order is not Order.NONE]
         bounds = [entry.at for entry in entries if isinstance(entry, Bound) and entry.at > BEGINNING]
         rows, clock = count_of(entries), max([*times, *bounds], default=None)
-        return There(rows, clock, f"{rows} rows" + (f" up to {to_text(clock)}" if clock is not None else ""))
+        return There(rows, clock, counted(rows, "rows") + (f" up to {to_text(clock)}" if clock is not None else ""))
 
     def leave(self, asked: Asked) -> None:
         """Let the writer of a pump that the script no longer has leave, unless it has; the stream would wait for it."""

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 
+from rowtime.core.counts import counted
 from rowtime.runtime.sinks.ownership import Record, There
 from rowtime.state.checkpoint import folder_of
 
@@ -94,13 +95,13 @@ class Book:
         """What the record says is there; without a record, what an older version has written for pumps of this name."""
         following = self.next_row()
         if following is not None:
-            return There(following, None, f"{following} rows")
+            return There(following, None, counted(following, "rows"))
         pump = self._key.rpartition("/")[2]
         find = f"SELECT next_row FROM {self._name} WHERE owner IS NULL AND next_row > 0 AND sink LIKE ?"  # noqa: S608
         counts = [int(row[0]) for row in self._rows(find, f"{pump}.sink-%")]
         if not counts:
             return None
-        return There(counts[0] if len(counts) == 1 else None, None, f"{sum(counts)} rows")
+        return There(counts[0] if len(counts) == 1 else None, None, counted(sum(counts), "rows"))
 
     def write(self, record: Record, before: str | None) -> bool:
         """Note who writes from now on, in place of the checkpoint ``before``; False if another one was faster."""

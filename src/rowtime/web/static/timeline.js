@@ -30,7 +30,7 @@ function drawLane(svg, lane, n, area) {
     svg.append(titled(make("rect", { class: "held-bar", x: x(bar.from), y: top + 14, width, height: 10, rx: 2 }), text));
   }
   for (const [place, count] of lane.writers?.places ?? []) {
-    const text = `${count.toLocaleString("en")} writers`;
+    const text = `${count.toLocaleString("en")} ${count === 1 ? "writer" : "writers"}`;
     svg.append(titled(make("line", { class: "writer", x1: x(place), x2: x(place), y1: top + 26, y2: base }), text));
   }
   const slow = lane.writers && lane.writers.count > 1 ? lane.writers.slowest[0] : null;

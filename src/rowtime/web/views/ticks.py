@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, Final
 
-from rowtime.state.costs import PARTS, TickCost, costs_of
+from rowtime.state.costs import GOES_ON, PARTS, TickCost, costs_of
 from rowtime.web.moments import NOTHING, Moment
 
 POINTS: Final = 300  # of a chart
@@ -52,7 +52,7 @@ def durations(moments: Sequence[Moment]) -> dict[str, Any]:
             for before, after in pairwise(moments)
         ]
         return _chart([tick for tick, _ in gaps], [("ms from entry to entry", [gap for _, gap in gaps])], _mean)
-    series = [(f"{name}, ms", [cost.milliseconds.get(part, 0.0) for cost in found]) for part, name in NAMES.items()]
+    series = [(f"{name}, ms", [_known(cost, part) for cost in found]) for part, name in NAMES.items()]
     return _chart([cost.tick for cost in found], series, _mean)
 
 
@@ -73,18 +73,30 @@ def rows(moments: Sequence[Moment], streams: Sequence[str]) -> dict[str, Any]:
     return _chart(ticks, series, _mean)
 
 
+def _known(cost: TickCost, part: str) -> float | None:
+    """Milliseconds of a part; of what goes on after the entry, once the next entry tells."""
+    return None if part in GOES_ON and not cost.complete else cost.milliseconds.get(part, 0.0)
+
+
 def _chart(
-    ticks: Sequence[int], series: Sequence[tuple[str, Sequence[float]]], over: Callable[[Sequence[float]], float]
+    ticks: Sequence[int],
+    series: Sequence[tuple[str, Sequence[float | None]]],
+    over: Callable[[Sequence[float]], float],
 ) -> dict[str, Any]:
     step = max(1, -(-len(ticks) // POINTS))
     parts = range(0, len(ticks), step)
     return {
         "x": [ticks[min(at + step, len(ticks)) - 1] for at in parts],
         "series": [
-            {"label": label, "values": [round(over(values[at : at + step]), 1) for at in parts]}
+            {"label": label, "values": [_of_stretch(values[at : at + step], over) for at in parts]}
             for label, values in series
         ],
     }
+
+
+def _of_stretch(values: Sequence[float | None], over: Callable[[Sequence[float]], float]) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(over(known), 1) if known else None
 
 
 def _mean(values: Sequence[float]) -> float:
