@@ -207,7 +207,7 @@ def _processes(run: Undisturbed, spark: SparkSession, asked: argparse.Namespace,
 
 
 def _counts(tally: Tally) -> str:
-    tried = ", ".join(f"{times:,} {kind}" for kind, times in tally.counts.items())
+    tried = ", ".join(f"{times:,} {kind}" for kind, times in tally.counts.items()) or "nothing was tried"
     return f"{tried}, {len(tally.losses)} lost or changed anything"
 
 
