@@ -84,7 +84,7 @@ $(FLINK_VENV)/.ready: requirements/flink.lock scripts/setup_venv.sh
 	@$(FLINK_VENV)/bin/python -m pip install --quiet -r requirements/flink.lock
 	@touch $@
 
-format: env ## format the code and mend what ruff can mend
+format: env ## format the code and fix what ruff can fix
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
