@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
-from rowtime.runtime.marked_rows import Marks
+from rowtime.runtime.marked_rows import PATIENCE, Marks
 from rowtime.runtime.meter import JobTimes
 
 if TYPE_CHECKING:
@@ -28,6 +31,11 @@ PART: dict[str, Callable[[DataFrame], Any]] = {
     "sorted by range, for which Spark reads rows twice": lambda rows: rows.repartitionByRange(3, "id").toArrow(),
     "never read": lambda rows: rows.schema,
 }
+
+
+def sleeping(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    time.sleep(3)
+    yield from batches
 
 
 def marked(spark: SparkSession, marks: Marks) -> DataFrame:
@@ -58,6 +66,25 @@ def test_marks_above_one_another_are_told_apart(spark: SparkSession) -> None:
     above = marks.put(spark, "join", below.join(others, below["k"] >= others["other"]))
     above.groupBy("other").count().toArrow()
     assert marks.counts() == {"filter": 700, "join": 100 * (4 + 5 + 5 + 5 + 5 + 5 + 5)}
+
+
+def test_a_query_of_another_thread_that_takes_long_costs_no_time_and_no_count(spark: SparkSession) -> None:
+    marks, slow = Marks(), threading.Event()
+    marks.put(spark, "first", spark.range(1)).toArrow()  # queries before the first mark are not looked at
+
+    def asleep() -> None:
+        slow.set()
+        spark.range(0, 1, 1, 1).mapInArrow(sleeping, "id BIGINT").collect()
+
+    other = threading.Thread(target=asleep)
+    other.start()
+    slow.wait()
+    time.sleep(0.5)
+    marked(spark, marks).toArrow()
+    began = time.monotonic()
+    assert marks.counts() == {"first": 1, "filter": 700}
+    assert time.monotonic() - began < PATIENCE
+    other.join()
 
 
 def test_counting_takes_no_job_of_its_own(spark: SparkSession, tmp_path: Path) -> None:

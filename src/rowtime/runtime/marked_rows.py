@@ -55,7 +55,11 @@ class Marks:
         return rows.where(f"monotonically_increasing_id() >= -{number}L")
 
     def counts(self) -> dict[str, int]:
-        """The rows that passed each mark; those that no query has read as a whole are left out."""
+        """The rows that passed each mark; those that no query has read as a whole are left out.
+
+        The queries of the tick have ended, but Spark may still have to note that down. Others in the same application
+        may be under way for hours.
+        """
         if not self._names:
             return {}
         seen: dict[int, dict[str, set[int | None]]] = {}
@@ -64,9 +68,8 @@ class Marks:
             while True:
                 under_way = self._look(seen)
                 complete = {name for one in seen.values() for name in one} >= {*self._names.values()}
-                waited = time.monotonic() - began
-                if waited > PATIENCE or (not under_way and (complete or waited > LATE)):
-                    return {} if under_way else _agreed(seen)
+                if complete or time.monotonic() - began > (PATIENCE if under_way else LATE):
+                    return _agreed(seen)
                 time.sleep(LATE / 10)
         return {}
 
