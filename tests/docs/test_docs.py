@@ -31,7 +31,7 @@ def blocks(page: str, kind: str) -> list[str]:
     return [match[2] for match in re.finditer(r"^```(.*)\n((?:.*\n)*?)```$", text, re.MULTILINE) if match[1] == kind]
 
 
-SCRIPTS = ("docs/sql.md", "docs/panes.md")
+SCRIPTS = ("docs/sql.md", "docs/panes.md", "docs/nested.md")
 
 
 def refused_blocks() -> list[tuple[str, str, str]]:

@@ -385,4 +385,20 @@ MORE = [
     Case(f"CREATE STREAM p (v INT); CREATE PUMP p AS INSERT INTO o (x) SELECT STREAM t AS ROWTIME, n FROM s {TSORT}; SELECT STREAM v FROM p", "R209", "Rename the pump", "PUMP p", "PUMP pp"),
     Case(f"SELECT STREAM {' + '.join(['n'] * 900)} AS x FROM s", "R101", "a part of it as a view", "", f"CREATE VIEW part AS SELECT STREAM {' + '.join(['n'] * 90)} AS n FROM s; SELECT STREAM {' + '.join(['n'] * 10)} AS x FROM part"),
 ]
-CASES = [*JOINS, *GROUPS, *OVERS, *EVENTS, *PANES, *FORMS, *FUNCTIONS, *STATEMENTS, *FILES, *MORE]
+TAGS = "CREATE STREAM t (n INT, tags ARRAY<STRING>, m MAP<STRING, INT>, items ARRAY<STRUCT<sku: STRING>>); "
+ELEMENTS = [
+    Case(TAGS + "SELECT STREAM tag FROM t LATERAL VIEW EXPLODE(tags)", "R190", "Name the columns: (LATERAL VIEW .*?),", "LATERAL VIEW .*", "{0}"),
+    Case(TAGS + "SELECT STREAM tag FROM t, UNNEST(tags) AS x", "R190", r"or … (AS x\(tag\)) behind", "AS x", "{0}"),
+    Case(TAGS + "SELECT STREAM EXPLODE(m) AS (k, v) FROM t", "R190", "FROM … (LATERAL VIEW .*)[.]", r"EXPLODE\(m\) AS \(k, v\) FROM t", "k, v FROM t {0}"),
+    Case(TAGS + "SELECT STREAM tag FROM t LATERAL VIEW UPPER(n) x AS tag", "R190", "(LATERAL VIEW .*)[.]", "LATERAL VIEW .*", "{0}"),
+    Case(TAGS + "SELECT STREAM tag FROM t, UNNEST(tags) WITH ORDINALITY AS x(tag, at)", "R190", "Write (LATERAL VIEW .*);", ", UNNEST.*", " {0}"),
+    Case(TAGS + "SELECT STREAM ab FROM t, UNNEST(tags, items) AS u(a, b)", "R190", r"Zip them: (UNNEST\(ARRAYS_ZIP\()a, b(\)\) AS u\(ab\))[.]", "UNNEST.*", "{0}tags, items{1}"),
+    Case(TAGS + "SELECT STREAM tag FROM t LEFT JOIN UNNEST(tags) AS x(tag) ON tag = 'a'", "R190", "or (ON TRUE)", "ON .*", "{0}"),
+    Case(TAGS + "SELECT STREAM tag FROM t LEFT JOIN UNNEST(tags) AS x(tag) ON tag = 'a'", "R190", "condition in (WHERE)", "LEFT JOIN (.*) ON", "CROSS JOIN UNNEST(tags) AS x(tag) {0}"),
+    Case(TAGS + "SELECT STREAM tag FROM t RIGHT JOIN UNNEST(tags) AS x(tag) ON TRUE", "R190", "or (LEFT JOIN)", "RIGHT JOIN", "{0}"),
+    Case(TAGS + "SELECT STREAM tag FROM t RIGHT JOIN UNNEST(tags) AS x(tag) ON TRUE", "R190", "Write (CROSS) or", "RIGHT", "{0}"),
+    Case(TAGS + "SELECT STREAM sku FROM t LATERAL VIEW INLINE(items) x AS sku", "R190", "fields: (LATERAL VIEW .*), and (x.item.sku)", ".*(CREATE .*)SELECT.*", TAGS + "SELECT STREAM {1} FROM t {0}"),
+    Case(TAGS + f"SELECT STREAM tag FROM t JOIN s ON t.n = s.n AND t.ROWTIME BETWEEN s.ROWTIME AND s.ROWTIME + {MINUTE} LATERAL VIEW EXPLODE(tags) x AS tag", "R190", r"(FROM \(SELECT) …(\) AS j LATERAL VIEW) …", "SELECT.*", f"SELECT STREAM tag {{0}} STREAM tags FROM t JOIN s ON t.n = s.n AND t.ROWTIME BETWEEN s.ROWTIME AND s.ROWTIME + {MINUTE}{{1}} EXPLODE(tags) x AS tag"),
+    Case(TAGS + "SELECT STREAM tag FROM (SELECT STREAM tags FROM t) LATERAL VIEW EXPLODE(tags) x AS tag", "R190", r"(\) AS s LATERAL VIEW)", r"\) LATERAL VIEW", "{0}"),
+]
+CASES = [*ELEMENTS, *JOINS, *GROUPS, *OVERS, *EVENTS, *PANES, *FORMS, *FUNCTIONS, *STATEMENTS, *FILES, *MORE]

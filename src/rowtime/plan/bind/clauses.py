@@ -14,6 +14,7 @@ from rowtime.operators.order.limit import Limit
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.plan.bind.panes import has_panes
 from rowtime.plan.bind.sources import Binder, BoundQuery
+from rowtime.sql.dialect import Rowtime
 from rowtime.sql.nodes import Panes
 from rowtime.sql.numbers import whole_number
 from rowtime.sql.places import place_of, refuse_at
@@ -23,7 +24,6 @@ _AROUND = ("order", "limit", "offset", "with_")
 _PLACING = "Write ORDER BY; where rows are computed is nothing that a query says."
 _LATER = {
     "emit_every": ("EMIT EVERY", "It goes with GROUP BY over PANES."),
-    "laterals": ("LATERAL", "Write EXPLODE(…) in the select list."),
     "sort": ("SORT BY", _PLACING),
     "cluster": ("CLUSTER BY", _PLACING),
     "distribute": ("DISTRIBUTE BY", _PLACING),
@@ -48,6 +48,10 @@ def refuse_later(text: str, query: exp.Expr) -> None:
     for key, (words, hint) in _LATER_INPUT.items():
         if source is not None and source.this.args.get(key):
             problems.append(Problem("R190", f"{words} is not supported yet", place_of(text, source.this), hint))
+    for entry in (one for one in query.expressions if isinstance(one, exp.Aliases)):
+        names = ", ".join(name.sql(Rowtime) for name in entry.expressions)
+        hint = f"Write it behind the input: FROM … LATERAL VIEW {entry.this.sql(Rowtime)} x AS {names}."
+        problems.append(Problem("R190", "an entry with several names is not supported", place_of(text, entry), hint))
     final = query.args.get("emit_final")
     if final is not None and (query.args.get("emit_changes") or query.args.get("emit_every")):
         what = "rows go out when they are final, or earlier as well, not both"

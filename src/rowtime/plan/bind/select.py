@@ -31,6 +31,7 @@ from rowtime.plan.bind.from_clause import FromClause
 from rowtime.plan.bind.group_plan import GroupPlan, WithinGroup
 from rowtime.plan.bind.grouping_sets import has_sets, union_of_sets, without_clock
 from rowtime.plan.bind.groups import Grouping
+from rowtime.plan.bind.lateral_views import has_laterals, without_laterals
 from rowtime.plan.bind.lifetime_groups import LifetimeGrouping
 from rowtime.plan.bind.lifetimes import alike, emitted, refuse_in_select
 from rowtime.plan.bind.numbering import sorted_first
@@ -81,6 +82,8 @@ class QueryBinder:
         if not isinstance(query, exp.Select):
             hint = "Write a LEFT ANTI JOIN b ON … for EXCEPT, and a LEFT SEMI JOIN b ON … for INTERSECT."
             raise refuse_at(self.text, query, "R114", "only SELECT, UNION ALL and UNION make a query", hint)
+        if has_laterals(query):
+            return self._bare(without_laterals(query, self.text, lambda inner: self._names(inner, name)), name)
         if query.args.get("qualify"):
             return self._bare(qualified(query, self.text, lambda inner: self._names(inner, name)), name)
         if has_sets(query):
