@@ -84,7 +84,9 @@ def without_laterals(query: exp.Select, text: str, names_of: NamesOf) -> exp.Sel
     found = [*_found(query, text)]
     source = query.args["from_"].this
     name = source.alias_or_name
-    if source.args.get("over") is not None or not name:
+    if source.args.get("over") is not None:
+        raise _refuse(text, source, "a join window beside elements", "OVER behind an input is for joins; leave it out.")
+    if not name:
         raise _refuse(text, source, "elements of what has no name", "Give it one: FROM (SELECT …) AS s LATERAL VIEW …")
     names = {one.name for one in found if one.name != name.lower()}
     made = query.copy()
@@ -130,8 +132,8 @@ def _found(query: exp.Select, text: str) -> Iterator[_Elements]:
 def _elements(node: exp.Expr, text: str, *, outer: bool) -> _Elements:
     call = _call(node, text)
     function = call.name.upper().removesuffix("_OUTER")
-    alias = node.args.get("alias")
-    columns = tuple(one.name for one in alias.args.get("columns") or ()) if alias is not None else ()
+    alias = node.args.get("alias") or exp.TableAlias()
+    columns = tuple(one.name for one in alias.args.get("columns") or ())
     if not columns:
         hint = f"Name the columns: LATERAL VIEW {call.sql(Rowtime)} x AS tag, or … AS x(tag) behind UNNEST."
         raise _refuse(text, node, "elements without a name", hint)
