@@ -399,6 +399,7 @@ ELEMENTS = [
     Case(TAGS + "SELECT STREAM tag FROM t RIGHT JOIN UNNEST(tags) AS x(tag) ON TRUE", "R190", "Write (CROSS) or", "RIGHT", "{0}"),
     Case(TAGS + "SELECT STREAM sku FROM t LATERAL VIEW INLINE(items) x AS sku", "R190", "fields: (LATERAL VIEW .*), and (x.item.sku)", ".*(CREATE .*)SELECT.*", TAGS + "SELECT STREAM {1} FROM t {0}"),
     Case(TAGS + f"SELECT STREAM tag FROM t JOIN s ON t.n = s.n AND t.ROWTIME BETWEEN s.ROWTIME AND s.ROWTIME + {MINUTE} LATERAL VIEW EXPLODE(tags) x AS tag", "R190", r"(FROM \(SELECT) …(\) AS j LATERAL VIEW) …", "SELECT.*", f"SELECT STREAM tag {{0}} STREAM tags FROM t JOIN s ON t.n = s.n AND t.ROWTIME BETWEEN s.ROWTIME AND s.ROWTIME + {MINUTE}{{1}} EXPLODE(tags) x AS tag"),
+    Case("SELECT STREAM q.st.* FROM (SELECT STREAM STRUCT(n AS a, page AS b) AS st FROM s) AS q", "R103", "name its fields: (.*?)[.] Only", r"q[.]st[.][*]", "{0}"),
     Case(TAGS + f"SELECT STREAM tag FROM t OVER (RANGE {MINUTE} PRECEDING) AS w LATERAL VIEW EXPLODE(tags) x AS tag", "R190", "leave it out", "OVER .*? AS w ", ""),
     Case(TAGS + "SELECT STREAM tag FROM (SELECT STREAM tags FROM t) LATERAL VIEW EXPLODE(tags) x AS tag", "R190", r"(\) AS s LATERAL VIEW)", r"\) LATERAL VIEW", "{0}"),
 ]

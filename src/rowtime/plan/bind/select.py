@@ -41,6 +41,7 @@ from rowtime.plan.bind.panes import PaneGrouping, has_panes
 from rowtime.plan.bind.qualify import qualified
 from rowtime.plan.bind.scope import From, Scope, follows, type_of
 from rowtime.plan.bind.sources import Binder, BoundQuery, Sources
+from rowtime.plan.bind.struct_stars import fields_of, hint_of
 from rowtime.plan.bind.union_order import common, distinct_union, flat, sorted_union
 from rowtime.plan.bind.windows import has_clock, refuse_outside
 from rowtime.sql.places import place_of, refuse_at
@@ -299,17 +300,24 @@ class _SelectBinder:
                 promoted = None if is_rowtime(bound) else bound
                 refuse_untimed(scope, bound, scope.facts, entry)
                 continue
-            items.append(Item(Column(name, type_of(scope.columns, bound), prove(bound, scope.facts).fact), bound))
+            items.append(self._item(scope, name, bound))
         scope.refuse_twice(self.query, items)
         scope.refuse_unkept(self.query, items)
         return tuple(items), promoted
 
+    def _item(self, scope: Scope, name: str, bound: exp.Expr) -> Item:
+        return Item(Column(name, type_of(scope.columns, bound), prove(bound, scope.facts).fact), bound)
+
     def _star(self, scope: Scope, entry: exp.Expr) -> list[Item]:
         table = entry.text("table") if isinstance(entry, exp.Column) else ""
         listed = scope.starred(table)
+        fields = fields_of(scope, entry) if isinstance(entry, exp.Column) and not listed else []
+        if fields:
+            return [self._item(scope, name, scope.bind(value)) for name, value in fields]
         if not listed:
             none = "there is no column beside the lifetime, which * leaves out"
-            scope.refuse("R103", f"there is no stream {table} here" if table else none, entry)
+            hint = hint_of(scope, entry) if isinstance(entry, exp.Column) else ""
+            scope.refuse("R103", f"there is no stream {table} here" if table else none, entry, hint)
         known = {column.name: column for column in scope.columns}  # a join keeps no order of its inputs
         return [
             Item(Column(name, fact=prove(c, scope.facts).fact), c)
