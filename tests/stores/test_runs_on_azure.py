@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from reliability.stores.proxy import faulty
-from rowtime.core.errors import Failure
 from rowtime.core.stores import place_of
 from rowtime.runtime.azure_access import azure_settings
 from rowtime.runtime.jars import azure_jars
 from rowtime.runtime.spark_paths import url_for_spark
 from rowtime.runtime.store_access import settings_for
-from tests.kafka.missing_jars import without_jars
-from tests.stores.server import server
-from tests.stores.whole_runs import runs_on
+from tests.stores.whole_runs import runs_on_server
 
 
 @pytest.mark.slow
 def test_a_run_with_its_checkpoint_and_home_on_azurite_goes_on_where_it_was(tmp_path: Path) -> None:
-    try:
-        azure_jars()
-    except Failure as failure:
-        without_jars(failure.problems[0].message)
-    with faulty(server("azurite").address) as (proxy, faults):
-        runs_on(replace(server("azurite"), address=proxy), tmp_path)
-    assert any("Azure Blob FS" in agent for agent in faults.agents), "Spark has read"
+    runs_on_server("azurite", azure_jars, "Azure Blob FS", tmp_path)
 
 
 def test_spark_is_told_of_azure_what_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:

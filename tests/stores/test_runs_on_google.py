@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from reliability.stores.proxy import faulty
-from rowtime.core.errors import Failure
 from rowtime.core.google_account import GoogleAccount, google_account
 from rowtime.core.stores import place_of
 from rowtime.runtime.google_access import google_settings
 from rowtime.runtime.jars import google_jars
 from rowtime.runtime.store_access import settings_for
 from rowtime.state.files import write_new, write_over
-from tests.kafka.missing_jars import without_jars
 from tests.stores.server import server
-from tests.stores.whole_runs import runs_on
+from tests.stores.whole_runs import runs_on_server
 
 NAMES: Final = ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH", "GOOGLE_SERVICE_ACCOUNT_KEY")
 
@@ -34,13 +30,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 @pytest.mark.slow
 def test_a_run_with_its_checkpoint_and_home_on_google_goes_on_where_it_was(tmp_path: Path) -> None:
-    try:
-        google_jars()
-    except Failure as failure:
-        without_jars(failure.problems[0].message)
-    with faulty(server("google").address) as (proxy, faults):
-        runs_on(replace(server("google"), address=proxy), tmp_path)
-    assert any("GHFS" in agent for agent in faults.agents), "Spark has read"
+    runs_on_server("google", google_jars, "GHFS", tmp_path)
 
 
 def test_an_object_is_created_once_and_replaced_on_the_server_that_the_key_file_names(

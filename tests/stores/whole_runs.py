@@ -5,10 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from deltalake import DeltaTable
+
+from reliability.stores.proxy import faulty
+from rowtime.core.errors import Failure
+from tests.kafka.missing_jars import without_jars
+from tests.stores.server import server
 
 if TYPE_CHECKING:
     from reliability.stores.servers import Server
@@ -44,6 +51,17 @@ def rowtime(store: Server, *arguments: str) -> str:
 def rows(store: Server, url: str) -> list[tuple[str, int]]:
     found = DeltaTable(url, storage_options=store.delta()).to_pyarrow_table().to_pylist()
     return sorted((row["k"], row["n"]) for row in found)
+
+
+def runs_on_server(name: str, jars: Callable[[], list[str]], agent: str, tmp_path: Path) -> None:
+    """The same on a server, by a proxy that sees Spark, which calls itself ``agent``, read with these jars."""
+    try:
+        jars()
+    except Failure as failure:
+        without_jars(failure.problems[0].message)
+    with faulty(server(name).address) as (proxy, faults):
+        runs_on(replace(server(name), address=proxy), tmp_path)
+    assert any(agent in one for one in faults.agents), "Spark has read"
 
 
 def runs_on(store: Server, tmp_path: Path) -> None:
