@@ -201,7 +201,7 @@ def others_write(tables: Tables) -> Counter[str]:
 
 
 def torn_versions(tables: Tables, states: Sequence[Mapping[str, Any]]) -> tuple[int, list[str]]:
-    """How many versions there are, and those that do not have whole ticks of each pump, each once (SPEC 14.1).
+    """How many versions there are, and those that do not have whole ticks of each pump, each once (semantics 14.1).
 
     ``states``: what the tables had after each tick of an undisturbed run.
     """

@@ -1,6 +1,6 @@
 """What befalls a pipeline on a store: requests that go wrong, drivers that are killed at a request, or come back.
 
-SPEC 14.3: of two drivers the one that came last commits, and nothing of the other is seen.
+Semantics 14.3: of two drivers the one that came last commits, and nothing of the other is seen.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whose rows are whose in a table of a database: one pump of one checkpoint writes there (SPEC 10)."""
+"""Whose rows are whose in a table of a database: one pump of one checkpoint writes there (semantics 10)."""
 
 from __future__ import annotations
 

@@ -22,6 +22,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), ROOT / "benchmarks/RESULTS.md"]
 )
+CITING = ("src", "tests", "reliability", "benchmarks", "examples")
+WITHOUT_TESTS = ("## 1. Terms", "## 13. MATCH_RECOGNIZE")
 GIVEN = "CREATE STREAM clicks (page STRING, ev TIMESTAMP);\n"
 
 
@@ -145,6 +147,31 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         if anchor:
             headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
             assert anchor in {re.sub(r"[^\w\- ]", "", h).strip().lower().replace(" ", "-") for h in headings}, target
+
+
+CITED = re.compile(r"\b[Ss]emantics,?\s+(?:#\s+)?((?:\d+(?:\.\d+)?(?:,\s+|\s+and\s+|\s+to\s+)?)+)")
+
+
+def test_the_rules_that_are_cited_exist() -> None:
+    page = (ROOT / "docs/semantics.md").read_text(encoding="utf-8")
+    rules = set(re.findall(r"^##+ (\d+(?:\.\d+)?)\b", page, re.MULTILINE))
+    places = [path for room in CITING for path in (ROOT / room).rglob("*.py")] + PAGES
+    cited = {
+        rule: path
+        for path in places
+        for numbers in CITED.findall(path.read_text(encoding="utf-8"))
+        for rule in re.findall(r"\d+(?:\.\d+)?", numbers)
+    }
+    assert len(cited) > 25
+    assert {rule: path for rule, path in cited.items() if rule not in rules} == {}
+
+
+def test_each_section_of_the_rules_names_tests_that_exist() -> None:
+    page = (ROOT / "docs/semantics.md").read_text(encoding="utf-8")
+    for section in re.split(r"^(?=## )", page, flags=re.MULTILINE)[1:]:
+        named = re.findall(r"`(tests/[^`]+)`", section.partition("*Tests:*")[2])
+        assert named or section.startswith(WITHOUT_TESTS), section.splitlines()[0]
+        assert [path for path in named if not (ROOT / path).exists()] == []
 
 
 def test_the_page_on_observing_lists_the_parts_of_a_tick() -> None:

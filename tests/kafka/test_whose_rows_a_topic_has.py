@@ -1,4 +1,4 @@
-"""Whose rows are whose in a Kafka topic: one checkpoint writes a stream there (SPEC 10)."""
+"""Whose rows are whose in a Kafka topic: one checkpoint writes a stream there (semantics 10)."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Loop:
 
 
 def row_by_row(case: Case, within: int, reason: str, *, by_group: bool = False) -> Loop:
-    """SPEC 4 and 7.1, one item after the other."""
+    """Semantics 4 and 7.1, one item after the other."""
     found = Loop(case.mark)
     for position, item in case.placed:
         by = max(found.mark, case.floor)
@@ -80,7 +80,8 @@ def row_by_row(case: Case, within: int, reason: str, *, by_group: bool = False) 
         else:
             judged = item.time + (item.group if by_group else 0)
             if judged + within < found.mark or judged < case.floor:
-                # Below its own clock a row is out of order, wherever the stream stood when its writer came (SPEC 2.6).
+                # Below its own clock a row is out of order, wherever the stream stood when its writer came (semantics
+                # 2.6).
                 found.refused.append((position, reason if judged < found.mark else "LATE", by))
                 found.mark = max(found.mark, item.time)  # its writer has shown it
             else:

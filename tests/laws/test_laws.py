@@ -1,4 +1,4 @@
-"""The laws of SPEC 3, 4 and 5 over random items: the output is a function of the items, not of the cut."""
+"""The laws of semantics 3, 4 and 5 over random items: the output is a function of the items, not of the cut."""
 
 from __future__ import annotations
 

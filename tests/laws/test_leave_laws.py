@@ -1,4 +1,4 @@
-"""The laws where writers leave, are set aside and come back (SPEC 2.6): leaving is an item like a row."""
+"""The laws where writers leave, are set aside and come back (semantics 2.6): leaving is an item like a row."""
 
 from __future__ import annotations
 

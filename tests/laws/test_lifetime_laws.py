@@ -1,4 +1,4 @@
-"""The laws of SPEC 3, 4 and 9 over random events: however they are cut into ticks, and with restarts."""
+"""The laws of semantics 3, 4 and 9 over random events: however they are cut into ticks, and with restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws over panes: which of them fire, how often and with what is the oracle's in any cut (SPEC 8)."""
+"""The laws over panes: which of them fire, how often and with what is the oracle's in any cut (semantics 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws of EMIT CHANGES over random events: one changelog however it is cut, and what it adds up to (SPEC 9.5)."""
+"""The laws of EMIT CHANGES over random events: one changelog for all cuts, and what it adds up to (semantics 9.5)."""
 
 from __future__ import annotations
 

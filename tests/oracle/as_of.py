@@ -1,4 +1,4 @@
-"""Oracle of the join as of a time (SPEC 6): of the rows that had come by then, the last one with the key."""
+"""Oracle of the join as of a time (semantics 6): of the rows that had come by then, the last one with the key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Oracles of what buffers rows: a delay by rowtime, and a gate that permits open (SPEC 8.2)."""
+"""Oracles of what buffers rows: a delay by rowtime, and a gate that permits open (semantics 8.2)."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def rows_of(items: Sequence[Item]) -> list[Row]:
 
 
 def clock_of(items: Sequence[Item]) -> int:
-    """SPEC 2.2: a writer's clock is the strongest bound that it has shown."""
+    """Semantics 2.2: a writer's clock is the strongest bound that it has shown."""
     return max((item.at for item in items if isinstance(item, Bound)), default=BEGINNING)
 
 
@@ -96,14 +96,14 @@ def has_left(items: Sequence[Item]) -> bool:
 
 
 def clocks_of(feed: Feed) -> Mapping[str, int]:
-    """SPEC 2.6: the clocks of who is present; of nobody the greatest that any had shown, named after all."""
+    """Semantics 2.6: the clocks of who is present; of nobody the greatest that any had shown, named after all."""
     clocks = {writer: clock_of(items) for writer, items in feed.items()}
     present = {writer: clock for writer, clock in clocks.items() if not has_left(feed[writer])}
     return present or ({NOBODY: max(clocks.values())} if clocks else {})
 
 
 def bound_of(feed: Feed) -> int:
-    """SPEC 2.5: the clock of several writers is the least of theirs; nobody promises nothing."""
+    """Semantics 2.5: the clock of several writers is the least of theirs; nobody promises nothing."""
     return min(clocks_of(feed).values(), default=BEGINNING)
 
 

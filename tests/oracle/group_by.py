@@ -1,4 +1,4 @@
-"""Oracle of GROUP BY on a stream (SPEC 5): one row a group, once no row of it can come.
+"""Oracle of GROUP BY on a stream (semantics 5): one row a group, once no row of it can come.
 
 ``ends`` and the rounding functions below say what the group of an instant is; the whole
 input is put into groups, and those whose end the bound has reached go out.

@@ -1,4 +1,4 @@
-"""Oracle of the guard (SPEC 7.2): one item after the other."""
+"""Oracle of the guard (semantics 7.2): one item after the other."""
 
 from __future__ import annotations
 

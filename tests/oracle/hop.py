@@ -1,4 +1,4 @@
-"""Oracle of overlapping windows (SPEC 5, 12): which hold an instant, the rows with them, and their groups."""
+"""Oracle of overlapping windows (semantics 5, 12): which hold an instant, the rows with them, and their groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Oracle of the join of two streams by rowtime and a condition (SPEC 5)."""
+"""Oracle of the join of two streams by rowtime and a condition (semantics 5)."""
 
 from __future__ import annotations
 

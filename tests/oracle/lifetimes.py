@@ -1,4 +1,4 @@
-"""Oracle of events with lifetimes (SPEC 9): the gate, altered lifetimes, and how events leave the engine.
+"""Oracle of events with lifetimes (semantics 9): the gate, altered lifetimes, and how events leave the engine.
 
 Every function sees the whole input at once. An event that is open has the end END.
 """
@@ -214,7 +214,7 @@ def _end(found: Gated, writer: _Writer, item: Item, times: tuple[int, int], payl
 
 
 def after_leaves(clocks: Mapping[str, int], left: Collection[str]) -> dict[str, int]:
-    """SPEC 2.6: the clocks once these writers have left: they hold nobody back, and stand at least where the others do.
+    """Semantics 2.6: the clocks once these writers have left: they hold nobody, and are at least those of the others.
 
     If nobody is there, the greatest clock that any has shown counts.
     """

@@ -1,4 +1,4 @@
-"""Oracle of the merge: rows leave in the order (rowtime, keys, writer, position) (SPEC 2.1, 2.5)."""
+"""Oracle of the merge: rows leave in the order (rowtime, keys, writer, position) (semantics 2.1, 2.5)."""
 
 from __future__ import annotations
 

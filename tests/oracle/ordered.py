@@ -1,4 +1,4 @@
-"""Oracle of the order check, and of groups that an ordered value closes (SPEC 5, 6)."""
+"""Oracle of the order check, and of groups that an ordered value closes (semantics 5, 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Oracle of OVER (SPEC 5, 12): for each row its frame, as a list of the rows that came before it, and itself.
+"""Oracle of OVER (semantics 5, 12): for each row its frame, as a list of the rows that came before it, and itself.
 
 Everything is looked up again for every row; nothing is kept, nothing is fast.
 """

@@ -1,4 +1,4 @@
-"""Oracle of event time and panes (SPEC 8): one item after the other, in the merged order."""
+"""Oracle of event time and panes (semantics 8): one item after the other, in the merged order."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def panes(
 
 
 def sequence(feed: Feed) -> list[Item]:
-    """Rows and bounds of several writers as one sequence, as far as it is settled (SPEC 3).
+    """Rows and bounds of several writers as one sequence, as far as it is settled (semantics 3).
 
     The order is that of each writer's clock after the item, then the writer's name, then
     position. A row moves the clock to its rowtime; a bound here is about the event time and

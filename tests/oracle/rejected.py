@@ -1,4 +1,4 @@
-"""Oracle of ``gate.rejected``: refused rows as a stream, stamped with what refused them (SPEC 4)."""
+"""Oracle of ``gate.rejected``: refused rows as a stream, stamped with what refused them (semantics 4)."""
 
 from __future__ import annotations
 

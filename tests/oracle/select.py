@@ -1,4 +1,4 @@
-"""Oracle of filter and projection: the same rowtimes, the same writers (SPEC 5)."""
+"""Oracle of filter and projection: the same rowtimes, the same writers (semantics 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Oracle of sessions (SPEC 5, as Calcite's): ``[first, last + gap)``, stamped with the end."""
+"""Oracle of sessions (semantics 5, as Calcite's): ``[first, last + gap)``, stamped with the end."""
 
 from __future__ import annotations
 

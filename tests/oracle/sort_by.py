@@ -1,4 +1,4 @@
-"""Oracle of ORDER BY m, k… (SPEC 5): a row takes the end of its value of m, and the keys order the value's rows."""
+"""Oracle of ORDER BY m, k… (semantics 5): a row takes the end of its value of m; the keys order its rows."""
 
 from __future__ import annotations
 

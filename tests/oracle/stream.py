@@ -1,4 +1,4 @@
-"""Oracle of a stream: what its writers may say (SPEC 2.2 to 2.4)."""
+"""Oracle of a stream: what its writers may say (semantics 2.2 to 2.4)."""
 
 from __future__ import annotations
 

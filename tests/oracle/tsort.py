@@ -1,4 +1,4 @@
-"""Oracle of the T-sort and of promotion, which is a T-sort within 0 (SPEC 5, 7.1)."""
+"""Oracle of the T-sort and of promotion, which is a T-sort within 0 (semantics 5, 7.1)."""
 
 from __future__ import annotations
 

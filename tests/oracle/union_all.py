@@ -1,4 +1,4 @@
-"""Oracle of UNION ALL: inputs side by side, ordered by input number, then writer (SPEC 5)."""
+"""Oracle of UNION ALL: inputs side by side, ordered by input number, then writer (semantics 5)."""
 
 from __future__ import annotations
 

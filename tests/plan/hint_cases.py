@@ -262,6 +262,8 @@ FUNCTIONS = [  # of SQLstream
     Case("SELECT STREAM n FROM s WHERE page SIMILAR TO 'a%'", "R107", "Write (RLIKE) with", "SIMILAR TO 'a%'", "{0} '^a'"),
     Case("SELECT STREAM t AT TIME ZONE 'Asia/Tokyo' AS x FROM s", "R107", r"Write (FROM_UTC_TIMESTAMP\(t, ')zone'", "t AT TIME ZONE 'Asia/Tokyo'", "{0}Asia/Tokyo')"),
     Case("SELECT STREAM EXTRACT(EPOCH FROM t) AS x FROM s", "R107", r"Write (UNIX_SECONDS\(t\)), or", "EXTRACT.* AS", "{0} AS"),
+    Case("SELECT STREAM COUNT() AS c FROM s GROUP BY FLOOR(s.ROWTIME TO HOUR)", "R107", r"Write (COUNT\(\*\)) for", r"COUNT\(\)", "{0}"),
+    Case("SELECT STREAM COUNT() OVER (ROWS 3 PRECEDING) AS c FROM s", "R107", r"or (COUNT\()x(\)) where", r"COUNT\(\)", "{0}n{1}"),
     Case("SELECT STREAM EXTRACT(EPOCH FROM t) AS x FROM s", "R107", r"or (UNIX_MICROS\(t\))", "EXTRACT.* AS", "{0} AS"),
 ]
 STATEMENTS = [

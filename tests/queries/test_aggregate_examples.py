@@ -1,4 +1,4 @@
-"""Every example that Spark documents for its aggregates gives through rowtime what it gives in Spark (SPEC 5).
+"""Every example that Spark documents for its aggregates gives through rowtime what it gives in Spark (semantics 5).
 
 The rows of an example are a group of a stream, in their order. The expression stands in the select list of a GROUP BY
 and in its HAVING. Examples whose rows have the same columns are groups of one query, which is why each expression is
@@ -43,7 +43,7 @@ MONTHS = "interval month"
 """R189: Spark hands intervals of years and months to nobody, so no group can keep them."""
 
 MOMENTS = ("corr", "covar_", "kurtosis", "regr_", "skewness", "std", "var")
-"""Aggregates whose last digits follow the order in which Spark puts its partial sums together (SPEC 3)."""
+"""Aggregates whose last digits follow the order in which Spark puts its partial sums together (semantics 3)."""
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 CLOSE = 1e-12

@@ -1,4 +1,4 @@
-"""Every example that Spark documents for its own functions gives through rowtime what it gives in Spark (SPEC 5).
+"""Every example that Spark documents for its own functions gives through rowtime what it gives in Spark (semantics 5).
 
 Dozens of expressions stand in one query each: in a select list and in HAVING.
 """

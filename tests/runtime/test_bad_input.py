@@ -1,4 +1,4 @@
-"""Bad input, line by line of the table in SPEC 11."""
+"""Bad input, line by line of the table in semantics 11."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def events(chance: random.Random) -> list[list[Event]]:
 
 
 def accepted(files: Sequence[Sequence[Event]], *, adjusts: bool) -> list[Event]:
-    """SPEC 9.2, row by row: every seventh row sets the bound five seconds behind the greatest start."""
+    """Semantics 9.2, row by row: every seventh row sets the bound five seconds behind the greatest start."""
     bound, highest, found = -(10**15), -(10**15), []
     for number, (start, end, key, value) in enumerate((row for file in files for row in file), 1):
         if start >= bound:

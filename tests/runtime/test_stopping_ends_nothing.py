@@ -1,4 +1,4 @@
-"""Stopping ends no stream (SPEC 2.6): runs over what is there follow each other; an end is an act of its own."""
+"""Stopping ends no stream (semantics 2.6): runs over what is there follow each other; an end is an act of its own."""
 
 from __future__ import annotations
 

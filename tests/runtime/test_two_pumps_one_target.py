@@ -1,4 +1,4 @@
-"""Two pumps on one target: whose rows are whose, and which of two checkpoints writes there (SPEC 10)."""
+"""Two pumps on one target: whose rows are whose, and which of two checkpoints writes there (semantics 10)."""
 
 from __future__ import annotations
 

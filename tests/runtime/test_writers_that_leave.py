@@ -1,4 +1,4 @@
-"""Writers that leave (SPEC 2.6): what they made certain stays certain, in a stream log and in what is verified."""
+"""Writers that leave (semantics 2.6): what they made certain stays certain, in a stream log and in what is verified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drivers of one checkpoint in a store: the last one that came commits, and no other (SPEC 14.3)."""
+"""Drivers of one checkpoint in a store: the last one that came commits, and no other (semantics 14.3)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """When panes fired, and by which rows: the bounds of event times in a run that is traced.
 
 A row had a part in a fire if it came up to the item that caused the bound of the fire, and was not behind the discard
-age when it came (SPEC 8.3).
+age when it came (semantics 8.3).
 """
 
 from __future__ import annotations

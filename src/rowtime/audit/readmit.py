@@ -1,8 +1,8 @@
 """Re-admission: rows that were too early go back into their stream once time has caught up.
 
-SPEC 7.2. They are written to the stream's log as items of the writer ``readmitted``, which then leaves, so that nobody
-waits for it. What is about to be written is noted in the checkpoint first, with the writer's position: a crash in
-between repeats nothing and loses nothing, for the position tells whether the rows are there.
+Semantics 7.2. They are written to the stream's log as items of the writer ``readmitted``, which then leaves, so that
+nobody waits for it. What is about to be written is noted in the checkpoint first, with the writer's position: a crash
+in between repeats nothing and loses nothing, for the position tells whether the rows are there.
 """
 
 from __future__ import annotations

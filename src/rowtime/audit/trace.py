@@ -1,6 +1,6 @@
 """The trace of an output row: what made it, operator by operator, from the sink down to the streams.
 
-SPEC 9.5. Nothing is recorded for it: the recorded input of the checkpoint is run again, tick by tick, in a scratch
+Semantics 9.5. Nothing is recorded for it: the recorded input of the checkpoint is run again, tick by tick, in a scratch
 checkpoint, where a tap keeps what passes over each edge. Then the rows that can have made the chosen one are looked up
 from edge to edge, by the links of operators (`Operator.link`).
 """

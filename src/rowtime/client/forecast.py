@@ -1,7 +1,7 @@
 """Forecasts how many rows of an insert the gate of their stream will refuse, as far as the log alone tells.
 
-A writer's own clock is known from its log: a row below it is OUT_OF_ORDER, whatever else the stream has (SPEC 2.3). The
-clocks of other writers, guards and event shapes decide about further rows; a forecast counts none of those.
+A writer's own clock is known from its log: a row below it is OUT_OF_ORDER, whatever else the stream has (semantics
+2.3). The clocks of other writers, guards and event shapes decide about further rows; a forecast counts none of those.
 """
 
 from __future__ import annotations

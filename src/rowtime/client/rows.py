@@ -140,7 +140,7 @@ def _column(values: Values, field: pa.Field) -> pa.Array:
 
 
 def _in_size(array: pa.Array, field: pa.Field) -> pa.Array:
-    """Texts of a CHAR or VARCHAR: blanks beyond its length are cut off, a CHAR is filled with them (SPEC 10)."""
+    """Texts of a CHAR or VARCHAR: blanks beyond its length are cut off, a CHAR is filled with them (semantics 10)."""
     told = field.metadata or {}
     if NESTED in told:
         fit = fitting(told[NESTED])

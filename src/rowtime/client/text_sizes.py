@@ -1,4 +1,4 @@
-"""Lengths of CHAR and VARCHAR in a value that a client gives: texts of n characters, or of n at most (SPEC 10).
+"""Lengths of CHAR and VARCHAR in a value that a client gives: texts of n characters, or of n at most (semantics 10).
 
 Blanks behind the last character that fits are cut off, a longer text does not fit, and a CHAR that is shorter is filled
 with blanks. For texts inside of other values this is done value by value, in Python.

@@ -31,7 +31,7 @@ from rowtime.core.time import END, to_micros, wall_clock
 
 DEFAULT_WRITER: Final = "main"
 EVERYONE: Final = "*"
-"""The writer whose bounds are given to each present writer of a stream; it sends no rows (SPEC 2.6)."""
+"""The writer whose bounds are given to each present writer of a stream; it sends no rows (semantics 2.6)."""
 _LAST: Final = (1 << 63) - 1  # the greatest position that a row can have
 
 

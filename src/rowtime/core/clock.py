@@ -18,7 +18,7 @@ NOBODY = "\U0010ffff"
 
 
 def strict(at: int) -> int:
-    """A strict bound as a plain one: the next row is later than ``at`` (SPEC 1)."""
+    """A strict bound as a plain one: the next row is later than ``at`` (semantics 1)."""
     return at if at in (BEGINNING, END) else at + 1
 
 
@@ -38,8 +38,8 @@ def strongest(one: Clocks, other: Clocks) -> dict[str, int]:
 def frontier(clocks: Clocks) -> tuple[int, str]:
     """Up to where a merge may release rows, as (rowtime, writer), both inclusive.
 
-    SPEC 2.5: a row of writer i at t leaves when every writer named before i has a clock beyond t and every later one
-    has reached it. So everything below the least clock m leaves, and at m itself the rows of the writers up to the
+    Semantics 2.5: a row of writer i at t leaves when every writer named before i has a clock beyond t and every later
+    one has reached it. So everything below the least clock m leaves, and at m itself the rows of the writers up to the
     first whose clock is m. The rows that may leave are a prefix of the merged order, whatever the cut.
     """
     if not clocks:

@@ -29,7 +29,7 @@ def _of(kind: str, name: str) -> str:
     return hidden(kind, name)[0]
 
 
-# Of every row (SPEC 2.1). Of a source, before its gate, the rowtime is the one that the writer gave, or null.
+# Of every row (semantics 2.1). Of a source, before its gate, the rowtime is the one that the writer gave, or null.
 ROWTIME = _of(TIMESTAMP, "__t")
 WRITER = _of(STRING, "__w")  # the writer; the order between writers is the order of names
 POSITION = _of(BIGINT, "__p")  # the position in the writer
@@ -106,7 +106,7 @@ ARRIVED = hidden(BIGINT, "__lk", "__rk")  # the tick in which each side's row ca
 IS_LEFT, AS_OF_ROW, LATEST = "__is_left", "__row", "__latest"  # of an AS OF join that is carried out as an OVER
 PERIODS = tuple(hidden(BIGINT, f"__{side}_start", f"__{side}_end") for side in "lr")  # µs: the lifetimes of the sides
 
-# Events (SPEC 9): the start is the rowtime.
+# Events (semantics 9): the start is the rowtime.
 STOP = _of(BIGINT, "__e")  # µs: the end of the lifetime; END while it is not known
 WEIGHT = _of(BIGINT, "__d")  # 1 gives the event, -1 takes it back
 CHANGED_BY = _of(BIGINT, "__q")  # the position of the row that changed the event last
@@ -134,7 +134,7 @@ STARTING, ENDING = hidden(BIGINT, "__starts", "__ends")  # how many events start
 OLD = _of(INT, "__old")  # 1 for kept sums
 BAD = _of(INT, "__bad")  # the number of the aggregate of a snapshot that is beyond its type
 
-# Panes that fire again (SPEC 8.2).
+# Panes that fire again (semantics 8.2).
 PANE = _of(BIGINT, "__n")  # µs: the end of the pane
 FIRE = _of(BIGINT, "__u")  # µs: the bound that lets the row out; beyond END while none has come
 FIRE_CHANGE = _of(INT, "__c")  # 0 takes the result of the fire before it back, 1 gives the new one

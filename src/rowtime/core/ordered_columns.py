@@ -1,4 +1,4 @@
-"""Which columns of a stream can be given bounds: those of declared order (SPEC 2.2, 6)."""
+"""Which columns of a stream can be given bounds: those of declared order (semantics 2.2, 6)."""
 
 from __future__ import annotations
 

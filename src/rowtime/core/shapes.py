@@ -1,4 +1,4 @@
-"""Event shapes: how the rows of a stream say when their event begins and ends (SPEC 9.1 to 9.3)."""
+"""Event shapes: how the rows of a stream say when their event begins and ends (semantics 9.1 to 9.3)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Object stores: a folder of a bucket, with the methods of a ``Path`` that a checkpoint needs.
 
 An object appears whole or not at all, is there for every reader once it is written, and can be created if it is absent.
-Nothing can be locked, renamed or appended to. So who may change what is decided by the journal (SPEC 14.3), which a
-bucket asks before it replaces an object or removes what a crash has left: its ``guard``.
+Nothing can be locked, renamed or appended to. So who may change what is decided by the journal (semantics 14.3), which
+a bucket asks before it replaces an object or removes what a crash has left: its ``guard``.
 """
 
 from __future__ import annotations

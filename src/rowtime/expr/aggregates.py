@@ -4,8 +4,8 @@ A decomposable aggregate is three things: its *seed* (the partial result of one 
 partial results) and its *final* value. Since a row's seed is itself a partial result, new rows and kept partials go
 through one aggregation. Aggregates without such a form make the group keep the columns that they need.
 
-Aggregates that depend on order use stream order (SPEC 3): the first and last rows are the least and greatest (rowtime,
-writer, position). Ties of MAX_BY go to the last row in stream order, ties of MIN_BY to the first.
+Aggregates that depend on order use stream order (semantics 3): the first and last rows are the least and greatest
+(rowtime, writer, position). Ties of MAX_BY go to the last row in stream order, ties of MIN_BY to the first.
 """
 
 from __future__ import annotations

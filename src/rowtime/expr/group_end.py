@@ -2,8 +2,8 @@
 
 For a grouping expression f of the rowtime and a group with value g, ``group_end`` gives the first instant n with f(n)
 past g, as Spark SQL over the key column; the group is complete as soon as the bound has reached n. The group row is
-stamped with the least upper bound of its rowtimes (SPEC 5): n itself where f is continuous from the right (FLOOR: the
-hour from 3:00 ends at 4:00), n - 1 µs where it is not (CEIL: the group 4:00 still holds 4:00).
+stamped with the least upper bound of its rowtimes (semantics 5): n itself where f is continuous from the right (FLOOR:
+the hour from 3:00 ends at 4:00), n - 1 µs where it is not (CEIL: the group 4:00 still holds 4:00).
 
 Rounding functions have an inverse that is written down here; every other monotonic function of the rowtime is inverted
 by bisection, in Spark SQL too.

@@ -1,4 +1,4 @@
-"""Monotonicity: which order an expression over a stream has, with its proof (SPEC 6).
+"""Monotonicity: which order an expression over a stream has, with its proof (semantics 6).
 
 One rule a kind of node, in the table of `expr.rules`. What has no rule has no order: unknown
 is no. Columns stand for themselves; ``columns`` says what is known about each.
@@ -28,7 +28,7 @@ NON_DETERMINISTIC: frozenset[str] = frozenset({
     "RAND", "RANDN", "RANDOM", "UUID", "SHUFFLE", "SPARK_PARTITION_ID", "MONOTONICALLY_INCREASING_ID",
     "RANDSTR", "UNIFORM", "CLOCK_TIMESTAMP", "REFLECT", "JAVA_METHOD", "TRY_REFLECT", "CURRENT_TIME", "LOCALTIME",
 })  # fmt: skip
-"""Functions whose value is no function of the row; queries that use them are refused (SPEC 3)."""
+"""Functions whose value is no function of the row; queries that use them are refused (semantics 3)."""
 
 OF_SESSION: frozenset[str] = frozenset({
     "COLLATIONS", "CURRENT_CATALOG", "CURRENT_DATABASE", "CURRENT_PATH", "CURRENT_SCHEMA", "CURRENT_USER",

@@ -1,4 +1,4 @@
-"""The order of an expression over a stream (SPEC 6): six values and how they combine.
+"""The order of an expression over a stream (semantics 6): six values and how they combine.
 
 Law: whatever is called ascending is ascending on every input. Unknown is ``NONE``.
 """
@@ -20,7 +20,7 @@ class Order(Enum):
 
     @property
     def monotonic(self) -> bool:
-        """True for every order but none; a constant counts (SPEC 6)."""
+        """True for every order but none; a constant counts (semantics 6)."""
         return self is not Order.NONE
 
     @property

@@ -1,4 +1,4 @@
-"""The gate of an event stream, over the times of one writer: bounds, late events, adjustments (SPEC 9.2, 9.3).
+"""The gate of an event stream, over the times of one writer: bounds, late events, adjustments (semantics 9.2, 9.3).
 
 Everything is a running maximum over the rows in the writer's order, so a million rows take
 a few array operations and where a tick ends does not matter.

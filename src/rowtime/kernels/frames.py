@@ -99,7 +99,7 @@ def by_range(rows: Layout, values: Ints, lower: int | None, upper: int) -> Frame
     """From ``lower`` before the row's value to ``upper`` before it, both inclusive.
 
     ``values`` never fall from row to row in stream order (heads have none). Rows of the same
-    value that come after the row are not in its frame (SPEC 12). Both searches are for numbers
+    value that come after the row are not in its frame (semantics 12). Both searches are for numbers
     in ascending order, which finds them near each other: a third of the time.
     """
     span = len(values) + 1

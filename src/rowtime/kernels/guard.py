@@ -1,8 +1,8 @@
 """The guard: rows too far above what has been seen are early, too far below late; only others count.
 
-SPEC 7.2. Whether a row counts depends on the rows before it, so a running maximum is not enough: a row that is early
-must not raise the mark that judges the next. But where no row of a block lies more than the limit above the running
-maximum, none is early, and the maximum is the mark. Only other blocks are judged row by row.
+Semantics 7.2. Whether a row counts depends on the rows before it, so a running maximum is not enough: a row that is
+early must not raise the mark that judges the next. But where no row of a block lies more than the limit above the
+running maximum, none is early, and the maximum is the mark. Only other blocks are judged row by row.
 """
 
 from __future__ import annotations

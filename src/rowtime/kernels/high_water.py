@@ -1,8 +1,8 @@
 """The high-water scan: which rows lie too far below what their writer has shown before.
 
-SPEC 7.1. In the order of one writer, a row at t is refused iff t + within < the mark, the greatest of the earlier times
-and bounds, or t < the writer's floor. Refused rows lie below the mark, so they never move it: the mark is a running
-maximum, and whole columns are judged at once.
+Semantics 7.1. In the order of one writer, a row at t is refused iff t + within < the mark, the greatest of the earlier
+times and bounds, or t < the writer's floor. Refused rows lie below the mark, so they never move it: the mark is a
+running maximum, and whole columns are judged at once.
 """
 
 from __future__ import annotations

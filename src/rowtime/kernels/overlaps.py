@@ -1,4 +1,4 @@
-"""Pairs of intervals that have the same key and overlap (SPEC 9.6).
+"""Pairs of intervals that have the same key and overlap (semantics 9.6).
 
 Of two that overlap one begins while the other lasts. So with the starts of a side sorted by key
 and time, the partners of an interval are two runs, found by search: the work is that of sorting

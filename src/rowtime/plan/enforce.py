@@ -1,7 +1,7 @@
 """The one place that inserts order enforcers: a merge where an edge falls short of what its consumer requires.
 
-SPEC 2.5: order is a property of an edge, and a merge is planned only where a consumer needs it, as a database plans
-a sort. Operators say what they require (`Operator.requires`), edges what they have (`Shape.traits`).
+Semantics 2.5: order is a property of an edge, and a merge is planned only where a consumer needs it, as a database
+plans a sort. Operators say what they require (`Operator.requires`), edges what they have (`Shape.traits`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finite sources: directories of files and lake tables, whose streams end only where somebody says so (SPEC 2.6)."""
+"""Finite sources: directories of files and lake tables, whose streams end only if somebody says so (semantics 2.6)."""
 
 from __future__ import annotations
 

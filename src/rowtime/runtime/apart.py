@@ -82,7 +82,7 @@ def _rejection(rows: DataFrame, broken: str, reason: str, clock: str) -> Rejecti
 
 
 def above(tick: RunningTick, node: Sink, delta: Delta, floor: int) -> Delta:
-    """The rows of a pump that has taken a log over at ``floor`` (µs UTC) or above; the others are refused (SPEC 2.3).
+    """The rows of a pump that took a log over, at ``floor`` (µs UTC) or above; others are refused (semantics 2.3).
 
     The writer's clock in the log is that of the pump before. A row below it is ``OUT_OF_ORDER``, in the ledger as
     ``<pump>.takeover``. The gate is there until the pump's own bound has reached that clock.

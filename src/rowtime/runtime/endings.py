@@ -1,4 +1,4 @@
-"""The end of a stream over files, which is an act of its own (SPEC 2.6).
+"""The end of a stream over files, which is an act of its own (semantics 2.6).
 
 Reading everything that is there ends nothing: a file may come tomorrow. A stream ends where its
 definition, the start of the run, or a statement says so, once every file that is there has been

@@ -116,7 +116,7 @@ class _Runs:
             if writer in self._runs and position < self._runs[writer][-1][0]:
                 self._bounds[writer].append((position, at))
         self._clocks: dict[str, int] = dict(control.clocks)
-        # SPEC 2.6: who comes starts at the stream's clock, who comes back also at its own.
+        # Semantics 2.6: who comes starts at the stream's clock, who comes back also at its own.
         for writer in () if control.clock is None else joined:
             own = control.away.get(writer, BEGINNING)
             self._clocks[writer] = max(control.reached, own, self._clocks.get(writer, BEGINNING))

@@ -1,4 +1,4 @@
-"""Who holds a stream: writers that come, leave, are set aside for their silence, and come back (SPEC 2.6)."""
+"""Who holds a stream: writers that come, leave, are set aside for their silence, and come back (semantics 2.6)."""
 
 from __future__ import annotations
 

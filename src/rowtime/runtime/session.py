@@ -1,6 +1,6 @@
 """The Spark session in which rowtime computes: one of its own, derived from the user's.
 
-SPEC 6: other time zones break the rules of monotonicity, so the derived session runs in
+Semantics 6: other time zones break the rules of monotonicity, so the derived session runs in
 UTC and ANSI mode; the user's session is neither changed nor refused. Nor do other settings of the
 application get through that could change a value: a row means the same in every session.
 """

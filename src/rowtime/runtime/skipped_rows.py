@@ -1,6 +1,6 @@
 """Rows that were skipped, for the queries that read ``pump.rejected``: they come in the first tick after the skip.
 
-A skip is a fact from outside (SPEC 3). The entry of that tick says which skips its queries have seen and at which
+A skip is a fact from outside (semantics 3). The entry of that tick says which skips its queries have seen and at which
 rowtime, and the recorded input is cut before it. The ledger has counted the rows with the skip, so nothing is counted
 here. Their rowtime is the clock that the query had reached, so no promise is broken. A stream of refused rows that
 has ended gets no more rows.

@@ -1,6 +1,6 @@
 """Function calls: each keeps the name and the arguments that it was written with.
 
-SPEC 5: a function that is not ours is Spark's, with Spark's meaning. So a call is ``exp.Anonymous``, unless the
+Semantics 5: a function that is not ours is Spark's, with Spark's meaning. So a call is ``exp.Anonymous``, unless the
 planner knows something about the function. Those have a node (`KNOWN`), whose arguments stand in Spark's order and
 whose text is the call as it was written: ``node.meta["called"]`` is the name.
 """
@@ -84,6 +84,8 @@ def _call(name: str, arguments: Arguments) -> exp.Expr:
 def _known(name: str, arguments: Arguments) -> exp.Expr | None:
     kind = KNOWN.get(name)
     if kind is None or any(isinstance(argument, exp.Kwarg | exp.Alias) for argument in arguments):
+        return None
+    if kind is exp.Count and not arguments:  # sqlglot takes it for COUNT(*), and Spark refuses it
         return None
     if name in _SKIPPING_NULLS and len(arguments) == 2 and isinstance(arguments[1], exp.Boolean):  # noqa: PLR2004
         first = _known(name, arguments[:1])

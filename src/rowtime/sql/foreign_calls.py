@@ -75,6 +75,8 @@ def told(node: exp.Expr) -> Told | None:
     """What is said of an expression that Spark does not have; ``None`` for any other."""
     if isinstance(node, exp.Anonymous) and (form := _FORMS.get(node.name.upper())):
         return Told(f"{node.name.upper()} is no function of Spark", form)
+    if isinstance(node, exp.Anonymous) and node.name.upper() == "COUNT" and not node.expressions:
+        return Told("COUNT() does not say what to count", "Write COUNT(*) for all rows, or COUNT(x) where x is there.")
     if isinstance(node, exp.SimilarTo):
         return Told("SIMILAR TO is not part of Spark's SQL", "Write RLIKE with a regular expression of Java's.")
     if isinstance(node, exp.AtTimeZone):

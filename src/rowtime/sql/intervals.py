@@ -1,7 +1,7 @@
 """Interval literals as numbers: a duration in microseconds, or a count of months.
 
 The two are different types: a duration is the same everywhere on the time line, a
-year-month interval is not, and breaks the order of timestamps (SPEC 6).
+year-month interval is not, and breaks the order of timestamps (semantics 6).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bounds that are set by hand on an operator, on their way into the journal.
 
-SPEC 3 and 8.1. Whoever sets one leaves a file in the checkpoint; the next tick takes it, as an
+Semantics 3 and 8.1. Whoever sets one leaves a file in the checkpoint; the next tick takes it, as an
 item that comes after everything that was read before, and journals it with the positions at
 which it took effect. A file that an entry names is done with, whether it is still there or not.
 """

@@ -1,7 +1,7 @@
 """Runs transcripts three ways: an item a tick, all items in one tick, a random cut.
 
-The rows, their order and the refusals have to be the same each time (SPEC 3). *When* a row comes out is checked where
-the cut allows it: no earlier than its item, and no later than the end of the tick that its item is in.
+The rows, their order and the refusals have to be the same each time (semantics 3). *When* a row comes out is checked
+where the cut allows it: no earlier than its item, and no later than the end of the tick that its item is in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sums, differences, products and quotients (SPEC 6).
+"""Sums, differences, products and quotients (semantics 6).
 
 Floating point keeps direction and never strictness. A sum of two infinities of opposite
 sign, a zero times an infinity and a quotient of infinities are NaN, which Spark orders

@@ -1,7 +1,7 @@
 """What passes over an edge: columns, the shape of the edge, and what comes in one tick.
 
 Every edge carries, beside the user's columns, the rowtime and what orders equal rowtimes: writer and position. The
-order of a stream is (rowtime, writer, position) (SPEC 2.1).
+order of a stream is (rowtime, writer, position) (semantics 2.1).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What an operator needs of its inputs, as values that the planner compares with what an edge has.
 
-Order is a property of an edge (SPEC 2.5). An operator names its requirement; ``plan/enforce.py`` alone
+Order is a property of an edge (semantics 2.5). An operator names its requirement; ``plan/enforce.py`` alone
 sees that it is met, and puts a merge where an edge falls short. EXPLAIN shows ``words``.
 """
 

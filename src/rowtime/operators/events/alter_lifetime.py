@@ -1,4 +1,4 @@
-"""Alters lifetimes one by one: to-point, shift, extend, alter duration, quantize (SPEC 9.6).
+"""Alters lifetimes one by one: to-point, shift, extend, alter duration, quantize (semantics 9.6).
 
 Each row is mapped by itself, those that take an event back as well, so nothing is kept. An
 event that has no length left is no event.

@@ -1,4 +1,4 @@
-"""Left anti-join of events: each left event while no right event that it meets is alive (SPEC 9.6).
+"""Left anti-join of events: each left event while no right event that it meets is alive (semantics 9.6).
 
 What is uncovered as far as the bound is a function of the events alive there. Pieces that end
 below the bound are final; those that reach it have gone out as open, and are taken back when

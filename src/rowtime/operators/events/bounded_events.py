@@ -1,4 +1,4 @@
-"""A stream of events whose bounds are those of another stream (SPEC 9.3: slow reference data).
+"""A stream of events whose bounds are those of another stream (semantics 9.3: slow reference data).
 
 The rows of the stream and the bounds of the other one come in their merged order, as one writer's. So whether a row is
 late follows from the items of both, and not from when either was read.

@@ -1,4 +1,4 @@
-"""Chop: each event in pieces, cut at every step of time (SPEC 9.6).
+"""Chop: each event in pieces, cut at every step of time (semantics 9.6).
 
 An event that is open has pieces as far as the bound: those that end below it are final, and the one that reaches it has
 gone out as open. EMIT CHANGES shows the pieces as they are known after every change.

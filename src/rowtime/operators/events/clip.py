@@ -1,4 +1,4 @@
-"""Clip: each event ends where a later one of another stream starts (SPEC 9.6).
+"""Clip: each event ends where a later one of another stream starts (semantics 9.6).
 
 Below the bound no start is to come, so what is cut there is final, and is forgotten with what
 cut it: kept are the events that are open, and the starts ahead of the bound. EMIT CHANGES shows what

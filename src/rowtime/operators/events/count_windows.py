@@ -1,4 +1,4 @@
-"""GROUP BY COUNT_WINDOW(n) over events: those that start at n start times in a row (SPEC 9.6).
+"""GROUP BY COUNT_WINDOW(n) over events: those that start at n start times in a row (semantics 9.6).
 
 Of each group of keys every start time ends a window, once there were n. Below the bound no
 start is to come, so the window is final; its result is a point at its last start. EMIT CHANGES

@@ -1,6 +1,6 @@
 """Edges of a tick with the open events of before: what begins, what ends, and ends that find no start.
 
-An end edge ends the oldest open event of its writer with the same payload and start (SPEC 9.1).
+An end edge ends the oldest open event of its writer with the same payload and start (semantics 9.1).
 """
 
 from __future__ import annotations

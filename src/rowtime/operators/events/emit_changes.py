@@ -1,4 +1,4 @@
-"""EMIT CHANGES: what enters a stream of events at once, and what is taken back of it later (SPEC 9.5).
+"""EMIT CHANGES: what enters a stream of events at once, and what is taken back of it later (semantics 9.5).
 
 An insert is an event as it is known; a retraction shortens it to a new end, to its start if
 it never was. Each change is that of one row of the input, so the changes do not depend on

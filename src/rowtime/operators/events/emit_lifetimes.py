@@ -1,6 +1,6 @@
 """Where events leave the engine as rows: points, intervals or edges, and only what is final.
 
-SPEC 9.1, 9.4, 9.5. Nothing below the bound changes any more, so an interval that ends up to
+Semantics 9.1, 9.4, 9.5. Nothing below the bound changes any more, so an interval that ends up to
 the bound goes out, a start below it too, and no retraction is ever seen. What goes out are
 ordinary rows, whose rowtime orders them: the start of a point, the time of an edge, of an
 interval its end (chain order) or its start (full order, which waits for the oldest open event).
@@ -95,7 +95,7 @@ class EmitLifetimes(Unary):
     def promises(self, clocks: Sequence[Clocks], control: NotFinal) -> Clocks:
         """The input's bounds; of ends, so much later as events last; in full order, the least start still held.
 
-        SPEC 9.4: full order waits for the oldest open event, whether or not its writer has left; it may come back.
+        Semantics 9.4: full order waits for the oldest open event, whether or not its writer has left; it may come back.
         """
         held, lasts = control.held, 0 if self.fully else self._lasts
         left = min((at for writer, at in held.items() if writer not in clocks[0]), default=END)

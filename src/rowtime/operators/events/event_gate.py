@@ -1,8 +1,8 @@
 """The gate of events: rows with lifetimes are judged by bounds, and what is accepted becomes weighted rows.
 
-SPEC 9.1 and 9.2. What lies behind the bound of its writer is refused as ``LATE`` or, where the stream adjusts and the
-event reaches over the bound, moved to it. An end edge ends the oldest open event of its writer with the same payload
-and start; one that finds none is refused as ``UNMATCHED_EDGE``.
+Semantics 9.1 and 9.2. What lies behind the bound of its writer is refused as ``LATE`` or, where the stream adjusts and
+the event reaches over the bound, moved to it. An end edge ends the oldest open event of its writer with the same
+payload and start; one that finds none is refused as ``UNMATCHED_EDGE``.
 """
 
 from __future__ import annotations

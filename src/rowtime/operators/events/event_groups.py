@@ -1,4 +1,4 @@
-"""What every GROUP BY over events has: whose events they are, what groups them, what is computed of a group (SPEC 9.6).
+"""What every GROUP BY over events has: its events, its keys, and what is computed of a group (semantics 9.6).
 
 The operators differ in which events a group holds and when it is final: what they keep, and how they step.
 """

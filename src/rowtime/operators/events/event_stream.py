@@ -1,7 +1,7 @@
 """A stream of events with lifetimes: points, intervals and edges become weighted rows at its gate.
 
-SPEC 9.1 to 9.3. Each writer has a bound of its own, given by it or generated from its rows; a row promises nothing by
-itself. What lies behind the bound of its writer is refused as ``LATE`` or, where the stream adjusts and the event
+Semantics 9.1 to 9.3. Each writer has a bound of its own, given by it or generated from its rows; a row promises nothing
+by itself. What lies behind the bound of its writer is refused as ``LATE`` or, where the stream adjusts and the event
 reaches over the bound, moved to it. An end edge ends the oldest open event of its writer with the same payload and
 start; one that finds none is refused as ``UNMATCHED_EDGE``.
 """

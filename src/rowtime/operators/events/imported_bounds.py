@@ -1,8 +1,8 @@
-"""The bounds of another event stream as items of the merged order (SPEC 9.3).
+"""The bounds of another event stream as items of the merged order (semantics 9.3).
 
-Each time the least bound of that stream's writers rises, a row says so. Events go by arrival in the merged order (SPEC
-2.4: the rowtime that the writer gave, else the recorded arrival time), since a start says nothing about it. So a bound
-stands at the clock of its writer after it (SPEC 3), among the rows of whoever takes it.
+Each time the least bound of that stream's writers rises, a row says so. Events go by arrival in the merged order
+(semantics 2.4: the rowtime that the writer gave, else the recorded arrival time), since a start says nothing about it.
+So a bound stands at the clock of its writer after it (semantics 3), among the rows of whoever takes it.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class ImportedBounds(Operator):
         shown = max([control.shown, *(one.clock for one in known.values())])
         for writer in intake.left:
             moving.leave(writer, control.clock)
-        # With no writer present the greatest that any had shown is certain (SPEC 2.6).
+        # With no writer present the greatest that any had shown is certain (semantics 2.6).
         now = max(control.clock, least([one.clock for one in known.values()]) if known else shown)
         risen = moving.risen(now)
         tick.remember(

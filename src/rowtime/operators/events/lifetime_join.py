@@ -1,4 +1,4 @@
-"""Joins of events: an event for each pair that meets the condition, alive while both are (SPEC 9.6).
+"""Joins of events: an event for each pair that meets the condition, alive while both are (semantics 9.6).
 
 Weights multiply, so a change of one side is a change of its pairs, and only what is new has
 to be joined: new left with all right, new right with the left that was there.

@@ -1,4 +1,4 @@
-"""GROUP BY TUMBLE or HOP over events: a window holds every event that it overlaps (SPEC 9.6).
+"""GROUP BY TUMBLE or HOP over events: a window holds every event that it overlaps (semantics 9.6).
 
 A window is final once the bound has reached its end. The result is an event of the window's
 extent, or a point at its last instant.

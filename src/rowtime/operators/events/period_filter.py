@@ -1,4 +1,4 @@
-"""Filters events by their lifetimes, where it depends on an end that may not be known yet (SPEC 9.6).
+"""Filters events by their lifetimes, where it depends on an end that may not be known yet (semantics 9.6).
 
 An end below the bound is final; any other lies somewhere from the bound on. An event goes
 out, or is dropped, as soon as every end that it may still have gives the same answer. A

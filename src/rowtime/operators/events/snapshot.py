@@ -1,4 +1,4 @@
-"""GROUP BY SNAPSHOT(): what is alive between each two changes of a group (SPEC 9.6).
+"""GROUP BY SNAPSHOT(): what is alive between each two changes of a group (semantics 9.6).
 
 A new snapshot begins at every start and every end. Counts and sums of it are running sums
 over the starts and ends, which are cut at the bound: what lies below is final, and of each

@@ -1,4 +1,4 @@
-"""GROUP BY SNAPSHOT() with aggregates that nothing takes back: MIN, MAX and their like (SPEC 9.6).
+"""GROUP BY SNAPSHOT() with aggregates that nothing takes back: MIN, MAX and their like (semantics 9.6).
 
 Each snapshot is aggregated over the events that are alive in it. What ended below the bound is gone; of each group in
 which events are alive the snapshot that reaches the bound is kept, which has gone out as open.

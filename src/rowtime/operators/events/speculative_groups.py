@@ -1,4 +1,4 @@
-"""Windows and snapshots as they are known after every change: EMIT CHANGES of GROUP BY (SPEC 9.5).
+"""Windows and snapshots as they are known after every change: EMIT CHANGES of GROUP BY (semantics 9.5).
 
 Each group is computed anew for every change of an event in it, from the events that there are
 then; what differs from the one before goes out with that change. So what goes out is a

@@ -1,4 +1,4 @@
-"""Stitch: events of one payload that touch or overlap become one (SPEC 9.6).
+"""Stitch: events of one payload that touch or overlap become one (semantics 9.6).
 
 Below the bound no start is to come, so what has ended there is final. What reaches the bound
 has gone out as open, and its start is all that is remembered of what it was put together of. EMIT CHANGES

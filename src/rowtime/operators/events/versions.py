@@ -1,4 +1,4 @@
-"""Versions: each change of an event as what it was and what it is, numbered in the merged order (SPEC 9.5).
+"""Versions: each change of an event as what it was and what it is, numbered in the merged order (semantics 9.5).
 
 What EMIT CHANGES asks for is the difference that every item makes. So the changes of all inputs are put into one order
 below, and from here on a row says with which of them it came (`CHANGED_BY`) and which bound that one met (`MET`).

@@ -1,4 +1,4 @@
-"""What a column of a table that is there takes, where that is less than the stream declares (SPEC 10).
+"""What a column of a table that is there takes, where that is less than the stream declares (semantics 10).
 
 A table may have a varchar(3) for a STRING, an int for a BIGINT, NOT NULL for a column that may be NULL. Law: a row that
 passes all conditions is refused by the table for no value's type, length, range or NULL.

@@ -1,6 +1,6 @@
 """Permit gate: rows in their order, each let out by a permit of another stream.
 
-SPEC 8.2. The k-th row goes out with the k-th permit, under the later of the two rowtimes; which
+Semantics 8.2. The k-th row goes out with the k-th permit, under the later of the two rowtimes; which
 is which follows from the two orders alone. Rows wait for permits, and permits for rows. Rows
 that are still without a permit when the permits have ended are refused (``NO_PERMIT``).
 """

@@ -1,4 +1,4 @@
-"""The gate of a pump: a row of which a value does not fit the target is refused, and the run goes on (SPEC 10).
+"""The gate of a pump: a row of which a value does not fit the target is refused, and the run goes on (semantics 10).
 
 A pump is a typed edge. Its columns go by place; each value is assigned to the declared type of the target by Spark's
 ANSI store assignment. The gate refuses as ``MALFORMED`` what does not fit, what is NULL where the target says NOT NULL,

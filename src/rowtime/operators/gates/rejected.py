@@ -1,4 +1,4 @@
-"""The rejected rows of a gate, as a stream like any other (SPEC 4): ``name.rejected``.
+"""The rejected rows of a gate, as a stream like any other (semantics 4): ``name.rejected``.
 
 Its rowtime is the clock that refused the row; where there was none yet, the first instant
 of the year 0001, so that no refused row is lost for want of a time.

@@ -1,4 +1,4 @@
-"""The guard as a table function: every row goes out, with its verdict and the mark (SPEC 7.2)."""
+"""The guard as a table function: every row goes out, with its verdict and the mark (semantics 7.2)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """T-sort: promotes an event time to rowtime, within a tolerance for disorder.
 
-SPEC 5 and 7.1. A row is refused as ``LATE`` iff its time + w lies below the mark, the greatest time of the earlier rows
-of its writer. What is accepted is not sorted here: the bound mark - w goes on, and whoever needs order has a `Merge`
-planned above. Promotion without a sort (``expr AS ROWTIME``) is a T-sort within 0. A bound that is set by hand is about
-the time itself: it is a floor of each present writer, beside its mark.
+Semantics 5 and 7.1. A row is refused as ``LATE`` iff its time + w lies below the mark, the greatest time of the earlier
+rows of its writer. What is accepted is not sorted here: the bound mark - w goes on, and whoever needs order has a
+`Merge` planned above. Promotion without a sort (``expr AS ROWTIME``) is a T-sort within 0. A bound that is set by hand
+is about the time itself: it is a floor of each present writer, beside its mark.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class TSort(Unary):
     when its time lies strictly below the bound. ``by_group``: a row is late only once its whole group is (GROUP BY …
     WITHIN), so it may lie below the bound. ``early`` (µs): a row further above the mark is EARLY, and does not move it;
     unless ``resync`` rows behind it lie near it. ``ahead`` (µs): so is one that lies this far or further above its
-    arrival time, whatever the mark (SPEC 7.3). ``follows``: the time where it is promoted unsorted and is an ascending
-    function of the old rowtime, so that it has a value at the old bound too. ``before``: the old rowtime goes on beside
-    the new one.
+    arrival time, whatever the mark (semantics 7.3). ``follows``: the time where it is promoted unsorted and is an
+    ascending function of the old rowtime, so that it has a value at the old bound too. ``before``: the old rowtime goes
+    on beside the new one.
     """
 
     within: Micros
@@ -124,7 +124,7 @@ class TSort(Unary):
     def promises(self, clocks: Sequence[Clocks], control: SortMarks) -> Clocks:
         """Each writer's mark less the tolerance, its floor or the time at its bound; the end where it has ended.
 
-        With no writer present the greatest of these that any had shown (SPEC 2.6).
+        With no writer present the greatest of these that any had shown (semantics 2.6).
         """
         marks, floors, followed = control.marks, control.floors, control.followed or {}
 
@@ -197,7 +197,7 @@ class TSort(Unary):
         return Delta(rows, self._settled(tick, delta, here), count, verdict.lowest, verdict.highest)
 
     def _settled(self, tick: Tick, delta: Delta, here: Clocks) -> Clocks:
-        """The promises after the tick; what writers that leave have shown stays certain (SPEC 2.6)."""
+        """The promises after the tick; what writers that leave have shown stays certain (semantics 2.6)."""
         control = tick.control(self)
         promised = self.promises([here], control).values()
         control = tick.remember(self, shown=max([control.shown, *promised]))
@@ -242,7 +242,7 @@ class TSort(Unary):
         )
 
     def _set(self, tick: Tick, clocks: Clocks) -> None:
-        """Bounds of the time itself that were set by hand, after all that earlier ticks have read (SPEC 5)."""
+        """Bounds of the time itself that were set by hand, after all that earlier ticks have read (semantics 5)."""
         control = tick.control(self)
         if control.set:
             given = max(control.set)
@@ -250,7 +250,7 @@ class TSort(Unary):
             tick.remember(self, set=[], floors=floors, clock=max(given, control.clock), shown=max(given, control.shown))
 
     def _welcome(self, tick: Tick, clocks: Clocks) -> None:
-        # SPEC 2.6: a writer that comes or comes back starts at the stream's clock, so that
+        # Semantics 2.6: a writer that comes or comes back starts at the stream's clock, so that
         # the clock never goes back; its rows below are late. It comes before what others say in this tick, as it
         # does in the stream: what they say may be in this tick or in the next one.
         control = tick.control(self)

@@ -1,6 +1,6 @@
 """GROUP BY on a stream: one row a group, as soon as no row of the group can come.
 
-SPEC 5. A group is complete when the input's bound has reached its end (`expr.group_end`). Rows are taken at once,
+Semantics 5. A group is complete when the input's bound has reached its end (`expr.group_end`). Rows are taken at once,
 whatever their order: new rows and kept partial results go through one aggregation, in which what is complete goes out
 and the rest is kept. Kept partials know their end, so closing reads only the segments that hold one that is due.
 """

@@ -1,6 +1,6 @@
 """GROUP BY on an ordered value: a group is complete once the value has moved on.
 
-SPEC 5 and 6. The input is in stream order, and each closing key is a monotonic function of
+Semantics 5 and 6. The input is in stream order, and each closing key is a monotonic function of
 values whose marks are known (`operators.order.ordered`) and perhaps of the rowtime. The key at
 the marks and the bound is the key's own clock: no later row has an earlier one, so a group
 that lies before it is complete. It is stamped with the rowtime of its last row.

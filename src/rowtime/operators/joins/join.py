@@ -1,6 +1,6 @@
 """The join of two streams whose rows are at most so far apart in time: windowed and interval joins.
 
-SPEC 5. With d = right rowtime - left rowtime a pair matches iff ``low`` <= d <= ``high`` and the condition holds;
+Semantics 5. With d = right rowtime - left rowtime a pair matches iff ``low`` <= d <= ``high`` and the condition holds;
 windows of x on the left and y on the right are the range [-y, x]. Its rowtime T is the later one. A row of an outer
 side that no other row matches goes out once, ``stamp`` after its rowtime, when all that could have matched it are
 known.

@@ -1,4 +1,4 @@
-"""The join of a stream with a static table: each row with what the table says of it (SPEC 5)."""
+"""The join of a stream with a static table: each row with what the table says of it (semantics 5)."""
 
 from __future__ import annotations
 

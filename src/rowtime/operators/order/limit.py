@@ -1,4 +1,4 @@
-"""LIMIT: the first n rows in stream order (SPEC 12). Once they have gone out, the stream has ended."""
+"""LIMIT: the first n rows in stream order (semantics 12). Once they have gone out, the stream has ended."""
 
 from __future__ import annotations
 

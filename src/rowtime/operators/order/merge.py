@@ -1,6 +1,6 @@
 """Merge, the order enforcer: holds rows above the bound, releases the rest in stream order.
 
-SPEC 2.5. Order is a property of an edge: a merge is planned only where a consumer needs it
+Semantics 2.5. Order is a property of an edge: a merge is planned only where a consumer needs it
 (a T-sort above a UNION ALL, a sink), as a database plans a sort. What may leave is a prefix
 of the merged order (see `core.clock.frontier`), so the output does not depend on the cut.
 """

@@ -1,10 +1,10 @@
 """The order check: a value that is declared or promised to ascend is checked row by row.
 
-SPEC 6: `MONOTONIC(e)` and declared orders are about the stream, so about its rows in stream order: the input is one
-sequence. A row whose value goes back (or is NULL) is refused as ``BROKEN_ORDER`` and moves nothing. The *mark* is what
-no later row may lie below, so groups of lesser values are complete: the greatest value so far, less the tolerance; or
-where rows are counted, the greatest of all but the last n rows that came. A bound that a client sets is an item among
-the rows: the mark is not below it from there on.
+Semantics 6: `MONOTONIC(e)` and declared orders are about the stream, so about its rows in stream order: the input is
+one sequence. A row whose value goes back (or is NULL) is refused as ``BROKEN_ORDER`` and moves nothing. The *mark* is
+what no later row may lie below, so groups of lesser values are complete: the greatest value so far, less the tolerance;
+or where rows are counted, the greatest of all but the last n rows that came. A bound that a client sets is an item
+among the rows: the mark is not below it from there on.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """OVER: for each row, functions of the rows that came before it, and of itself.
 
-SPEC 5. One row goes out for each that comes in, with the same rowtime, as soon as it is next in stream order. The frame
-holds rows that precede the row in stream order and the row itself, so ties see only who arrived before them (SPEC 12).
-Windows over the same keys whose rows are kept in the same way are computed together (`kernels.windowed`).
+Semantics 5. One row goes out for each that comes in, with the same rowtime, as soon as it is next in stream order. The
+frame holds rows that precede the row in stream order and the row itself, so ties see only who arrived before them
+(semantics 12). Windows over the same keys whose rows are kept in the same way are computed together
+(`kernels.windowed`).
 """
 
 from __future__ import annotations

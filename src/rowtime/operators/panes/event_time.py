@@ -1,8 +1,8 @@
 """Event time of a stream or view: which column it is, and which bound its items cause.
 
-SPEC 8.1. The rows pass as they came, under their own rowtimes; what is added is the bound of the event time, in the
-merged order of the items. Operators further down read it from this node (`panes`), so filters and projections between
-them change nothing. The bound stands beside the rows, as a `Timeline`.
+Semantics 8.1. The rows pass as they came, under their own rowtimes; what is added is the bound of the event time, in
+the merged order of the items. Operators further down read it from this node (`panes`), so filters and projections
+between them change nothing. The bound stands beside the rows, as a `Timeline`.
 """
 
 from __future__ import annotations

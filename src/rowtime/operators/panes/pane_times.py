@@ -1,4 +1,4 @@
-"""The panes of an instant: [n · period + offset, + duration) for every whole n, negative ones too (SPEC 8.3)."""
+"""The panes of an instant: [n · period + offset, + duration) for every whole n, negative ones too (semantics 8.3)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Panes: GROUP BY windows of event time that fire when they are complete, and again for late rows.
 
-SPEC 8.3 and 8.4. Each row of a pane has the bound that first lets it out: the pane's end if the row came before the
-bound reached it, else the first strict advance after the row. A group (pane and keys) fires once for each such bound,
-with all its rows up to it; the first fire is the complete one. So the fires follow from the items alone. What is kept
-are partial results for each of these bounds (``__u``), until the bound has reached the pane's end + the discard age.
+Semantics 8.3 and 8.4. Each row of a pane has the bound that first lets it out: the pane's end if the row came before
+the bound reached it, else the first strict advance after the row. A group (pane and keys) fires once for each such
+bound, with all its rows up to it; the first fire is the complete one. So the fires follow from the items alone. What is
+kept are partial results for each of these bounds (``__u``), until the bound has reached the pane's end + the discard
+age.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Passed bounds: the bounds of an event time among the rows, on the way to where regions meet.
 
-SPEC 8.1, mode INPUT_WATERMARK. A bound stands behind the item that caused it: under its rowtime
+Semantics 8.1, mode INPUT_WATERMARK. A bound stands behind the item that caused it: under its rowtime
 and its writer, with a position between its own and the next. So wherever inputs are merged,
-rows and bounds have one order (SPEC 3), and whoever reads it knows the least of the inputs.
+rows and bounds have one order (semantics 3), and whoever reads it knows the least of the inputs.
 A bound that no item caused stands behind everything that was there; the end stands last.
 """
 

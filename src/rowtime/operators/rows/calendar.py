@@ -1,4 +1,4 @@
-"""Times as whole numbers: µs since 1970 in the calendar of rowtimes, the years 0001 to 9999 (SPEC 8.1, 11).
+"""Times as whole numbers: µs since 1970 in the calendar of rowtimes, the years 0001 to 9999 (semantics 8.1, 11).
 
 A time outside it is none, at every gate.
 """

@@ -1,6 +1,6 @@
 """Conditions that lose the first rows: what a window says over an empty frame is NULL, and WHERE takes no NULL.
 
-SPEC 7.4: the views that split early and late rows need COALESCE for the first row. A query
+Semantics 7.4: the views that split early and late rows need COALESCE for the first row. A query
 without it runs, so this is a warning.
 """
 

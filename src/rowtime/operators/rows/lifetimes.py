@@ -1,7 +1,7 @@
 """Lifetimes on an edge: events as weighted rows, so that a change of an event is rows as well.
 
-SPEC 9. An event is a row with weight +1: its start is the rowtime, its end a hidden column. A change takes the old row
-back (weight -1) and gives the new one; rows of one event that cancel out are no event. What maps rows one by one
+Semantics 9. An event is a row with weight +1: its start is the rowtime, its end a hidden column. A change takes the old
+row back (weight -1) and gives the new one; rows of one event that cancel out are no event. What maps rows one by one
 (filter, projection, shift) and what multiplies them (join) need to know nothing about changes. A bound t says that no
 later change touches time below t: whatever lies below it is final.
 """

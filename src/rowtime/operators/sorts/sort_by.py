@@ -1,6 +1,6 @@
 """ORDER BY m, k…: rows sorted by further keys inside each value of m, a function of the rowtime.
 
-SPEC 5. A row takes the end of its value of m as rowtime, as the rows of a GROUP BY do, and
+Semantics 5. A row takes the end of its value of m as rowtime, as the rows of a GROUP BY do, and
 so all rows of one value are of one instant, in which the keys order them. Nothing is kept
 here: whoever needs the order has a `Merge` planned above, and lets a value out once it is past.
 """

@@ -1,6 +1,6 @@
 """ORDER BY m, k… where m follows an ordered value: rows sorted inside each value of m.
 
-SPEC 5. A value is complete once its clock has moved on; then its rows leave together, with
+Semantics 5. A value is complete once its clock has moved on; then its rows leave together, with
 the rowtime of the last of them, as the groups that such a value closes do.
 """
 

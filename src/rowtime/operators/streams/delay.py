@@ -1,6 +1,6 @@
 """Delay: each row again, a fixed time later.
 
-SPEC 8.2: by rowtime and not by wall clock, so a row goes out once the stream's own clock has come
+Semantics 8.2: by rowtime and not by wall clock, so a row goes out once the stream's own clock has come
 that far. Nothing is held here: the rows run ahead of the bound, as they may on any edge, and
 whoever needs them in order has a `Merge` planned above.
 """

@@ -1,7 +1,7 @@
 """Bounds of an event time that a stream's writers send, on their way among the rows.
 
-SPEC 8.1, mode MANUAL. Such a bound says nothing about the rowtime. It stands in the merged
-order behind the rows before it: its rowtime is the clock of its writer (SPEC 3).
+Semantics 8.1, mode MANUAL. Such a bound says nothing about the rowtime. It stands in the merged
+order behind the rows before it: its rowtime is the clock of its writer (semantics 3).
 """
 
 from __future__ import annotations

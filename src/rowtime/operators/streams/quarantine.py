@@ -1,4 +1,4 @@
-"""Quarantine: the last rows of a writer, kept while the rows behind them decide on a jump (SPEC 7.2).
+"""Quarantine: the last rows of a writer, kept while the rows behind them decide on a jump (semantics 7.2).
 
 A gate with re-sync cannot say of a first row, or of one too far above the mark, whether it counts, before more rows
 have come. That row and everything behind it waits here: fewer than 2n rows a writer, judged again with what comes next.

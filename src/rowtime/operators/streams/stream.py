@@ -1,9 +1,9 @@
 """A stream: the rows of its writers, each with a rowtime; refuses what lies below a clock.
 
-SPEC 2. A writer's clock is the strongest bound it has shown, by a row or by a bound. A row below it is refused as
+Semantics 2. A writer's clock is the strongest bound it has shown, by a row or by a bound. A row below it is refused as
 ``OUT_OF_ORDER``; as ``LATE`` where the writer came or came back below the stream's clock. What does not decode is
-``MALFORMED``. With a guard, a row too far above it is ``EARLY`` and does not raise it (SPEC 7.2); unless rows behind it
-lie near it. So is one too far above its arrival time (SPEC 7.3).
+``MALFORMED``. With a guard, a row too far above it is ``EARLY`` and does not raise it (semantics 7.2); unless rows
+behind it lie near it. So is one too far above its arrival time (semantics 7.3).
 """
 
 from __future__ import annotations
@@ -242,8 +242,8 @@ class Stream(Operator):
     def _welcome(self, tick: Tick, intake: Intake) -> tuple[dict[str, int], dict[str, int]]:
         """The clock of each writer of the tick, and of it what the writer has shown itself.
 
-        SPEC 2.6: who comes starts at the stream's clock, who comes back at the greater of that and its own last one.
-        Who leaves in this tick leaves behind its items, so it is one of them.
+        Semantics 2.6: who comes starts at the stream's clock, who comes back at the greater of that and its own last
+        one. Who leaves in this tick leaves behind its items, so it is one of them.
         """
         here, joined = [*intake.present, *intake.left], set(intake.joined)
         control = tick.control(self)
@@ -333,7 +333,7 @@ class Stream(Operator):
         return tried.selectExpr(*others, f"{found} AS {MALFORMED}")
 
     def _timed_rows(self, intake: Intake) -> DataFrame:
-        # SPEC 2.4: the rowtime is what the writer gave, else the arrival time.
+        # Semantics 2.4: the rowtime is what the writer gave, else the arrival time.
         assert intake.rows is not None
         return intake.rows.selectExpr("*", f"coalesce({ROWTIME}, {ARRIVAL}) AS {CANDIDATE}")
 

@@ -1,6 +1,6 @@
 """A static table: its rows as they are at the first start, which every later tick sees too.
 
-SPEC 5: a join with a table sees one version of it. The rows are copied into the checkpoint,
+Semantics 5: a join with a table sees one version of it. The rows are copied into the checkpoint,
 numbered, with the first tick's commit; a restart reads the copy.
 """
 

@@ -2,7 +2,7 @@
 
 A piece is a row, or some rows of one session already merged: ``__e`` is its first rowtime,
 ``__l`` its last (BIGINT µs). Pieces belong together when one begins before the other's last
-rowtime + gap; at exactly that moment a new session begins (`[first, last + gap)`, SPEC 5).
+rowtime + gap; at exactly that moment a new session begins (`[first, last + gap)`, semantics 5).
 """
 
 from __future__ import annotations

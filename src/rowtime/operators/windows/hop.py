@@ -1,6 +1,6 @@
 """Windows as a table function: TUMBLE, HOP and CUMULATE add the window of each row, and group nothing.
 
-SPEC 5 and 12. A row keeps its rowtime and passes at once; where windows overlap it goes out
+Semantics 5 and 12. A row keeps its rowtime and passes at once; where windows overlap it goes out
 once for each window that holds it, in the order of their ends. Windows are ``[start, end)``.
 """
 

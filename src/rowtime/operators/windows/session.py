@@ -1,8 +1,8 @@
 """GROUP BY SESSION: one row for the rows of a key that follow each other within a gap.
 
-SPEC 5, as Calcite's: a session is ``[first, last + gap)`` and is complete when the bound has reached its end, which is
-its rowtime. New rows are merged into pieces of sessions at once, whatever their order; kept pieces are joined when one
-of them is due, so a tick writes only its own pieces, and those due ones whose session goes on.
+Semantics 5, as Calcite's: a session is ``[first, last + gap)`` and is complete when the bound has reached its end,
+which is its rowtime. New rows are merged into pieces of sessions at once, whatever their order; kept pieces are joined
+when one of them is due, so a tick writes only its own pieces, and those due ones whose session goes on.
 """
 
 from __future__ import annotations

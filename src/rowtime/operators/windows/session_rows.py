@@ -1,6 +1,6 @@
 """SESSION as a table function: each row with the edges of its session, once that has ended.
 
-SPEC 12: the rows of a session get its end as their rowtime, and their own order inside it.
+Semantics 12: the rows of a session get its end as their rowtime, and their own order inside it.
 """
 
 from __future__ import annotations

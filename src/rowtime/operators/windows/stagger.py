@@ -1,7 +1,7 @@
 """STAGGER: a window opens with the first row of its key, and holds what comes within its length.
 
-SPEC 5, as in Kinesis: ``[first, first + length)``; a row at exactly that moment opens the next one. The rows come in
-stream order and pass at once, with the end of their window beside them; a GROUP BY above groups by it.
+Semantics 5, as in Kinesis: ``[first, first + length)``; a row at exactly that moment opens the next one. The rows come
+in stream order and pass at once, with the end of their window beside them; a GROUP BY above groups by it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Binds a join as of a time: each row of the left with the last row of the right that has its key.
 
-SPEC 6. Both streams become one in stream order, the right first, so that its row of an equal
+Semantics 6. Both streams become one in stream order, the right first, so that its row of an equal
 rowtime precedes; LAST_VALUE over the keys finds the row, and those of the right leave again.
 """
 

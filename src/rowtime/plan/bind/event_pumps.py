@@ -1,4 +1,4 @@
-"""Pumps into streams of events: whether what comes is in the order that the stream accepts (SPEC 9.3).
+"""Pumps into streams of events: whether what comes is in the order that the stream accepts (semantics 9.3).
 
 What a pump writes carries its bound, which is about ROWTIME. The stream judges an event by the times of its shape. So
 these are to be the ROWTIME: the start of a point or an interval, of an edge the time of the edge. Else events would be

@@ -1,6 +1,6 @@
 """What a window says: PARTITION BY, ORDER BY and frame, its own or those of the window that it names.
 
-SPEC 5: the frame of a row holds rows that came before it in stream order, and the row.
+Semantics 5: the frame of a row holds rows that came before it in stream order, and the row.
 """
 
 from __future__ import annotations

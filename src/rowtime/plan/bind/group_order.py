@@ -1,6 +1,6 @@
 """Binds ORDER BY of a grouped stream: it leads with the group's ROWTIME, or with what closes groups.
 
-SPEC 5: sorted inside each value of what it leads with; the rowtime is the end of that value.
+Semantics 5: sorted inside each value of what it leads with; the rowtime is the end of that value.
 """
 
 from __future__ import annotations

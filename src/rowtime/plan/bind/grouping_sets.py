@@ -1,7 +1,7 @@
 """GROUPING SETS, ROLLUP and CUBE: a GROUP BY for each set under a UNION ALL, as the standard defines them.
 
 A key that a set does not have is NULL in its rows, and GROUPING tells that NULL from one of the data. Each set needs
-something that closes its groups (SPEC 6), so such a key stands beside the sets, or in each.
+something that closes its groups (semantics 6), so such a key stands beside the sets, or in each.
 """
 
 from __future__ import annotations

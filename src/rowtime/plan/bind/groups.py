@@ -1,6 +1,6 @@
 """Binds GROUP BY, HAVING and DISTINCT: keys, aggregates, and what closes the groups.
 
-SPEC 6: a GROUP BY on a stream is accepted only if a grouping expression is monotonic and
+Semantics 6: a GROUP BY on a stream is accepted only if a grouping expression is monotonic and
 not constant, because only then will each group be complete some day.
 """
 

@@ -1,7 +1,7 @@
 """A JOIN with its inputs, and how far apart its rows may be: the range that windows or a condition on rowtimes give.
 
 With d = right rowtime - left rowtime, every join of streams is bounded by low <= d <= high
-(SPEC 5, 6); what is left of the condition may be anything.
+(semantics 5, 6); what is left of the condition may be anything.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Binds JOIN: two inputs become one operator, with the range of rowtimes in which rows meet.
 
-SPEC 5, 6. The range comes from windows on the inputs, else from a condition on their
+Semantics 5, 6. The range comes from windows on the inputs, else from a condition on their
 rowtimes; a join without either is one of equal rowtimes. Further inputs join the result.
 """
 

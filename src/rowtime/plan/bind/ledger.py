@@ -1,4 +1,4 @@
-"""LEDGER: what the gates of a pipeline have counted in each tick, as a stream that its own queries read (SPEC 4)."""
+"""LEDGER: what the gates of a pipeline count in each tick, as a stream that its own queries read (semantics 4)."""
 
 from __future__ import annotations
 

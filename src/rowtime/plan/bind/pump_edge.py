@@ -1,8 +1,8 @@
 """The edge from a pump to its target: which column goes where, what it becomes there, what is refused on the way.
 
-SPEC 10: columns go by place and take the names of the target; each value is assigned to the declared type by Spark's
-ANSI store assignment. What can never fit is refused here, what does not fit in one row at the gate. Operators are
-planned only for what has to be cast or checked.
+Semantics 10: columns go by place and take the names of the target; each value is assigned to the declared type by
+Spark's ANSI store assignment. What can never fit is refused here, what does not fit in one row at the gate. Operators
+are planned only for what has to be cast or checked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a pump lists: columns of its target, and by place a value for each in the select list of its query.
 
-SPEC 10: columns go by place and take the names of the target, so what the query calls them does not count. ROWTIME in
-the list promotes the value in its place; ROWTIME in the query is, by place, also the value of a column.
+Semantics 10: columns go by place and take the names of the target, so what the query calls them does not count. ROWTIME
+in the list promotes the value in its place; ROWTIME in the query is, by place, also the value of a column.
 """
 
 from __future__ import annotations

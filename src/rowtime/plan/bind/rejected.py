@@ -1,4 +1,4 @@
-"""Binds ``name.rejected``: the rows that the gates of a stream or view refuse (SPEC 4)."""
+"""Binds ``name.rejected``: the rows that the gates of a stream or view refuse (semantics 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rewrites of queries that are refused, for their hints. Each is bound before it is shown (SPEC 6).
+"""Rewrites of queries that are refused, for their hints. Each is bound before it is shown (semantics 6).
 
 A rewrite is how it is said in words, and the whole query as it would be then.
 """

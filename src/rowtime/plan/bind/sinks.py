@@ -1,7 +1,7 @@
 """The sinks of a script: where pumps and queries write, and in which order.
 
 A topic of Kafka has one order, that of its writer, so the pumps that write into it are merged before: a stream with
-several writers is their merge (SPEC 2.5). Everywhere else each pump has a sink of its own.
+several writers is their merge (semantics 2.5). Everywhere else each pump has a sink of its own.
 """
 
 from __future__ import annotations

@@ -351,7 +351,7 @@ def _check_filled(stream: Stream, pump: CreatePump) -> None:
             raise refuse("R190", what, hint, pump.place)
 
 
-# -- BOUND FROM (SPEC 9.3) ------------------------------------------------------------
+# -- BOUND FROM (semantics 9.3) ------------------------------------------------------------
 
 
 def _importing(sources: Sources, binder: Binder, source: Stream, shape: EventShape) -> BoundedEvents:

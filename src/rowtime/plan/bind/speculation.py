@@ -1,4 +1,4 @@
-"""EMIT CHANGES: the plan that shows what every item changes, from the plan of what is final (SPEC 9.5).
+"""EMIT CHANGES: the plan that shows what every item changes, from the plan of what is final (semantics 9.5).
 
 The changes of the streams below are merged and numbered; above them the same operators work on versions. What maps
 events one by one does not care; joins and groups say with which change their results come.

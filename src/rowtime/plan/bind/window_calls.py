@@ -88,7 +88,7 @@ def _aggregate(call: exp.Expr, condition: exp.Expr | None, frame: Frame) -> Want
     if kind == "EXP_AVG":
         return _decayed(call, condition, frame)
     function = _function(kind)
-    if function is None:
+    if function is None or (isinstance(call, exp.Anonymous) and not call.expressions):
         return None
     argument = _if(condition, call.expressions[0] if isinstance(call, exp.Anonymous) else call.this)
     typed = call.copy()

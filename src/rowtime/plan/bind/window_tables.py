@@ -1,6 +1,6 @@
 """Binds the windows that stand after FROM: ``TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), INTERVAL '1' HOUR))``.
 
-They add the columns ``window_start`` and ``window_end`` and group nothing (SPEC 12); what
+They add the columns ``window_start`` and ``window_end`` and group nothing (semantics 12); what
 is known of the columns' clocks lets a GROUP BY above them close.
 """
 

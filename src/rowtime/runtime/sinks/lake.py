@@ -1,4 +1,4 @@
-"""A lake table as a sink: whoever reads it sees whole ticks, each once, whatever dies in between (SPEC 14.1).
+"""A lake table as a sink: whoever reads it sees whole ticks, each once, whatever dies in between (semantics 14.1).
 
 Rows are staged under the folder of the table, as in a directory (`directory`), and moved into place when the tick is
 committed; no reader sees them there. One commit of the table brings them all, and in the same commit the table notes

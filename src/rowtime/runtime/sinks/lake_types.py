@@ -1,4 +1,4 @@
-"""What the columns of a lake table that is there take of those that a pump writes (SPEC 10).
+"""What the columns of a lake table that is there take of those that a pump writes (semantics 10).
 
 A pump writes Parquet, so the types in its files have to be the table's. A column of the same type takes all of it. One
 of another number takes what fits: the rows that do not are refused at the gate, and the others are cast. NOT NULL is

@@ -1,4 +1,4 @@
-"""Who writes a target: one pump of one checkpoint, recorded in the target before its first row (SPEC 10).
+"""Who writes a target: one pump of one checkpoint, recorded in the target before its first row (semantics 10).
 
 Beside the rows of a pump stands a record of the checkpoint that the pump belongs to. Law: of two checkpoints that
 have a pump of one name and one target, at most one writes there; once another has taken over, the first never does

@@ -1,4 +1,4 @@
-"""The book of a database: which pump of which checkpoint writes a table, and which of its rows comes next (SPEC 10).
+"""The book of a database: which pump of which checkpoint writes a table, and its next row (semantics 10).
 
 It is a table of ours, ``rowtime_sinks``, beside the target, with one row for each table and pump:
 

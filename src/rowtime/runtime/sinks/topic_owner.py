@@ -1,4 +1,4 @@
-"""Who writes a stream into a Kafka topic: the record stands in a header of bounds in the first partition (SPEC 10).
+"""Who writes a stream into a Kafka topic: a header of bounds in the first partition says it (semantics 10).
 
 Every bound has the header ``rowtime-owner``: the record of the checkpoint (`ownership`) and the number of the row that
 comes next. A pump that begins writes such a bound before its first row, at the beginning of all time, which rules out

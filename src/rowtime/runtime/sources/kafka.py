@@ -58,7 +58,7 @@ class KafkaSource:
         self._raw = _is_raw(value_format)
         self._clock = clock
         self._rowtime = self._options.get("rowtime.column") or None
-        # SPEC 2.4: only a field that the stream names gives the rowtime, whatever others are called.
+        # Semantics 2.4: only a field that the stream names gives the rowtime, whatever others are called.
         self.gives_rowtime = self._rowtime is not None
         self._check_options()
         if self._raw:

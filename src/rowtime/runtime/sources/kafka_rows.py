@@ -126,7 +126,7 @@ def _prepared(records: DataFrame) -> DataFrame:
 
 
 def _bound_micros() -> str:
-    """SQL: the plain time of a bound; a strict one is the next microsecond (SPEC 1), the end stays."""
+    """SQL: the plain time of a bound; a strict one is the next microsecond (semantics 1), the end stays."""
     moved = f"{in_calendar(instant('__at'))} + CASE WHEN __strict = 'true' THEN 1 ELSE 0 END"
     return (
         "CASE WHEN NOT __bound OR __strict NOT IN ('true', 'false') THEN NULL"

@@ -181,7 +181,7 @@ class LakeSource:
                 return
 
     def _add(self, files: Sequence[NumberedFile]) -> None:
-        """Give numbers to files; SPEC 2.4: an arrival time that goes back is raised to the previous one."""
+        """Give numbers to files; semantics 2.4: an arrival time that goes back is raised to the previous one."""
         latest = self._list.files[-1].arrived if self._list.files else 0
         arrivals = accumulate((file.arrived for file in files), max, initial=latest)
         raised = zip(files, islice(arrivals, 1, None), strict=True)

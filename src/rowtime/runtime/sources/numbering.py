@@ -131,7 +131,7 @@ class Numbering:
     def number(self, files: Sequence[NumberedFile]) -> None:
         """Give numbers to files."""
         latest = self.list.files[-1].arrived if self.list.files else 0
-        # SPEC 2.4: an arrival time that goes back is raised to the previous one.
+        # Semantics 2.4: an arrival time that goes back is raised to the previous one.
         arrivals = accumulate((file.arrived for file in files), max, initial=latest)
         first = self.count
         raised = zip(files, islice(arrivals, 1, None), strict=True)
