@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOCK := requirements/dev.lock
 LOCK_VENV := build/lock-venv
+DOCS_VENV := build/docs-venv
 FLINK_VENV := build/flink-venv
 WHEEL_VENV := build/wheel-venv
 
@@ -22,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test wheel slow goldens lint fuzz crash soak cluster bench flink format lock clean
+.PHONY: help env run test wheel slow goldens lint fuzz crash soak cluster bench docs flink format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +83,15 @@ flink: $(FLINK_VENV)/.ready ## make the environment with PyFlink, beside which t
 $(FLINK_VENV)/.ready: requirements/flink.lock scripts/setup_venv.sh
 	@scripts/setup_venv.sh "$(PYTHON)" $(FLINK_VENV)
 	@$(FLINK_VENV)/bin/python -m pip install --quiet -r requirements/flink.lock
+	@touch $@
+
+docs: $(DOCS_VENV)/.ready ## build the site of the docs into site/; a broken link, anchor or docstring is an error
+	@PATH="$(CURDIR)/$(DOCS_VENV)/bin:$$PATH" NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/python -m mkdocs build
+	@$(DOCS_VENV)/bin/python scripts/check_site.py
+
+$(DOCS_VENV)/.ready: requirements/docs.lock scripts/setup_venv.sh
+	@scripts/setup_venv.sh "$(PYTHON)" $(DOCS_VENV)
+	@$(DOCS_VENV)/bin/python -m pip install --quiet -r requirements/docs.lock
 	@touch $@
 
 format: env ## format the code and fix what ruff can fix

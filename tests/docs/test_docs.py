@@ -174,6 +174,12 @@ def test_each_section_of_the_rules_names_tests_that_exist() -> None:
         assert [path for path in named if not (ROOT / path).exists()] == []
 
 
+def test_the_page_on_python_has_every_public_name() -> None:
+    page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    named = {tuple(path.rsplit(".", 1)) for path in re.findall(r"^::: ([\w.]+)$", page, re.MULTILINE)}
+    assert {name: where for name, where in rt._WHERE.items() if where not in named} == {}
+
+
 def test_the_page_on_observing_lists_the_parts_of_a_tick() -> None:
     from rowtime.state.costs import PARTS
 

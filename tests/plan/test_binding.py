@@ -256,6 +256,9 @@ class Stored:
     def names(self) -> list[str]:
         return list(self._streams)
 
+    def elsewhere(self, _name: str) -> str:
+        return ""
+
 
 def test_a_stream_that_was_altered_is_the_stream_of_its_definition() -> None:
     home = Stored(a=StreamDef("a", (("v", "INT"),), idle_after=5_000_000))

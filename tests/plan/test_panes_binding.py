@@ -46,6 +46,9 @@ def test_a_definition_keeps_its_event_time() -> None:
         def names(self) -> list[str]:
             return ["s"]
 
+        def elsewhere(self, _name: str) -> str:
+            return ""
+
     assert Catalog(Home()).stream("s") == catalog.streams["s"]
 
 

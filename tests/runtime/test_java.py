@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 import rowtime as rt
+from rowtime.runtime import java
 from rowtime.runtime.session import new_spark
 
 
@@ -49,8 +51,32 @@ def test_an_old_java_is_told_with_what_to_install(
 def test_no_java_is_told_with_where_it_was_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(java, "PLACES", (f"{tmp_path}/*/bin/java",))
     with pytest.raises(rt.Failure, match=r"R510 .* JAVA_HOME is not set, and PATH has none"):
         new_spark()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(rt.Failure, match=f"R510 .* JAVA_HOME is {tmp_path}, which has no bin/java"):
         new_spark()
+
+
+def test_the_newest_java_of_the_usual_places_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, version in (("jdk-11", "11"), ("jdk-21", "21"), ("jdk-8", "1.8"), ("jdk-17", "17")):
+        fake_java(tmp_path / name, version)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(java, "PLACES", (f"{tmp_path}/*/bin/java",))
+    assert java.installed() == tmp_path / "jdk-21"
+    monkeypatch.setattr(java, "PLACES", (f"{tmp_path}/jdk-11/bin/java", f"{tmp_path}/none/bin/java"))
+    assert java.installed() is None, "Java 11 is too old"
+
+
+@pytest.mark.usefixtures("no_session")
+def test_a_java_of_the_usual_places_is_used_without_one_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_java(tmp_path / "jdk-17", "17")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(java, "PLACES", (f"{tmp_path}/*/bin/java",))
+    with pytest.raises(Exception, match="JAVA_GATEWAY_EXITED"):  # it cannot run Spark
+        new_spark()
+    assert os.environ["JAVA_HOME"] == str(tmp_path / "jdk-17")

@@ -13,7 +13,9 @@ import typer
 from rowtime import __version__
 from rowtime.cli.bound import bound
 from rowtime.cli.check import check
+from rowtime.cli.doctor import doctor
 from rowtime.cli.explain import explain
+from rowtime.cli.init import init
 from rowtime.cli.insert import insert
 from rowtime.cli.outcome import guarded
 from rowtime.cli.run import run
@@ -27,7 +29,25 @@ from rowtime.cli.upkeep import optimize, readmit, skip
 from rowtime.cli.verify import verify
 from rowtime.core.store_settings import CONFIG, FILE, configured
 
-COMMANDS = (run, check, explain, status, insert, bound, readmit, skip, optimize, trace, verify, ui, top, streams, test)
+COMMANDS = (
+    run,
+    check,
+    explain,
+    status,
+    insert,
+    bound,
+    readmit,
+    skip,
+    optimize,
+    trace,
+    verify,
+    ui,
+    top,
+    streams,
+    test,
+    init,
+    doctor,
+)
 
 app = typer.Typer(
     name="rowtime",

@@ -16,9 +16,10 @@ def streams(home: HomeFolder = None, as_json: AsJson = False) -> None:
     if as_json:
         write_json([{"name": name, **definition} for name, definition in defined.items()])
         return
+    typer.echo(f"home: {place.path}", err=True)
     for name, definition in defined.items():
         columns = ", ".join(f"{column['name']} {column['type']}" for column in definition.get("columns", ()))
         using = f" USING {definition['format']}" if definition.get("format") else ""
         typer.echo(f"{name} ({columns}){using}")
     if not defined:
-        typer.echo(f"{place.path} defines no streams yet.", err=True)
+        typer.echo(f"It defines no streams yet. {place.elsewhere('')}".rstrip(), err=True)

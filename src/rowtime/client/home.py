@@ -22,6 +22,7 @@ from rowtime.client.definitions import fault
 from rowtime.client.file_names import escape, unescape
 from rowtime.client.home_logs import logs_of
 from rowtime.client.log_folder import PRIVATE
+from rowtime.client.near_homes import near
 from rowtime.client.starts import settle_all
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.shared_paths import sync
@@ -114,6 +115,10 @@ class Home:
         self._settle()
         with _reaching(self.path):
             return sorted(unescape(path.stem) for path in self._definitions.glob("[!.]*.json"))
+
+    def elsewhere(self, name: str) -> str:
+        """A hint which home near by defines a stream, if this one defines none; or nothing."""
+        return near(self.path, DEFAULT_HOME, name) if isinstance(self.path, Path) and not self.names() else ""
 
     def drop(self, name: str) -> bool:
         """Remove a stream: its definition and its log. True if there was a definition.

@@ -80,7 +80,9 @@ def only_writer(home: Home, stream: str) -> str:
 def _check_embedded(stream: str, home: Home, definition: dict[str, Any] | None) -> None:
     if definition is None:
         known = ", ".join(home.names()) or "none"
-        raise refuse("R202", f"{home.path} defines no stream {stream}", f"Streams there: {known}.")
+        raise refuse(
+            "R202", f"{home.path} defines no stream {stream}", home.elsewhere(stream) or f"Streams there: {known}."
+        )
     if definition.get("format"):
         raise refuse(
             "R202",

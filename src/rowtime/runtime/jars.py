@@ -103,13 +103,17 @@ def fetch(coordinates: Sequence[str], *, cache: Path | None = None) -> list[str]
 
     Raises ``Failure`` (R502). A directory of the cache is complete or absent, so two processes may fetch at once.
     """
-    root = cache or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rowtime" / "jars"
-    home = root / "+".join(c.split(":", 1)[1].replace(":", "-") for c in coordinates)
+    home = _kept_in(coordinates, cache)
     if not home.is_dir():
-        root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=root) as work:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home.parent) as work:
             _place(_resolve(coordinates, Path(work)), home)
     return sorted(str(jar) for jar in home.glob("*.jar"))
+
+
+def kept(coordinates: Sequence[str], *, cache: Path | None = None) -> bool:
+    """True if they have been fetched before."""
+    return _kept_in(coordinates, cache).is_dir()
 
 
 def artifact(jar: str) -> str:
@@ -120,6 +124,11 @@ def artifact(jar: str) -> str:
 def shipped() -> set[str]:
     """The artifacts whose jars PySpark brings along."""
     return {artifact(jar.name) for jar in _spark_jars().glob("*.jar")}
+
+
+def _kept_in(coordinates: Sequence[str], cache: Path | None) -> Path:
+    root = cache or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rowtime" / "jars"
+    return root / "+".join(c.split(":", 1)[1].replace(":", "-") for c in coordinates)
 
 
 def _not_shipped(jars: Sequence[str]) -> list[str]:

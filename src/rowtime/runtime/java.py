@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +17,20 @@ from pyspark.errors import PySparkRuntimeError
 from rowtime.core.errors import Failure, Problem
 
 LEAST: Final = 17
+PLACES: Final = (
+    "/usr/lib/jvm/*/bin/java",  # Debian, Ubuntu, Fedora
+    "/usr/java/*/bin/java",
+    f"{sys.prefix}/lib/jvm/bin/java",  # conda
+    "~/.sdkman/candidates/java/*/bin/java",
+    "/Library/Java/JavaVirtualMachines/*/Contents/Home/bin/java",
+    "/opt/homebrew/opt/openjdk*/bin/java",
+    "/usr/local/opt/openjdk*/bin/java",
+)
+"""Where a java is that is not on the PATH."""
+
 _SECONDS: Final = 30
 _VERSION: Final = re.compile(r"java\.specification\.version = (?:1\.)?(\d+)")
-_INSTALL: Final = (
+INSTALL: Final = (
     f"Install a JDK or JRE {LEAST} or newer: on Debian or Ubuntu `sudo apt-get install openjdk-{LEAST}-jre-headless`, "
     f"on macOS `brew install openjdk@{LEAST}`, with conda `conda install openjdk={LEAST}`. "
     "If it is installed already, set JAVA_HOME to its folder."
@@ -27,16 +39,21 @@ _INSTALL: Final = (
 
 @contextmanager
 def found() -> Iterator[None]:
-    """Start Spark inside this: ``Failure`` (R510) says where no Java is found, or which one is too old."""
-    home = os.environ.get("JAVA_HOME")  # where Spark's launcher looks first
-    command = shutil.which(Path(home, "bin", "java")) if home else shutil.which("java")
+    """Start Spark inside this: ``Failure`` (R510) says where no Java is found, or which one is too old.
+
+    A Java that is neither in JAVA_HOME nor on the PATH is taken from where it is usually installed.
+    """
+    command = named()
     if command is None:
-        looked = f"JAVA_HOME is {home}, which has no bin/java" if home else "JAVA_HOME is not set, and PATH has none"
-        raise _failure(f"Spark needs Java {LEAST} or newer, and there is no java: {looked}")
+        home = installed()
+        if home is None:
+            raise _failure(f"Spark needs Java {LEAST} or newer, and there is no java: {looked()}")
+        os.environ["JAVA_HOME"] = str(home)
+        command = str(home / "bin" / "java")
     try:
         yield
     except PySparkRuntimeError as error:
-        version = _version(command)
+        version = version_of(command)
         if version is None:
             raise _failure(f"Spark did not start, and {command} says no version: {error}") from error
         if version < LEAST:
@@ -44,7 +61,33 @@ def found() -> Iterator[None]:
         raise
 
 
-def _version(command: str) -> int | None:
+def named() -> str | None:
+    """The java that Spark's launcher takes: that of JAVA_HOME if it is set, else that of the PATH."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(Path(home, "bin", "java")) if home else shutil.which("java")
+
+
+def looked() -> str:
+    """Where the launcher looks, in words."""
+    home = os.environ.get("JAVA_HOME")
+    return f"JAVA_HOME is {home}, which has no bin/java" if home else "JAVA_HOME is not set, and PATH has none"
+
+
+def installed() -> Path | None:
+    """The home of the newest Java where one is usually installed that Spark can run on; ``None`` without one.
+
+    None is taken if JAVA_HOME says another: whoever set it means that one.
+    """
+    if os.environ.get("JAVA_HOME"):
+        return None
+    places = [Path(place).expanduser() for place in PLACES]
+    commands = {java.resolve() for place in places for java in Path("/").glob(str(place.relative_to("/")))}
+    versions = {java: version_of(str(java)) or 0 for java in commands}
+    newest = max(versions, key=lambda java: (versions[java], java), default=None)
+    return newest.parents[1] if newest is not None and versions[newest] >= LEAST else None
+
+
+def version_of(command: str) -> int | None:
     """The version that a java command tells, 8 for 1.8; ``None`` if it does not run."""
     asked = [command, "-XshowSettings:properties", "-version"]
     try:
@@ -56,4 +99,4 @@ def _version(command: str) -> int | None:
 
 
 def _failure(what: str) -> Failure:
-    return Failure(Problem("R510", what, hint=_INSTALL))
+    return Failure(Problem("R510", what, hint=INSTALL))

@@ -41,6 +41,9 @@ class Definitions(Protocol):
     def names(self) -> Iterable[str]:
         """The names that are defined."""
 
+    def elsewhere(self, name: str) -> str:
+        """A hint where a stream is defined, if no stream is defined here; or nothing."""
+
 
 @dataclass(frozen=True)
 class Without:
@@ -56,6 +59,10 @@ class Without:
     def names(self) -> Iterable[str]:
         """The names that are defined."""
         return (name for name in self.home.names() if name not in self.hidden)
+
+    def elsewhere(self, name: str) -> str:
+        """A hint where a stream is defined, if no stream is defined here; or nothing."""
+        return self.home.elsewhere(name)
 
 
 @dataclass(frozen=True)
@@ -163,7 +170,9 @@ class Catalog:
 
     def unknown(self, name: str, place: Place) -> Problem:
         """The problem of a name that nothing has."""
-        return Problem("R103", f"there is no stream or view {name}", place, suggestion(name, self.names()))
+        elsewhere = self.home.elsewhere(name) if self.home is not None else ""
+        hint = elsewhere or suggestion(name, self.names())
+        return Problem("R103", f"there is no stream or view {name}", place, hint)
 
     def stand_in(self, statement: CreateStream) -> None:
         """Take over the columns of a definition that is refused, so that what reads the stream is checked."""

@@ -1,0 +1,66 @@
+"""Hooks of MkDocs: pages of the repository that do not lie in docs/, and links between them and those that do."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+ROOT: Final = Path(__file__).parents[1]
+PAGES: Final = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "RELIABILITY.md": "reliability.md",
+    "benchmarks/RESULTS.md": "results.md",
+    "examples/flights/README.md": "examples/flights.md",
+    "examples/nexmark/README.md": "examples/nexmark.md",
+}
+"""Files of the repository, and what they are called in the site."""
+
+SHIM: Final = "https://unpkg.com/iframe-worker/shim"
+"""What Material loads from outside to search in files; docs/vendor has it, so that no request leaves the machine."""
+
+_SOURCE: Final = {target: source for source, target in PAGES.items()}
+_LINK: Final = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
+_INFO: Final = re.compile(r"^(```\w+) .+$", re.MULTILINE)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages."""
+    from mkdocs.structure.files import File  # noqa: PLC0415 - MkDocs is there where this is called
+
+    for source, target in PAGES.items():
+        files.append(File.generated(config, target, content=(ROOT / source).read_text(encoding="utf-8")))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Lead each link to the page of the site; a file that has none is named in its place.
+
+    Words behind the language of a code block (`sql refused: R104`) are for the tests.
+    """
+    here = page.file.src_uri
+    source = _SOURCE.get(here, f"docs/{here}")
+
+    def link(found: re.Match[str]) -> str:
+        text, path, anchor = found[1], found[2], found[3] or ""
+        meant = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+        target = PAGES.get(meant) or (meant.removeprefix("docs/") if meant.startswith("docs/") else None)
+        if target is None:
+            return f"{text} (`{meant}`)" if f"`{meant}`" not in text and meant not in text else text
+        return f"[{text}]({posixpath.relpath(target, posixpath.dirname(here) or '.')}{anchor})"
+
+    return _LINK.sub(link, _INFO.sub(r"\1", markdown))
+
+
+def on_post_page(output: str, page: Page, **_: Any) -> str:
+    """Search with the worker of docs/vendor."""
+    up = posixpath.relpath("vendor/iframe-worker.js", posixpath.dirname(page.file.dest_uri) or ".")
+    return output.replace(SHIM, up)

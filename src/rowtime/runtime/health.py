@@ -1,0 +1,206 @@
+"""What rowtime needs of a machine, and whether it is there: what ``rowtime doctor`` tells.
+
+Each check looks at one thing and says what it found. Nothing is installed, fetched or changed.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import strftime
+from typing import Final, Literal
+
+from rowtime.core.errors import Failure, headline
+from rowtime.core.stores import Place
+from rowtime.runtime import java
+
+SOME_DISK: Final = 2**30  # bytes: state, segments and Spark's own files need this much soon
+LEAST_DISK: Final = 2**27
+LEAST_PYTHON: Final = (3, 11)
+EXTRAS: Final = {
+    "delta": ("deltalake", "Delta tables"),
+    "iceberg": ("pyiceberg", "Iceberg tables"),
+    "stores": ("obstore", "object stores"),
+    "ui": ("starlette", "the console"),
+    "metrics": ("prometheus-client", "metrics"),
+    "openlineage": ("openlineage-python", "OpenLineage events"),
+}
+"""By the name of an extra: the package that it brings, and what it is for."""
+
+State = Literal["ok", "missing", "warning", "failed"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found. ``missing``: something optional is not installed; ``todo``: what to do, if anything."""
+
+    name: str
+    state: State
+    found: str
+    todo: str = ""
+
+
+def findings(home: Place, port: int, *, start: bool) -> Iterator[Finding]:
+    """All checks, one after the other; ``port``: that of the console; ``start``: start Spark too, for some seconds."""
+    yield _python()
+    yield from _workers()
+    yield _java()
+    yield _spark(start=start)
+    yield _kafka()
+    yield from map(_extra, EXTRAS)
+    yield _home(home)
+    yield from _disks(home)
+    yield _address()
+    yield _port(port)
+    yield _time_zone()
+
+
+def _python() -> Finding:
+    found = f"{platform.python_version()}, {sys.executable}"
+    if sys.version_info < LEAST_PYTHON:
+        return Finding("Python", "failed", found, "Install Python 3.11 or newer.")
+    return Finding("Python", "ok", found)
+
+
+def _workers() -> Iterator[Finding]:
+    """Spark's workers run PYSPARK_PYTHON, and refuse to work for a driver of another version."""
+    command = os.environ.get("PYSPARK_PYTHON")
+    if command is None or command == sys.executable:
+        return
+    mine = f"{sys.version_info.major}.{sys.version_info.minor}"
+    try:
+        asked = [command, "-c", "import sys; print(f'{sys.version_info.major}.{sys.version_info.minor}')"]
+        told = subprocess.run(asked, capture_output=True, text=True, timeout=30, check=True).stdout.strip()  # noqa: S603 - as Spark runs it
+    except (OSError, subprocess.SubprocessError) as error:
+        yield Finding("PYSPARK_PYTHON", "failed", f"{command} does not run: {headline(error)}", "Unset PYSPARK_PYTHON.")
+        return
+    if told == mine:
+        yield Finding("PYSPARK_PYTHON", "ok", f"Python {told}, {command}")
+    else:
+        what = f"{command} is Python {told}, and this is Python {mine}"
+        yield Finding("PYSPARK_PYTHON", "failed", what, f"Set PYSPARK_PYTHON={sys.executable}, or unset it.")
+
+
+def _java() -> Finding:
+    command, place = java.named(), ""
+    if command is None and (home := java.installed()) is not None:
+        command, place = str(home / "bin" / "java"), ", not on the PATH"
+    if command is None:
+        return Finding("Java", "failed", f"no java: {java.looked()}", java.INSTALL)
+    number = java.version_of(command)
+    if number is None:
+        return Finding("Java", "failed", f"{command} says no version", java.INSTALL)
+    return Finding(
+        "Java",
+        "ok" if number >= java.LEAST else "failed",
+        f"{number}, {command}{place}",
+        "" if number >= java.LEAST else java.INSTALL,
+    )
+
+
+def _spark(*, start: bool) -> Finding:
+    found = version("pyspark")
+    if not start:
+        return Finding("Spark", "ok", f"{found}, not started")
+    from rowtime.runtime.session import new_spark  # noqa: PLC0415 - Spark
+
+    try:
+        spark = new_spark()
+        try:
+            rows = spark.range(3).mapInArrow(lambda batches: batches, "id long").count()
+        finally:
+            spark.stop()
+    except Failure as failure:
+        problem = failure.problems[0]
+        return Finding("Spark", "failed", f"{found} does not start: {problem.message}", problem.hint)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is what the user has to know
+        what = "Look at what Spark printed. `rowtime doctor --no-spark` checks the rest."
+        return Finding("Spark", "failed", f"{found} does not work: {headline(error)}", what)
+    assert rows == 3  # noqa: PLR2004 - as above
+    return Finding("Spark", "ok", f"{found}, ran a job with a Python worker")
+
+
+def _kafka() -> Finding:
+    from rowtime.runtime import jars  # noqa: PLC0415 - Spark
+
+    coordinates = jars.connector()
+    if jars.kept([coordinates]):
+        return Finding("Kafka", "ok", f"{coordinates}, fetched before")
+    if shutil.which("mvn"):
+        return Finding("Kafka", "ok", f"{coordinates}, which mvn fetches at the first use")
+    what = "Install Maven (mvn), or give Spark the jars: spark.jars, or spark.jars.packages, with these coordinates."
+    return Finding("Kafka", "missing", f"{coordinates} is not here, and there is no mvn to fetch it", what)
+
+
+def _extra(name: str) -> Finding:
+    package, purpose = EXTRAS[name]
+    try:
+        return Finding(name, "ok", f"{package} {version(package)}, for {purpose}")
+    except PackageNotFoundError:
+        what = f"For {purpose}: pip install 'rowtime[{name}]'"
+        return Finding(name, "missing", f"{package} is not installed", what)
+
+
+def _home(home: Place) -> Finding:
+    if not isinstance(home, Path):
+        return Finding("home", "ok", str(home))
+    if home.is_dir():
+        return _writable("home", home)
+    there = next(folder for folder in home.absolute().parents if folder.is_dir())
+    found = _writable("home", there)
+    return found if found.state == "failed" else Finding("home", "ok", f"{home.absolute()}, made at the first use")
+
+
+def _writable(name: str, folder: Path) -> Finding:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return Finding(name, "ok", str(folder.absolute()))
+    except OSError as error:
+        what = "Make it writable, or name another: --home DIR, or ROWTIME_HOME."
+        return Finding(name, "failed", f"{folder.absolute()} cannot be written: {headline(error)}", what)
+
+
+def _disks(home: Place) -> Iterator[Finding]:
+    places = {"temporary folder": Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0])}
+    if isinstance(home, Path):
+        places = {"home": home.absolute(), **places}
+    for name, place in places.items():
+        folder = next(one for one in (place, *place.parents) if one.is_dir())
+        free = shutil.disk_usage(folder).free
+        found = f"{free / 2**30:.1f} GiB free at {folder}"
+        state: State = "failed" if free < LEAST_DISK else "warning" if free < SOME_DISK else "ok"
+        what = "Free some space: state and refused rows are kept on this disk." if name == "home" else ""
+        what = what or "Free some space, or name another disk for Spark's own files: SPARK_LOCAL_DIRS."
+        yield Finding(f"disk of the {name}", state, found, "" if state == "ok" else what)
+
+
+def _address() -> Finding:
+    """Driver and Java talk over this machine's own address."""
+    try:
+        with socket.create_server(("127.0.0.1", 0)):
+            return Finding("network", "ok", "127.0.0.1 has free ports")
+    except OSError as error:
+        what = "Java and Python talk over 127.0.0.1: let processes listen there."
+        return Finding("network", "failed", f"no port of 127.0.0.1 is free: {headline(error)}", what)
+
+
+def _port(port: int) -> Finding:
+    try:
+        with socket.create_server(("127.0.0.1", port)):
+            return Finding("port of the console", "ok", f"{port} is free")
+    except OSError:
+        what = "`rowtime ui --port 0` takes another one that is free."
+        return Finding("port of the console", "warning", f"{port} is in use", what)
+
+
+def _time_zone() -> Finding:
+    return Finding("time zone", "ok", f"{strftime('%Z')} here; rowtime computes in UTC, and needs no setting")

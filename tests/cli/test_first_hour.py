@@ -1,0 +1,193 @@
+"""The first hour: a new project works at once, the doctor says what is missing, and a home near by is told."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from rowtime.cli.init import STARTER
+from rowtime.client.home import Home
+from rowtime.runtime import health, java
+
+if TYPE_CHECKING:
+    import subprocess
+
+    import pytest
+    from typer.testing import Result
+
+    Rowtime = Callable[..., Result]
+    Process = Callable[..., subprocess.CompletedProcess[str]]
+
+CLICKS = {"columns": [{"name": "page", "type": "STRING", "nullable": True}], "format": None, "options": {}}
+MAIN = "from rowtime.cli.main import main; main()"
+
+
+def lines(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for file in sorted(folder.glob("*.json")) for line in file.read_text().splitlines()]
+
+
+# -- init -----------------------------------------------------------------------------
+
+
+def test_a_new_project_runs_is_tested_and_verified(rowtime: Rowtime, tmp_path: Path) -> None:
+    assert rowtime("init").exit_code == 0
+    assert {name for name in STARTER if (tmp_path / name).is_file()} == {*STARTER}
+    assert rowtime("check", "pipeline.sql").stdout == "ok: 6 statements\n"
+    assert rowtime("run", "pipeline.sql", "--available-now").exit_code == 0
+    hits = {(str(row["minute"])[11:16], row["page"], row["hits"]) for row in lines(tmp_path / "out/minutes")}
+    assert hits == {("10:00", "cart", 1), ("10:00", "home", 2), ("10:01", "home", 1)}
+    assert [row["reason"] for row in lines(tmp_path / "out/late")] == ["LATE"]
+    assert rowtime("verify", ".rowtime/checkpoints/pipeline").exit_code == 0
+    tested = rowtime("test", "tests")
+    assert (tested.exit_code, tested.stdout.splitlines()[-1]) == (0, "1 passed, 0 failed")
+
+
+def test_a_file_that_comes_later_is_read_by_the_next_run(rowtime: Rowtime, tmp_path: Path) -> None:
+    assert rowtime("init").exit_code == 0
+    assert rowtime("run", "pipeline.sql", "--available-now").exit_code == 0
+    (tmp_path / "data/clicks-2.csv").write_text("page,at\ncart,2026-01-01 10:04:00\n")
+    assert rowtime("run", "pipeline.sql", "--available-now").exit_code == 0
+    hits = {(str(row["minute"])[11:16], row["page"], row["hits"]) for row in lines(tmp_path / "out/minutes")}
+    assert hits == {
+        ("10:00", "cart", 1),
+        ("10:00", "home", 2),
+        ("10:01", "home", 1),
+        ("10:02", "cart", 1),
+        ("10:02", "home", 1),
+    }
+
+
+def test_the_transcript_of_a_new_project_has_the_query_of_its_pipeline() -> None:
+    text = {name: (Path(java.__file__).parents[1] / "cli/starter" / kept).read_text() for name, kept in STARTER.items()}
+    query = text["pipeline.sql"].split("CREATE PUMP count_clicks AS INSERT INTO minutes\n")[1].split(";")[0]
+    told = [line.strip() for line in query.splitlines()]
+    assert "\n".join(told) in "\n".join(line.strip() for line in text["tests/a_minute_of_clicks.yaml"].splitlines())
+
+
+def test_init_overwrites_nothing(rowtime: Rowtime, tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/Makefile").write_text("mine:\n")
+    refused = rowtime("init", "work")
+    assert refused.exit_code == 1
+    assert "R215" in refused.stderr
+    assert "work has Makefile already" in refused.stderr
+    assert [one.name for one in (tmp_path / "work").iterdir()] == ["Makefile"]
+    assert (tmp_path / "work/Makefile").read_text() == "mine:\n"
+
+
+# -- doctor ---------------------------------------------------------------------------
+
+
+def told(result: Result) -> dict[str, dict[str, str]]:
+    return {one["name"]: one for one in json.loads(result.stdout)}
+
+
+def test_the_doctor_starts_spark_and_runs_a_job_with_a_python_worker(process: Process) -> None:
+    ended = process(MAIN, "doctor", "--json")
+    assert ended.returncode == 0, ended.stderr
+    found = {one["name"]: one for one in json.loads(ended.stdout)}
+    assert found["Spark"]["found"].endswith("ran a job with a Python worker")
+    assert {one["state"] for one in found.values()} <= {"ok", "missing", "warning"}
+
+
+def test_the_doctor_tells_a_missing_and_an_old_java(
+    rowtime: Rowtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(java, "PLACES", ())
+    result = rowtime("doctor", "--no-spark")
+    assert result.exit_code == 3
+    assert "failed   Java: no java: JAVA_HOME is not set, and PATH has none" in result.stdout
+    assert "openjdk-17-jre-headless" in result.stdout
+    assert "Not ready: Java." in result.stderr
+
+    command = tmp_path / "java"
+    command.write_text("#!/bin/sh\necho '    java.specification.version = 11' >&2\n")
+    command.chmod(0o755)
+    found = told(rowtime("doctor", "--no-spark", "--json"))["Java"]
+    assert (found["state"], found["found"]) == ("failed", f"11, {command}")
+
+
+def test_the_doctor_tells_a_worker_of_another_python(
+    rowtime: Rowtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\necho 3.9\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(other))
+    found = told(rowtime("doctor", "--no-spark", "--json"))["PYSPARK_PYTHON"]
+    assert found["state"] == "failed"
+    assert found["found"].startswith(f"{other} is Python 3.9, and this is Python 3.")
+    assert found["todo"].startswith("Set PYSPARK_PYTHON=")
+    monkeypatch.setenv("PYSPARK_PYTHON", str(tmp_path / "none"))
+    assert "does not run" in told(rowtime("doctor", "--no-spark", "--json"))["PYSPARK_PYTHON"]["found"]
+
+
+def test_the_doctor_tells_full_disks_ports_in_use_and_what_is_not_installed(
+    rowtime: Rowtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health.shutil, "disk_usage", lambda _: SimpleNamespace(free=2**20))
+    monkeypatch.setitem(health.EXTRAS, "delta", ("no-such-package-of-anybody", "Delta tables"))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setattr("rowtime.cli.doctor.PORT", taken.getsockname()[1])
+        result = rowtime("doctor", "--no-spark", "--json")
+    found = told(result)
+    assert result.exit_code == 3
+    assert found["disk of the home"]["state"] == "failed"
+    assert "SPARK_LOCAL_DIRS" in found["disk of the temporary folder"]["todo"]
+    assert (found["port of the console"]["state"], found["port of the console"]["todo"]) == (
+        "warning",
+        "`rowtime ui --port 0` takes another one that is free.",
+    )
+    assert (found["delta"]["state"], found["delta"]["todo"]) == (
+        "missing",
+        "For Delta tables: pip install 'rowtime[delta]'",
+    )
+
+
+def test_the_extras_that_the_doctor_names_are_those_of_the_package() -> None:
+    import tomllib
+
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    extras = {name: [one.split(">")[0] for one in needs] for name, needs in project["optional-dependencies"].items()}
+    extras.pop("dev")
+    assert {*health.EXTRAS} == {*extras}
+    assert all(package in extras[name] for name, (package, _) in health.EXTRAS.items())
+
+
+# -- homes ----------------------------------------------------------------------------
+
+
+def test_a_home_in_another_folder_is_told(rowtime: Rowtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Home(tmp_path / ".rowtime").define("clicks", CLICKS)
+    below = tmp_path / "jobs"
+    below.mkdir()
+    (below / "job.sql").write_text("SELECT STREAM page FROM clicks;\n")
+    monkeypatch.chdir(below)
+    hint = f"The home {tmp_path / '.rowtime'} defines it: --home {tmp_path / '.rowtime'}"
+    assert hint in rowtime("check", "job.sql").stdout
+    assert hint in rowtime("bound", "clicks", "2026-01-01").stderr
+    listed = rowtime("streams")
+    assert listed.stdout == ""
+    assert f"The home {tmp_path / '.rowtime'} defines streams" in listed.stderr
+    assert rowtime("check", "job.sql", "--home", str(tmp_path / ".rowtime")).exit_code == 0
+
+
+def test_a_home_in_a_folder_below_is_told(rowtime: Rowtime, tmp_path: Path) -> None:
+    Home(tmp_path / "shop/.rowtime").define("clicks", CLICKS)
+    (tmp_path / "job.sql").write_text("CREATE STREAM c (page STRING);\nSELECT STREAM page FROM clicks;\n")
+    assert f"--home {tmp_path / 'shop/.rowtime'}" in rowtime("check", "job.sql").stdout
+    (tmp_path / "other.sql").write_text("SELECT STREAM page FROM klicks;\n")
+    assert "begin with CREATE STREAM" in rowtime("check", "other.sql").stdout
+
+
+def test_the_streams_of_a_home_come_with_its_place(rowtime: Rowtime, tmp_path: Path) -> None:
+    Home(tmp_path / ".rowtime").define("clicks", CLICKS)
+    listed = rowtime("streams")
+    assert listed.stdout == "clicks (page STRING)\n"
+    assert listed.stderr.startswith("home: ")
