@@ -13,12 +13,14 @@ from typing import Any
 
 from sqlglot import exp
 
+from rowtime.core.columns import ARRIVAL
 from rowtime.expr.facts import NULL, Fact, Kind, exactly, kind_of
 from rowtime.expr.order import Order
 from rowtime.expr.proof import Proof
 from rowtime.expr.rules import NAMED, RULES
 from rowtime.expr.rules.casts import cast
 from rowtime.expr.rules.table import Found, Parts, Rule
+from rowtime.expr.rules.times import NOT_THE_ROWTIME
 from rowtime.sql.intervals import Duration, Months, span_of
 from rowtime.sql.nodes import CurrentRowTimestamp, Monotonic
 
@@ -118,6 +120,8 @@ class _Prover:
 
     def _column(self, node: exp.Column) -> tuple[Fact, str]:
         fact = self._columns.get(node.name)
+        if node.name == ARRIVAL:
+            return Fact(kind=Kind.TIMESTAMP), NOT_THE_ROWTIME
         if fact is None:
             return Fact(), "nothing is known of the column"
         return fact, "as declared" if fact.order.monotonic else "no order is known of the column"

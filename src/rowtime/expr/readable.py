@@ -9,7 +9,8 @@ from sqlglot import exp
 from rowtime.sql.generate import to_rowtime
 
 _COLUMNS = {
-    "t": "ROWTIME", "before": "ROWTIME", "w": "writer", "p": "position", "r": "earlier ROWTIME",
+    "t": "ROWTIME", "before": "ROWTIME", "a": "CURRENT_ROW_TIMESTAMP",
+    "w": "writer", "p": "position", "r": "earlier ROWTIME",
     "lt": "left ROWTIME", "lw": "left writer", "lp": "left position",
     "rt": "right ROWTIME", "rw": "right writer", "rp": "right position",
     "n": "end of group", "h": "end of window", "u": "fire", "c": "change", "i": "row number",

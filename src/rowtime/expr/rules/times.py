@@ -9,7 +9,7 @@ from rowtime.expr.facts import Fact, Kind
 from rowtime.expr.order import Order
 from rowtime.expr.rules.arithmetic import plus, reversed_
 from rowtime.expr.rules.table import NAMED, RULES, Found, Parts, arguments, kept, none, rounded, rule
-from rowtime.sql.nodes import Step
+from rowtime.sql.nodes import CurrentRowTimestamp, Step
 
 _UNITS = frozenset({
     "YEAR", "YYYY", "YY", "QUARTER", "MONTH", "MM", "MON", "WEEK", "DAY", "DD", "HOUR", "MINUTE", "SECOND",
@@ -45,6 +45,15 @@ def _rounded_to(node: exp.Expr, parts: Parts) -> Found:
         return found
     # Rounding does not lead out of the years from 1 on; upwards it may lead beyond 9999.
     return Found(found.fact.within(m.low, None if isinstance(node, exp.Ceil) else m.high), found.rule)
+
+
+NOT_THE_ROWTIME = "rows come in the order of ROWTIME, which is not the arrival time here"
+
+
+@rule(CurrentRowTimestamp)
+def _arrival(node: exp.Expr, parts: Parts) -> Found:  # noqa: ARG001 - a rule
+    # Where ROWTIME is the arrival time, CURRENT_ROW_TIMESTAMP is bound to it, and ascends as it does.
+    return none(NOT_THE_ROWTIME, Kind.TIMESTAMP)
 
 
 @rule(Step)

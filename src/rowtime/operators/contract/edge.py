@@ -88,7 +88,8 @@ class Shape:
     ``order``: the sort expressions that make the stream order, the rowtime first unless the rows are released anyway.
     ``extra``: hidden columns that ``order`` needs. ``placed``: writer and position order the rows of a writer.
     ``single``: all rows count as one writer's. ``released``: no row runs ahead of the edge's bound. ``arrival``: rows
-    still have their recorded arrival time. ``batched``: the rows of one tick are a set without an order of arrival.
+    still have their recorded arrival time, and ``stamped``: it is their rowtime, raised where it would go back.
+    ``batched``: the rows of one tick are a set without an order of arrival.
     ``unmerged``: several streams side by side, which count as one writer's for whoever looks at the order of arrival.
     ``event``: the event time that was declared below, as long as its column and the rows' places are passed on.
     ``retracts``: which events (open: without an end) may be taken back. ``lasts``: how long each of them lasts at least
@@ -102,6 +103,7 @@ class Shape:
     single: bool = False
     released: bool = False
     arrival: bool = False
+    stamped: bool = False
     batched: bool = False
     unmerged: bool = False
     event: EventTime | None = None

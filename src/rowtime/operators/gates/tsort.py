@@ -118,7 +118,7 @@ class TSort(Unary):
         extra = (*self.keys, *((PASSED_ROWTIME,) if self.before else ()))
         return replace(
             below, columns=columns, order=(ROWTIME, *keys, WRITER, POSITION), extra=extra,
-            released=False, unmerged=True, event=None,
+            released=False, unmerged=True, stamped=False, event=None,
         )  # fmt: skip
 
     def promises(self, clocks: Sequence[Clocks], control: SortMarks) -> Clocks:

@@ -29,7 +29,8 @@ def moved_shape(below: Shape, order: tuple[str, ...], hidden: tuple[str, ...], *
     before = tuple(term for term in below.order if term != ROWTIME)
     extra = tuple(dict.fromkeys([*hidden, BEFORE, *below.without_origin().extra]))
     order = (ROWTIME, *order, BEFORE, *before)
-    return replace(below, columns=columns, order=order, extra=extra, released=released, unmerged=True, event=None)
+    kept = replace(below, columns=columns, order=order, extra=extra)
+    return replace(kept, released=released, unmerged=True, stamped=False, event=None)
 
 
 def sortable(below: Operator) -> Requirement:

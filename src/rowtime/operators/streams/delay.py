@@ -32,7 +32,7 @@ class Delay(Unary):
         """The input's columns; what is known of their order was about the time before."""
         below = self.input.emits()
         columns = tuple(Column(column.name, column.type) for column in below.columns)
-        return replace(below, columns=columns, released=False, event=None)
+        return replace(below, columns=columns, released=False, stamped=False, event=None)
 
     def link(self, n: int) -> Link:
         """The row before it was delayed."""

@@ -42,6 +42,7 @@ from rowtime.operators.contract.state import StateNote
 from rowtime.operators.rows.attempt import attempted
 from rowtime.operators.rows.by_writer import beside
 from rowtime.operators.rows.sized_texts import holds_lengths, in_length, in_size
+from rowtime.operators.streams.arrival_times import is_timed_by_arrival
 from rowtime.operators.streams.column_bounds import with_column_bounds
 from rowtime.operators.streams.event_bounds import with_bounds, without_bounds
 from rowtime.operators.streams.quarantine import Quarantine, undecided
@@ -105,7 +106,8 @@ class Stream(Operator):
         released = self.single and not self.batched
         columns = (*self.columns, Column(GIVEN, "BIGINT")) if self.event_bounds else self.columns
         columns = (*columns, Column(SAID, "STRING")) if self.column_bounds else columns
-        return Shape(columns, single=self.single, released=released, arrival=True, batched=self.batched)
+        shape = Shape(columns, single=self.single, released=released, arrival=True, batched=self.batched)
+        return replace(shape, stamped=is_timed_by_arrival(self.source))
 
     def promises(self, clocks: Sequence[Clocks], control: StreamClocks) -> Clocks:  # noqa: ARG002
         """The clock of each writer that holds the stream."""

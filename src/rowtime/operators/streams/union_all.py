@@ -69,7 +69,9 @@ class UnionAll(Operator):
             )
         extra = ORIGIN if any(shape.has_origin for shape in shapes) else ()
         placed = all(shape.placed for shape in shapes)
-        return Shape(columns, extra=extra, placed=placed, arrival=arrival, unmerged=not self.optional)
+        stamped = all(shape.stamped for shape in shapes)
+        unmerged = not self.optional
+        return Shape(columns, extra=extra, placed=placed, arrival=arrival, stamped=stamped, unmerged=unmerged)
 
     def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
         """Every input's bounds side by side; the stream's bound is the least of them."""

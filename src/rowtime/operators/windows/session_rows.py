@@ -46,7 +46,7 @@ class SessionRows(Unary):
         order = (ROWTIME, BEFORE, WRITER, POSITION)
         return replace(
             below, columns=columns, order=order, extra=(BEFORE,), placed=False, single=True, released=True,
-            unmerged=False, event=None,
+            unmerged=False, stamped=False, event=None,
         )  # fmt: skip
 
     def promises(self, clocks: Sequence[Clocks], control: Closed) -> Clocks:  # noqa: ARG002

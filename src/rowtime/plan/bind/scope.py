@@ -26,6 +26,9 @@ from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import CurrentRowTimestamp, Lifetime, LifetimeEdge, Monotonic, PeriodPredicate
 from rowtime.sql.places import place_of, position, span
 
+_TIMES_OF_DAY = ("CURRENT_TIME", "LOCALTIME")
+_FIXED = "CURRENT_TIMESTAMP is fixed at the first start: date_format(CURRENT_TIMESTAMP, 'HH:mm:ss')."
+
 
 @dataclass(frozen=True)
 class Input:
@@ -180,8 +183,8 @@ class Scope:
             ours = isinstance(part, exp.Anonymous) and part.name.upper() not in OF_SESSION
             what = "gives another answer each time it is asked" if ours else "depends on the session, and on no row"
             hint = "A stream's answer is a function of its input; use a column instead."
-            if isinstance(part, exp.Anonymous) and part.name.upper() in ("CURRENT_TIME", "LOCALTIME"):
-                hint = "CURRENT_TIMESTAMP is fixed at the first start: date_format(CURRENT_TIMESTAMP, 'HH:mm:ss')."
+            if isinstance(part, exp.Anonymous) and part.name.upper() in _TIMES_OF_DAY:
+                hint = _FIXED
             self.refuse("R111", f"{to_rowtime(part)} {what}", part, hint)
         if (other := told(part)) is not None:
             self.refuse("R107", other.what, part, other.hint)
@@ -266,6 +269,9 @@ class Scope:
         if found:
             self.refuse("R150", f"several inputs have a column {column.name}", column, f"Write {' or '.join(found)}.")
             return
+        if column.name.upper() in _TIMES_OF_DAY and not column.text("table") and not column.this.quoted:
+            self.refuse("R111", f"{column.name.upper()} gives another answer each time it is asked", column, _FIXED)
+            return
         hint = suggestion(column.name, [known for one in inputs for known, _ in one.columns])
         among = " or ".join(one.alias for one in inputs)
         self.refuse("R103", f"there is no column {column.name} in {among}", column, hint)
@@ -273,7 +279,7 @@ class Scope:
     def _arrival(self, node: exp.Expr) -> exp.Expr:
         if not self.input.emits().arrival:
             self.refuse("R112", "CURRENT_ROW_TIMESTAMP is gone here: these rows did not arrive, they were made", node)
-        return _named(ARRIVAL, node)
+        return _named(ROWTIME if self.input.emits().stamped else ARRIVAL, node)
 
     def inlined(self, node: exp.Expr) -> exp.Expr:
         """The clock of the expression: over the rowtime and marks of order checks, where its columns follow them."""

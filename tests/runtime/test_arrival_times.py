@@ -1,0 +1,96 @@
+"""CURRENT_ROW_TIMESTAMP: where ROWTIME is the arrival time it is ROWTIME, ascends and closes groups; elsewhere not."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import rowtime as rt
+from rowtime.plan.check import proof_of
+from rowtime.plan.program import compile_script
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BEGIN = datetime(2024, 1, 1, 10, tzinfo=UTC)
+FILES = "CREATE STREAM s (k INT, t TIMESTAMP) USING csv OPTIONS (path '/in'{});"
+LOG = "CREATE STREAM s (k INT, t TIMESTAMP);"
+COUNTS = "SELECT STREAM COUNT(*) AS n FROM {} GROUP BY FLOOR(CURRENT_ROW_TIMESTAMP TO HOUR)"
+
+
+def codes(script: str) -> list[str]:
+    return [problem.code for problem in rt.check(script)]
+
+
+@pytest.mark.parametrize("stream", [
+    FILES.format(""),
+    FILES.format("").replace("csv", "json"),
+    FILES.format("").replace("csv", "delta"),
+    "CREATE STREAM s (k INT) USING kafka OPTIONS (kafka.bootstrap.servers 'b:9092', subscribe 't');",
+    "CREATE STREAM s (timestamp TIMESTAMP, value BIGINT) USING rate;",
+])  # fmt: skip
+def test_it_closes_groups_where_rowtime_is_the_arrival_time(stream: str) -> None:
+    assert codes(stream + COUNTS.format("s")) == []
+    assert codes(f"{stream} CREATE VIEW v AS SELECT STREAM * FROM s WHERE 1 > 0; {COUNTS.format('v')}") == []
+    assert codes(f"{stream} {COUNTS.format('(SELECT STREAM * FROM s UNION ALL SELECT STREAM * FROM s) AS u')}") == []
+
+
+@pytest.mark.parametrize(("stream", "read"), [
+    (LOG, "s"),
+    (FILES.format(", rowtime.column 't'"), "s"),
+    (FILES.format(""), "(SELECT STREAM t AS ROWTIME, k FROM s) AS x"),
+    (FILES.format(""), "(SELECT STREAM t AS ROWTIME, k FROM s ORDER BY t WITHIN INTERVAL '1' MINUTE) AS x"),
+    (FILES.format(""), "(SELECT STREAM * FROM s ORDER BY FLOOR(s.ROWTIME TO MINUTE), k) AS x"),
+    (FILES.format(""), "STREAM(DELAY(CURSOR(SELECT STREAM * FROM s), INTERVAL '1' HOUR)) AS x"),
+    (FILES.format(""), "TABLE(SESSION(TABLE s, DESCRIPTOR(ROWTIME), INTERVAL '1' MINUTE)) AS x"),
+    (FILES.format("") + LOG.replace("s (", "l ("), "(SELECT STREAM * FROM s UNION ALL SELECT STREAM * FROM l) AS x"),
+])  # fmt: skip
+def test_it_has_no_order_elsewhere_and_the_reason_is_told(stream: str, read: str) -> None:
+    (problem,) = rt.check(stream + COUNTS.format(read))
+    assert problem.code == "R104"
+    assert "CURRENT_ROW_TIMESTAMP: rows come in the order of ROWTIME, which is not the arrival time here" in str(
+        problem
+    )
+
+
+def test_the_order_of_the_expression_alone_is_none() -> None:
+    assert rt.order_of("CURRENT_ROW_TIMESTAMP", {}) == "none"
+    assert "not the arrival time here" in str(proof_of("FLOOR(CURRENT_ROW_TIMESTAMP TO DAY)", {}))
+
+
+def test_no_rowtime_that_was_moved_is_called_an_arrival_time() -> None:
+    moved = FILES.format("") + "SELECT STREAM t AS ROWTIME, k, CURRENT_ROW_TIMESTAMP AS c FROM s"
+    program = compile_script(moved)
+    assert [node.emits().stamped for node in program.operators if node.kind == "stream"] == [True]
+    assert not program.sinks[0].input.emits().stamped
+
+
+def test_times_of_files_that_go_back_are_raised(spark: SparkSession, tmp_path: Path) -> None:
+    """With the time of the file itself, the last row would belong to an hour that is closed."""
+
+    def write(name: str, minutes: int) -> None:
+        (tmp_path / "in").mkdir(exist_ok=True)
+        path, at = tmp_path / "in" / name, (BEGIN + timedelta(minutes=minutes)).timestamp()
+        path.write_text("1\n")
+        os.utime(path, (at, at))
+
+    sql = f"""
+      CREATE STREAM s (k INT) USING csv OPTIONS (path '{tmp_path / "in"}');
+      CREATE STREAM o (c TIMESTAMP, r TIMESTAMP) USING parquet OPTIONS (path '{tmp_path / "rows"}');
+      CREATE STREAM h (n BIGINT) USING parquet OPTIONS (path '{tmp_path / "hours"}');
+      CREATE PUMP p AS INSERT INTO o SELECT STREAM CURRENT_ROW_TIMESTAMP, s.ROWTIME FROM s;
+      CREATE PUMP q AS INSERT INTO h {COUNTS.format("s")};
+    """
+    for number, minutes in enumerate((10, 70, 20)):
+        write(f"{number}.csv", minutes)
+        query = rt.Pipeline(spark, home=tmp_path / "home").sql(sql).run_available(tmp_path / "check", end=minutes == 20)
+    rows = spark.read.parquet(str(tmp_path / "rows")).collect()
+    assert len(rows) == 3
+    assert all(row["c"] == row["r"] == row["rowtime"] for row in rows)
+    hours = spark.read.parquet(str(tmp_path / "hours")).collect()
+    assert sum(row["n"] for row in hours) == 3
+    assert query.ledger["s"] == {"in": 3, "accepted": 3}
