@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import rowtime as rt
 from rowtime.cli.main import app
+from rowtime.client.home import Home
 from rowtime.client.log_items import Bound, Rows
 from rowtime.client.starts import STATEMENTS_DONE
 from rowtime.client.stream_log import scan
@@ -75,6 +76,20 @@ def test_rows_are_refused_and_bounds_take_effect(tmp_path: Path, monkeypatch: py
     Path("drop.sql").write_text("DROP STREAM s;")
     assert CliRunner().invoke(app, ["run", "drop.sql", "--home", "home", "--checkpoint", "third"]).exit_code == 0
     assert not Path("home/logs/s").exists()
+
+
+def test_a_schema_is_dropped_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    old = "CREATE STREAM app.a (x INT); CREATE STREAM app.b (x INT); INSERT INTO app.a VALUES (1);\n"
+    new = "CREATE STREAM app.a (x STRING); INSERT INTO app.a VALUES ('new');\n"
+    assert ran(old, "before")[0] == 0
+    for name in ("check", "check", "other"):  # that of another script drops what is there then
+        assert ran("DROP SCHEMA app CASCADE;\n" + new, name)[0] == 0
+        assert sorted(Home("home").names()) == ["app.a", "s"]
+        kept = scan(Home("home").log_path("app.a"), {}).values()
+        assert [entry.count for entries in kept for entry in entries if isinstance(entry, Rows)] == [1]
+    status, told = ran("DROP SCHEMA app CASCADE; DROP SCHEMA IF EXISTS b CASCADE;\n" + new)
+    assert (status, "R145 DROP SCHEMA b" in told) == (1, True)
 
 
 def test_a_checkpoint_that_does_not_say_which_statements_it_had_goes_on(

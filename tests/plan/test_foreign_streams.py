@@ -78,6 +78,35 @@ def test_what_has_no_equal_is_refused_with_the_form_to_write(given: str, server:
     assert hint in problem.hint
 
 
+def test_a_server_of_the_script_has_a_kind_and_options() -> None:
+    """An option of the stream counts before that of its server."""
+    server = "CREATE OR REPLACE SERVER \"Mine\" TYPE 'KAFKA10' FOREIGN DATA WRAPPER ecda OPTIONS ({}) DESCRIPTION 'x';"
+    given = server.format("SEED_BROKERS 'a:1', STARTING_TIME 'LATEST'")
+    stream = FOREIGN.format(server='"Mine"', options="TOPIC 't', SEED_BROKERS 'b:9092', PARSER 'JSON', ROW_PATH '$'")
+    for script in (given + stream, stream + given, given + stream + "DROP SERVER mine;"):
+        program = compile_script(script + QUERY)
+        assert [str(problem) for problem in program.problems] == []
+        options = {**BROKERS, "subscribe": "t", "startingOffsets": "latest"}
+        assert (program.defines[0].format, dict(program.defines[0].options)) == ("kafka", options)
+    files = "CREATE SERVER files TYPE 'FILE' FOREIGN DATA WRAPPER ecda;"
+    found = compile_script(files + FOREIGN.format(server="FILES", options="DIRECTORY '/in', PARSER 'CSV'") + QUERY)
+    assert (found.problems, found.defines[0].format) == ((), "csv")
+    for kind, said in (("TYPE 'AMQP'", "of TYPE 'AMQP'"), ("", "without a TYPE")):
+        other = f"CREATE SERVER other {kind} FOREIGN DATA WRAPPER ecda;"
+        (problem,) = rt.check(other + FOREIGN.format(server="other", options="TOPIC 't'") + QUERY)
+        assert (problem.code, f"the server other {said} cannot" in problem.message) == ("R207", True)
+        assert rt.check(f"{other} CREATE STREAM s (k INT); {QUERY}") == []
+
+
+@pytest.mark.parametrize("kind", ["STREAM", "TABLE"])
+def test_a_column_has_the_path_of_its_name(kind: str) -> None:
+    made = "CREATE {} s (k STRING OPTIONS (\"PATH\" '{}') DESCRIPTION 'x') USING json OPTIONS (path '/in');"
+    use = "CREATE STREAM t (k STRING); SELECT STREAM t.k FROM t JOIN s ON t.k = s.k" if kind == "TABLE" else QUERY
+    assert rt.check(made.format(kind, "$.k") + use) == []
+    for path in ("$.v", "$.v.k", "$.k[0]", "k.v"):
+        assert rt.check(made.format(kind, path) + use)[0].code == "R207"
+
+
 TOPIC = "TOPIC 't', SEED_BROKERS 'b:9092'"
 BROKERS = {"kafka.bootstrap.servers": "b:9092", "format": "json"}
 

@@ -136,7 +136,7 @@ def _run(
         return
     folder = checkpoint or str(pipeline.home.path / "checkpoints" / name)
     with _traceback_kept(folder):
-        if not program.sinks and (program.defines or program.actions or program.drops):
+        if not program.sinks and (program.defines or program.actions or program.drops or program.dropped_schemas):
             _define(program, pipeline, folder, as_json)
             return
         follow = _run_as_json if as_json else _run_with_display
@@ -185,7 +185,7 @@ def _define(program: Program, pipeline: Pipeline, folder: str | Path, as_json: b
     from rowtime.runtime.first_start import FirstStart  # noqa: PLC0415
 
     place = Checkpoint(place_of(folder))
-    if program.actions or program.drops:
+    if program.actions or program.drops or program.dropped_schemas:
         place.acquire()
     try:
         with FirstStart(program, pipeline.home, place) as first:

@@ -11,6 +11,7 @@ from rowtime.operators.contract import Operator
 from rowtime.plan.bind.pump_edge import pump_name
 from rowtime.plan.program import Program
 from rowtime.plan.stored import StoredOperator, StoredPlan
+from rowtime.plan.streams_as import pump_of
 from rowtime.sql.script import parse_script
 from rowtime.sql.statements import CreatePump, CreateStream, CreateTable, CreateView, Query, Statement
 
@@ -70,6 +71,8 @@ def _named(statements: Sequence[Statement]) -> Iterator[tuple[str, str]]:
     for one in statements:
         if isinstance(one, CreatePump):
             yield pump_name(one), one.text
+        elif isinstance(one, CreateStream) and one.query is not None:
+            yield from ((name, one.text) for name in (one.name.text.lower(), pump_name(pump_of(one))))
         elif isinstance(one, CreateStream | CreateView | CreateTable):
             yield one.name.text.lower(), one.text
         elif isinstance(one, Query):

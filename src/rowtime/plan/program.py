@@ -15,22 +15,26 @@ from rowtime.operators.contract import Operator, walk
 from rowtime.operators.rows.table_function import Make
 from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.stream import Stream, streams_of
-from rowtime.plan.bind.catalog import Catalog, Definitions, StreamDef, check_bound, duration, suggestion
+from rowtime.plan.bind.catalog import Catalog, Definitions, StreamDef, check_bound, duration
 from rowtime.plan.bind.clauses import asks_to_stop
 from rowtime.plan.bind.event_time import check_set
 from rowtime.plan.bind.functions import defined
+from rowtime.plan.bind.lifetime_functions import READS
 from rowtime.plan.bind.pump_edge import PumpEdge, pump_name
 from rowtime.plan.bind.select import QueryBinder
 from rowtime.plan.bind.sinks import SinkBinder
 from rowtime.plan.bind.sources import Sources
+from rowtime.plan.drops import Drops, names_there
 from rowtime.plan.finite import check_ends, is_finite
 from rowtime.plan.formats import checked_options
 from rowtime.plan.formats.foreign import of_server
 from rowtime.plan.kept_options import Keeper, hidden
 from rowtime.plan.stored import StoredPlan
+from rowtime.plan.streams_as import made_later, pump_of, with_columns
 from rowtime.sql import statements as sql
 from rowtime.sql.filled import FilledText
 from rowtime.sql.places import place_at
+from rowtime.sql.schemas import looked_up
 from rowtime.sql.script import NESTED_TOO_DEEPLY, parse_script
 
 
@@ -41,9 +45,10 @@ class Program:
     What is ``written`` has no secrets: those written out have variables, whose values are ``literal``.
 
     ``sinks`` are the roots of the plan; ``actions`` the statements that insert rows or set bounds, which take effect
-    once per checkpoint; ``defines`` the streams to remember, and ``drops`` those to forget before; ``take_over`` the
-    pumps that take their targets over; ``edges`` where pumps assign values to columns; ``stops``: a row that cannot be
-    computed ends the run. With ``problems`` it does not run, with ``warnings`` it does.
+    once per checkpoint; ``defines`` the streams to remember, and ``drops`` those to forget before, those of
+    ``dropped_schemas`` among them; ``take_over`` the pumps that take their targets over; ``edges`` where pumps assign
+    values to columns; ``stops``: a row that cannot be computed ends the run. With ``problems`` it does not run, with
+    ``warnings`` it does.
     """
 
     text: str
@@ -58,6 +63,7 @@ class Program:
     catalog: Catalog = field(default_factory=Catalog)
     written: str = ""
     statements: int = 0
+    dropped_schemas: tuple[str, ...] = ()
     edges: tuple[PumpEdge, ...] = ()
     literal: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: Secrets = field(default_factory=Secrets)
@@ -142,7 +148,7 @@ class _Compiler:
         self.problems: list[Problem] = []
         self.actions: list[sql.Statement] = []
         self.defines: list[StreamDef] = []
-        self.drops: list[str] = []
+        self.drops = Drops(catalog, self.defines)
         self.take_over: set[str] = set()
         self.queries: list[sql.Query] = []
         self.explained: list[sql.Explain] = []
@@ -152,12 +158,22 @@ class _Compiler:
 
     def take(self, statements: Sequence[sql.Statement]) -> None:
         """The first round: what is defined, and what is to be bound later."""
+        is_there = names_there(statements, self.catalog, self.functions)
+        for server in statements:
+            if isinstance(server, sql.CreateServer):
+                self._guard(partial(_put, self.catalog.servers, server.name.text.lower(), server, "server"))
         for statement in statements:
-            if not isinstance(statement, sql.CreateSchema):  # which says nothing
-                self._guard(partial(self._take, statement))
+            if not isinstance(statement, sql.CreateServer | sql.SetSchema | sql.SetPath):  # the parser has followed SET
+                self._guard(partial(self._take_found, statement, is_there))
+
+    def _take_found(self, statement: sql.Statement, is_there: Callable[[str, bool], bool]) -> None:
+        """Take a statement with the names of what is there in its schemas."""
+        self._take(looked_up(statement, is_there, READS))
 
     def program(self) -> Program:
         """The second round: bind pumps, queries and views."""
+        for made in [*self.catalog.made]:
+            self._guard(partial(self.catalog.stream, made))
         sinks = [
             sink
             for pumps in self.roots.pumps()
@@ -181,12 +197,13 @@ class _Compiler:
             tuple(sinks),
             tuple(self.actions),
             tuple(self.defines),
-            tuple(self.drops),
+            tuple(self.drops.streams),
             frozenset(self.take_over),
             tuple(explains),
             _by_place(self.problems),
             _by_place(self.sources.warnings),
             self.catalog,
+            dropped_schemas=tuple(self.drops.schemas),
             edges=tuple(self.sources.edges),
             stops=any(map(asks_to_stop, [*self.catalog.views.values(), *self.catalog.pumps.values(), *self.queries])),
         )
@@ -222,8 +239,8 @@ class _Compiler:
                 self._function(statement)
             case sql.AlterPump() | sql.TakeOver():
                 self._alter_pump(statement)
-            case sql.Drop():
-                self._drop(statement)
+            case sql.Drop() | sql.DropSchema() | sql.CreateSchema():
+                self.drops.take(statement)
             case sql.SetIdle():
                 self._set_idle(statement)
             case sql.InsertValues() | sql.SetBound() | sql.EndStream():
@@ -249,8 +266,21 @@ class _Compiler:
         self.actions.append(statement)
 
     def _define(self, statement: sql.CreateStream) -> None:
+        if statement.query is not None:
+            pump = pump_of(statement)
+            _put(self.catalog.pumps, pump_name(pump), pump, "pump")
+        if statement.query is not None and not statement.columns:
+            made_later(self.catalog, statement, self._define_as)
+        else:
+            self._define_typed(statement)
+
+    def _define_as(self, statement: sql.CreateStream) -> None:
+        """Define a stream whose query has its columns, with operators of its own."""
+        self._define_typed(with_columns(statement, QueryBinder(self.text, Sources(self.catalog))))
+
+    def _define_typed(self, statement: sql.CreateStream) -> None:
         try:
-            statement = of_server(statement)
+            statement = of_server(statement, self.catalog.servers)
             check_ends((statement.using or "log").lower(), statement.options, statement.place)
             statement = replace(statement, options=checked_options(statement))
             self.defines.append(self.catalog.define(statement, self.keeper.options(statement)))
@@ -282,6 +312,7 @@ class _Compiler:
     def _pumps(self, given: sql.Name) -> list[str]:
         """The pumps of the script that a name means, which may end with ``*``."""
         pumps, name = self.catalog.pumps, given.text.lower()
+        name = "*" if name == "*.*" else name
         found = [pump for pump in pumps if pump == name or (name.endswith("*") and pump.startswith(name[:-1]))]
         if found:
             return found
@@ -298,36 +329,6 @@ class _Compiler:
         idle = duration(statement.after, "IDLE AFTER", statement.place)
         self.catalog.streams[stream.name] = replace(stream, idle_after=idle)
         self.defines.append(self.catalog.streams[stream.name])
-
-    def _drop(self, statement: sql.Drop) -> None:
-        name = statement.name.text.lower()
-        if statement.kind == "STREAM":
-            there = self.catalog.stream(name) is not None
-            self.catalog.drop(name)
-            self.defines = [stream for stream in self.defines if stream.name != name]
-            self.drops.append(name)
-        else:
-            there = self._kinds[statement.kind].pop(name, None) is not None
-        if not there and not statement.if_exists:
-            raise self._not_there(statement.kind, name, statement.name.place)
-
-    @property
-    def _kinds(self) -> dict[str, dict[str, Any]]:
-        """What a script defines, by its kind."""
-        found = self.catalog
-        return {"VIEW": found.views, "PUMP": found.pumps, "TABLE": found.tables, "FUNCTION": found.functions}
-
-    def _not_there(self, kind: str, name: str, place: Place) -> Refused:
-        """What DROP says of a name that nothing of the kind has."""
-        kinds = {"STREAM": self.catalog.streams, **self._kinds}
-        other = next((word for word, named in kinds.items() if word != kind and name in named), None)
-        if other is not None:
-            article = "a" if other != "FUNCTION" else "a table"
-            return refuse("R103", f"{name} is {article} {other.lower()}", f"Write DROP {other} {name}.", place)
-        near = suggestion(name, sorted(kinds[kind])) if kinds[kind] else ""
-        hint = f"Write DROP {kind} IF EXISTS {name}, or leave the statement out."
-        hint = near if near.startswith("Did") else hint
-        return refuse("R103", f"there is no {kind.lower()} {name}", hint, place)
 
     # -- roots ------------------------------------------------------------------------
 
@@ -350,7 +351,10 @@ def _by_place(problems: Sequence[Problem]) -> tuple[Problem, ...]:
 
 
 def _put(
-    named: dict[str, Any], name: str, statement: sql.CreateView | sql.CreatePump | sql.CreateTable, what: str
+    named: dict[str, Any],
+    name: str,
+    statement: sql.CreateView | sql.CreatePump | sql.CreateTable | sql.CreateServer,
+    what: str,
 ) -> None:
     """Give a statement its name; a second one of the name must say that it replaces the first."""
     if name not in named or statement.replace:

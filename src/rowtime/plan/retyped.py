@@ -29,7 +29,7 @@ def declared(sql: str) -> dict[str, StreamDef]:
     """The streams that a script which ran before defines."""
     found: dict[str, StreamDef] = {}
     for statement in parsed(sql):
-        if isinstance(statement, CreateStream):
+        if isinstance(statement, CreateStream) and statement.columns:
             stream = stream_of(statement)
             found[stream.name] = stream
     return found

@@ -54,18 +54,19 @@ def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
     Raises ``Refused`` (R145) for rows and drops that the script did not have when its statements took effect.
     """
     done = checkpoint.folder / DONE
-    if not (program.actions or program.drops):
+    if not (program.actions or program.drops or program.dropped_schemas):
         return
     asked: Sequence[Statement] = program.actions
     before: list[str] = []
-    drops = [json.dumps(["DropStream", name]) for name in program.drops]
+    dropped = _drops(program)
+    drops = list(dropped)
     if performed(program, checkpoint):
         if not done.read_bytes():
             return  # of a version that did not keep which have
         before = unsealed(done)["statements"]
         asked = _new(asked, before)
     if checkpoint.journal.last() is not None or before:
-        _check_drops([name for name, text in zip(program.drops, drops, strict=True) if text not in before])
+        _check_drops([said for text, said in dropped.items() if text not in before])
         drops = []
     if before and not asked:
         return
@@ -99,12 +100,20 @@ def _new(asked: Sequence[Statement], before: Sequence[str]) -> Sequence[Statemen
     return new
 
 
-def _check_drops(names: Sequence[str]) -> None:
+def _drops(program: Program) -> dict[str, str]:
+    """What a script drops, as it is kept, and as the statement says it; the streams of a schema are there as one."""
+    schemas = program.dropped_schemas
+    alone = [name for name in program.drops if not name.startswith(tuple(f"{schema}." for schema in schemas))]
+    said = {json.dumps(["DropSchema", name]): f"DROP SCHEMA {name}" for name in schemas}
+    return said | {json.dumps(["DropStream", name]): f"DROP STREAM {name}" for name in alone}
+
+
+def _check_drops(statements: Sequence[str]) -> None:
     """Refuse (R145) to drop what the script did not drop at first: its rows may have been read."""
     hint = "Take it out and drop the stream in a script of its own."
     what = "was not in the script when it first ran, and a script drops streams once per checkpoint"
-    if names:
-        raise Refused(*(Problem("R145", f"DROP STREAM {name} {what}", hint=hint) for name in names))
+    if statements:
+        raise Refused(*(Problem("R145", f"{said} {what}", hint=hint) for said in statements))
 
 
 def _said(statement: Statement) -> str:

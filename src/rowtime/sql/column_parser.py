@@ -9,7 +9,7 @@ from sqlglot import Token, TokenType, exp
 from rowtime.core.errors import Place
 from rowtime.sql.places import place_at
 from rowtime.sql.query_parser import RowtimeParser
-from rowtime.sql.statements import ColumnDef, DeclaredOrder, EventTimeDef, Name
+from rowtime.sql.statements import ColumnDef, DeclaredOrder, EventTimeDef, Name, OptionPlace, Options
 
 RESOLUTIONS = tuple(
     f"{unit}{end}" for unit in ("SECOND", "MILLISECOND", "MICROSECOND", "NANOSECOND") for end in ("S", "")
@@ -116,6 +116,7 @@ class ColumnParser(RowtimeParser):
         if kind is None:
             self.raise_error(f"column {name} needs a type of Spark SQL, as in {name} STRING")
         nullable, order, checks, comment = True, None, [], ""
+        options: Options = ()
         while True:
             if self._match_text_seq("NOT", "NULL"):
                 nullable = False
@@ -125,11 +126,31 @@ class ColumnParser(RowtimeParser):
                 checks.append(self._parse_wrapped(self._required_expression))
             elif self._match_texts(("COMMENT", "DESCRIPTION")):
                 comment = self._text("a comment")
+            elif self._match_text_seq("OPTIONS"):
+                options = self._options()[0]
             elif self._match_text_seq("EVENT", "TIME"):
                 self.raise_error(_BEHIND, self._prev)
             else:
                 break
-        return ColumnDef(name, kind.sql(self.dialect), nullable, order, tuple(checks), comment, place)
+        return ColumnDef(name, kind.sql(self.dialect), nullable, order, tuple(checks), comment, options, place)
+
+    def _options(self) -> tuple[Options, tuple[OptionPlace, ...]]:
+        """``(name 'value', …)`` behind OPTIONS, and where each stands."""
+        found = self._parse_wrapped_csv(self._option, optional=False)
+        return tuple(option for option, _ in found), tuple(place for _, place in found)
+
+    def _option(self) -> tuple[tuple[str, str], OptionPlace]:
+        first = self._curr
+        quoted = self._match(TokenType.STRING)
+        key = self._prev.text if quoted else self._name(any_token=True).text
+        name = self._place(first, self._prev)
+        self._match(TokenType.EQ)
+        begin = self._curr
+        sign = "-" if self._match(TokenType.DASH) else ""
+        if not self._match_set((TokenType.STRING, TokenType.NUMBER, TokenType.TRUE, TokenType.FALSE)):
+            self.raise_error(f"option {key} needs a value, as in {key} 'value'")
+        value = self._place(begin, self._prev)
+        return (key, sign + self._prev.text), OptionPlace(name, value, begin.start, self._prev.end)
 
     def _order(self, *, again: bool) -> DeclaredOrder:
         if again:

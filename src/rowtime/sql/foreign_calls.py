@@ -73,19 +73,25 @@ _FORMS: Mapping[str, str] = {
 
 def told(node: exp.Expr) -> Told | None:
     """What is said of an expression that Spark does not have; ``None`` for any other."""
-    if isinstance(node, exp.Anonymous) and (form := _FORMS.get(node.name.upper())):
-        return Told(f"{node.name.upper()} is no function of Spark", form)
-    if isinstance(node, exp.Anonymous) and node.name.upper() == "COUNT" and not node.expressions:
-        return Told("COUNT() does not say what to count", "Write COUNT(*) for all rows, or COUNT(x) where x is there.")
-    if isinstance(node, exp.SimilarTo):
-        return Told("SIMILAR TO is not part of Spark's SQL", "Write RLIKE with a regular expression of Java's.")
-    if isinstance(node, exp.AtTimeZone):
-        return Told(
-            "AT TIME ZONE is not part of Spark's SQL", "Write FROM_UTC_TIMESTAMP(t, 'zone') for the time there."
-        )
-    if isinstance(node, exp.Extract) and node.name.upper() == "EPOCH":
-        return Told("EXTRACT knows no EPOCH", "Write UNIX_SECONDS(t), or UNIX_MICROS(t).")
-    return None
+    name, found = node.name.upper(), None
+    match node:
+        case exp.Anonymous() if form := _FORMS.get(name):
+            found = Told(f"{name} is no function of Spark", form)
+        case exp.Anonymous() if name == "COUNT" and not node.expressions:
+            found = Told(
+                "COUNT() does not say what to count", "Write COUNT(*) for all rows, or COUNT(x) where x is there."
+            )
+        case exp.SimilarTo():
+            found = Told("SIMILAR TO is not part of Spark's SQL", "Write RLIKE with a regular expression of Java's.")
+        case exp.AtTimeZone():
+            found = Told(
+                "AT TIME ZONE is not part of Spark's SQL", "Write FROM_UTC_TIMESTAMP(t, 'zone') for the time there."
+            )
+        case exp.Substring() if (start := node.args.get("start")) is not None and start.is_string:
+            found = Told("SUBSTRING takes no regular expression", "Write REGEXP_SUBSTR(text, 'pattern').")
+        case exp.Extract() if name == "EPOCH":
+            found = Told("EXTRACT knows no EPOCH", "Write UNIX_SECONDS(t), or UNIX_MICROS(t).")
+    return found
 
 
 def word(name: str) -> exp.Expr | None:

@@ -16,6 +16,7 @@ from rowtime.core.errors import Problem, Refused
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.faults import explain_fault, explain_spelling, spelling_fault
 from rowtime.sql.places import place_at
+from rowtime.sql.schemas import in_schemas
 from rowtime.sql.statement_parser import StatementParser, new_parser
 from rowtime.sql.statements import ColumnDef, Script, Statement
 from rowtime.sql.syntax_fault import SyntaxFault
@@ -44,7 +45,7 @@ def parse_script(text: str) -> Script:
             statements.append(parsed)
     if fault is not None:
         problems.append(fault)
-    return Script(text, tuple(statements), tuple(problems), frozenset(defines))
+    return Script(text, in_schemas(statements), tuple(problems), frozenset(defines))
 
 
 def _defined(tokens: list[Token]) -> set[str]:

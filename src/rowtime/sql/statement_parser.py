@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError
 from rowtime.sql import statements as st
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.places import locate
-from rowtime.sql.shape_parser import ShapeParser
+from rowtime.sql.schema_parser import SchemaParser
 
 QUERY_WORDS = ("SELECT", "WITH", "(", "VALUES")
 
@@ -27,7 +27,7 @@ _OTHER_PLANS = ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL", "ANALYZE"
 _WORDS = {"early": "EARLY BEYOND", "ahead": "EARLY BEYOND … AFTER ARRIVAL"}
 
 
-class StatementParser(ShapeParser):
+class StatementParser(SchemaParser):
     """One statement at a time, located in the text of the whole script."""
 
     def statement(self, tokens: list[Token], text: str) -> st.Statement:
@@ -64,15 +64,14 @@ class StatementParser(ShapeParser):
         word = self._curr.text.upper()
         if word in QUERY_WORDS:
             return st.Query(query=self._query(), **facts)
-        if self._match_texts(("SET", "USE"), advance=False):
-            hint = "Write the schema in front of each name: CREATE STREAM app.orders (…), FROM app.orders."
-            self.raise_error(f"{word} is not part of this SQL", hint=hint)
         parsers = {
             "CREATE": self._create,
             "ALTER": self._alter,
             "DROP": self._drop,
             "INSERT": self._insert,
             "EXPLAIN": self._explain,
+            "SET": self._set,
+            "USE": self._use,
         }
         if not self._match_texts(tuple(parsers)):
             self.raise_error("a statement begins with SELECT, CREATE, ALTER, DROP, INSERT or EXPLAIN")
@@ -150,8 +149,9 @@ class StatementParser(ShapeParser):
             facts["replace"] = True
         temporary = self._match_texts(("TEMPORARY", "TEMP")) is True
         if self._match_text_seq("SCHEMA"):
-            facts = {key: value for key, value in self._named(facts).items() if key in ("place", "text", "name")}
-            return st.CreateSchema(comment=self._comment(), **facts)
+            return self._create_schema(facts)
+        if self._match_text_seq("SERVER"):
+            return self._create_server(facts)
         foreign = self._match_text_seq("FOREIGN")
         if temporary and not self._match_texts(("VIEW", "FUNCTION"), advance=False):
             self.raise_error("what is TEMPORARY is a VIEW or a FUNCTION", hint="Leave TEMPORARY out.")
@@ -159,14 +159,28 @@ class StatementParser(ShapeParser):
             return self._create_stream(facts, foreign=foreign)
         if foreign or not self._match_texts(("VIEW", "PUMP", "TABLE", "FUNCTION")):
             hint = "Name the format at the stream: CREATE STREAM s (…) USING csv OPTIONS (path '/data')."
-            servers = self._match_text_seq("SERVER", advance=False) or self._match_text_seq("FOREIGN", advance=False)
-            self.raise_error("CREATE makes a STREAM, VIEW, PUMP, TABLE or FUNCTION", hint=hint if servers else "")
+            self.raise_error("CREATE makes a STREAM, VIEW, PUMP, TABLE or FUNCTION", hint=hint if foreign else "")
         return {
             "VIEW": self._create_view,
             "PUMP": self._create_pump,
             "TABLE": self._create_table,
             "FUNCTION": self._create_function,
         }[self._prev.text.upper()](facts)
+
+    def _create_server(self, facts: dict[str, Any]) -> st.CreateServer:
+        """``CREATE SERVER s TYPE 'KAFKA' FOREIGN DATA WRAPPER ecda OPTIONS (…)``, in any order."""
+        facts, kind, clauses = self._named(facts), "", dict[str, Any]()
+        while True:
+            if self._match_text_seq("TYPE"):
+                kind = self._text("a type") if self._match(TokenType.STRING, advance=False) else self._name().text
+            elif self._match_text_seq("FOREIGN", "DATA", "WRAPPER"):
+                self._name()
+            elif self._match_text_seq("OPTIONS"):
+                clauses["options"], clauses["option_places"] = self._options()
+            elif comment := self._comment():
+                clauses["comment"] = comment
+            else:
+                return st.CreateServer(type=kind, **clauses, **facts)
 
     def _named(self, facts: dict[str, Any]) -> dict[str, Any]:
         if self._match_text_seq("IF", "NOT", "EXISTS"):
@@ -175,14 +189,24 @@ class StatementParser(ShapeParser):
 
     def _create_stream(self, facts: dict[str, Any], *, foreign: bool) -> st.CreateStream:
         facts = self._named(facts)
-        if self._match_text_seq("AS", advance=False):
-            hint = "List its columns, CREATE STREAM s (a INT, …), and INSERT INTO s SELECT STREAM …; or CREATE VIEW."
-            self.raise_error("a stream is declared with its columns, which other scripts read", hint=hint)
-        columns, clauses = self._columns(), self._clauses(stream=True)
+        renamed = self._column_names() if self._lists_names() else ()
+        untyped = bool(renamed) or not self._match(TokenType.L_PAREN, advance=False)
+        columns, clauses = () if untyped else self._columns(), self._clauses(stream=True)
         self._partitioned(clauses)
         if "resync" in clauses and "early" not in clauses:
             self.raise_error("RESYNC goes with EARLY BEYOND, as in EARLY BEYOND INTERVAL '1' HOUR RESYNC AFTER 3 ROWS")
-        return st.CreateStream(columns=columns, foreign=foreign, **clauses, **facts)
+        query = self._query() if self._match_text_seq("AS") else None
+        if query is None and untyped:
+            what = f"column {renamed[0]} needs a type of Spark SQL" if renamed else "a stream has columns"
+            self.raise_error(what, hint="Write CREATE STREAM s (a STRING, …), or CREATE STREAM s AS SELECT STREAM ….")
+        return st.CreateStream(columns=columns, query=query, renamed=renamed, foreign=foreign, **clauses, **facts)
+
+    def _lists_names(self) -> bool:
+        """True at ``(a, b)``, where columns have no types."""
+        if not self._match(TokenType.L_PAREN, advance=False):
+            return False
+        behind = self._tokens[self._index + 2 : self._index + 3]
+        return bool(behind) and behind[0].token_type in (TokenType.COMMA, TokenType.R_PAREN)
 
     def _create_table(self, facts: dict[str, Any]) -> st.CreateTable:
         facts = self._named(facts)
@@ -196,14 +220,15 @@ class StatementParser(ShapeParser):
             if key in clauses:
                 self.raise_error(f"{_WORDS.get(key, key.upper().replace('_', ' '))} is given twice", self._prev)
             clauses[key] = value
-        return clauses if "options" not in clauses else {**clauses, "option_places": tuple(self._option_places)}
+        if "options" in clauses:
+            clauses["options"], clauses["option_places"] = clauses["options"]
+        return clauses
 
     def _clause(self, *, stream: bool) -> tuple[str, Any] | None:
         if self._match_text_seq("USING"):
             return "using", self._name().text
         if self._match_text_seq("OPTIONS"):
-            self._option_places: list[st.OptionPlace] = []
-            return "options", tuple(self._parse_wrapped_csv(self._option, optional=False))
+            return "options", self._options()
         if self._match_texts(("COMMENT", "DESCRIPTION")):
             return "comment", self._text("a comment")
         return (self._partitions() or self._stream_clause()) if stream else None
@@ -242,20 +267,6 @@ class StatementParser(ShapeParser):
         resync = self._parse_resync()
         return ("resync", resync) if resync else None
 
-    def _option(self) -> tuple[str, str]:
-        first = self._curr
-        quoted = self._match(TokenType.STRING)
-        key = self._prev.text if quoted else self._name(any_token=True).text
-        name = self._place(first, self._prev)
-        self._match(TokenType.EQ)
-        begin = self._curr
-        sign = "-" if self._match(TokenType.DASH) else ""
-        if not self._match_set((TokenType.STRING, TokenType.NUMBER, TokenType.TRUE, TokenType.FALSE)):
-            self.raise_error(f"option {key} needs a value, as in {key} 'value'")
-        value = self._place(begin, self._prev)
-        self._option_places.append(st.OptionPlace(name, value, begin.start, self._prev.end))
-        return key, sign + self._prev.text
-
     def _create_view(self, facts: dict[str, Any]) -> st.CreateView:
         facts = self._named(facts)
         columns = self._column_names()
@@ -264,10 +275,6 @@ class StatementParser(ShapeParser):
         comment = comment or self._comment()
         self._required("AS")
         return st.CreateView(columns=columns, event_time=event_time, comment=comment, query=self._query(), **facts)
-
-    def _comment(self) -> str:
-        """``COMMENT 'text'``, as in Spark, or ``DESCRIPTION 'text'``, as in SQLstream; else an empty text."""
-        return self._text("a comment") if self._match_texts(("COMMENT", "DESCRIPTION")) else ""
 
     def _create_pump(self, facts: dict[str, Any]) -> st.CreatePump:
         facts = self._named(facts)
@@ -324,8 +331,10 @@ class StatementParser(ShapeParser):
         return self._alter_stream(stream, writer, facts)
 
     def _pumps(self) -> st.Name:
-        """The name of a pump, ``*`` or ``schema.*``."""
+        """The name of a pump, ``*`` or ``schema.*``; ``*.*`` are those of every schema."""
         first, parts = self._curr, list[str]()
+        if self._match_text_seq("*", ".", "*"):
+            return st.Name("*.*", self._place(first, self._prev))
         while True:
             parts.append("*" if self._match(TokenType.STAR) else self._name_part(any_token=bool(parts)))
             if parts[-1] == "*" or not self._match(TokenType.DOT):
@@ -353,21 +362,15 @@ class StatementParser(ShapeParser):
         self._match_r_paren()
         return st.SetIdle(stream=stream, after=after, **facts)
 
-    def _drop(self, facts: dict[str, Any]) -> st.Drop:
-        if self._match_text_seq("SCHEMA", advance=False):
-            hint = (
-                "Write DROP STREAM app.orders, and so on: a schema is the first part of names, and nothing beside them."
-            )
-            self.raise_error("a schema cannot be dropped as a whole", hint=hint)
+    def _drop(self, facts: dict[str, Any]) -> st.Drop | st.DropSchema:
+        if self._match_text_seq("SCHEMA"):
+            return self._drop_schema(facts)
         foreign = self._match_text_seq("FOREIGN")
         if not self._match_texts(("STREAM",) if foreign else get_args(st.Kind)):
             self.raise_error("DROP takes a STREAM, VIEW, PUMP, TABLE or FUNCTION")
         kind: st.Kind = self._prev.text.upper()  # type: ignore[assignment]  # one of the words just matched
         if_exists = self._match_text_seq("IF", "EXISTS")
         return st.Drop(kind=kind, if_exists=if_exists, name=self._name(), cascade=self._cascade(), **facts)
-
-    def _cascade(self) -> bool:
-        return self._match_texts(("CASCADE", "RESTRICT")) is True and self._prev.text.upper() == "CASCADE"
 
 
 def _list(names: tuple[st.Name, ...]) -> dict[str, Any]:

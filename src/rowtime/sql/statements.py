@@ -16,7 +16,7 @@ from rowtime.core.errors import Place, Problem
 from rowtime.core.shapes import EventShape
 
 Options = tuple[tuple[str, str], ...]
-Kind = Literal["STREAM", "VIEW", "PUMP", "TABLE", "FUNCTION"]
+Kind = Literal["STREAM", "VIEW", "PUMP", "TABLE", "FUNCTION", "SERVER"]
 
 
 @dataclass(frozen=True)
@@ -73,23 +73,30 @@ class ColumnDef:
     order: DeclaredOrder | None = None
     checks: tuple[exp.Expr, ...] = ()
     comment: str = ""
+    options: Options = ()
     place: Place = field(default=Place(1, 1), compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """What every statement has: where it begins, and its source."""
+    """What every statement has: where it begins, its source, and the schemas in which its names are looked up."""
 
     place: Place = field(compare=False)
     text: str = field(compare=False)
+    schemas: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CreateStream(Statement):
-    """``CREATE [OR REPLACE] [FOREIGN] STREAM``; without ``using`` it is an embedded log."""
+    """``CREATE [OR REPLACE] [FOREIGN] STREAM``; without ``using`` it is an embedded log.
+
+    ``… AS query``: it has the columns of the query, perhaps under ``renamed`` names, and a pump fills it.
+    """
 
     name: Name
     columns: tuple[ColumnDef, ...]
+    query: exp.Query | None = None
+    renamed: tuple[str, ...] = ()
     using: str | None = None
     options: Options = ()
     option_places: tuple[OptionPlace, ...] = field(default=(), compare=False)
@@ -154,6 +161,42 @@ class CreateSchema(Statement):
 
     name: Name
     comment: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateServer(Statement):
+    """``CREATE SERVER s TYPE 'KAFKA' FOREIGN DATA WRAPPER w OPTIONS (…)``: a kind, with options for its streams."""
+
+    name: Name
+    type: str = ""
+    options: Options = ()
+    option_places: tuple[OptionPlace, ...] = field(default=(), compare=False)
+    comment: str = ""
+    replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DropSchema(Statement):
+    """``DROP SCHEMA [IF EXISTS] app [CASCADE]``: all whose names begin with ``app.``."""
+
+    name: Name
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetSchema(Statement):
+    """``SET SCHEMA 'app'``, or ``USE app``: the schema of the names behind it that have none."""
+
+    schema: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetPath(Statement):
+    """``SET PATH 'app, other'``: the schemas in which the statements behind it look up names that have none."""
+
+    path: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Streams whose rowtime is the arrival time (semantics 2.4): the source records it, and the definition names no other."""
+"""Streams whose rowtime is the arrival time (semantics 2.4): the source records it, and no column is named for it."""
 
 from __future__ import annotations
 

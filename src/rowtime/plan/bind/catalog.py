@@ -7,7 +7,7 @@ itself comes on top. Names mean the same in upper and lower case.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
@@ -27,7 +27,7 @@ from rowtime.plan.kept_options import lasting, unknown_secrets
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.script import parse_expression
-from rowtime.sql.statements import ColumnDef, CreatePump, CreateStream, CreateTable, CreateView, Name
+from rowtime.sql.statements import ColumnDef, CreatePump, CreateServer, CreateStream, CreateTable, CreateView, Name
 
 MOST_NEAR = 1000  # rows of RESYNC; fewer than twice as many are kept a writer
 
@@ -143,14 +143,19 @@ class Catalog:
     views: dict[str, CreateView] = field(default_factory=dict)
     pumps: dict[str, CreatePump] = field(default_factory=dict)
     tables: dict[str, CreateTable] = field(default_factory=dict)
+    servers: dict[str, CreateServer] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)
     functions: dict[str, Make] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     stored: set[str] = field(default_factory=set)
+    made: dict[str, Callable[[], None]] = field(default_factory=dict)
+    """What defines streams that have the columns of a query, once they are asked for."""
 
     def stream(self, name: str) -> StreamDef | None:
         """A stream of the script or of the home directory."""
         key = name.lower()
+        if key in self.made:
+            self.made.pop(key)()
         if key not in self.streams and key not in self.dropped and self.home is not None:
             stored = self.home.definition(key)
             if stored is not None:
@@ -161,17 +166,20 @@ class Catalog:
     def names(self) -> list[str]:
         """Everything that can stand after FROM."""
         stored = set(self.home.names()) if self.home is not None else set()
-        return sorted({*self.streams, *self.views, *self.tables, *(stored - self.dropped)})
+        return sorted({*self.streams, *self.made, *self.views, *self.tables, *(stored - self.dropped)})
 
     def drop(self, name: str) -> None:
         """Forget a stream, of the script and of the home directory."""
         self.streams.pop(name, None)
+        self.made.pop(name, None)
         self.dropped.add(name)
 
     def unknown(self, name: str, place: Place) -> Problem:
         """The problem of a name that nothing has."""
+        names, parts = self.names(), name.lower().split(".")
         elsewhere = self.home.elsewhere(name) if self.home is not None else ""
-        hint = elsewhere or suggestion(name, self.names())
+        behind = next((one for n in range(1, len(parts)) if (one := ".".join(parts[n:])) in names), None)
+        hint = f"Did you mean {behind}?" if behind else elsewhere or suggestion(name, names)
         return Problem("R103", f"there is no stream or view {name}", place, hint)
 
     def stand_in(self, statement: CreateStream) -> None:

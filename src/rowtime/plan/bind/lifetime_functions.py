@@ -33,6 +33,8 @@ FUNCTIONS = {
     "POINT_TO_SIGNAL": "POINT_TO_SIGNAL(s, key), or without a key",
 }
 """Each function with how it is called."""
+READS = {name: 2 if name == "CLIP" else 1 for name in FUNCTIONS}
+"""How many of the arguments of each are streams."""
 
 
 def altering(item: exp.Expr) -> exp.Anonymous | None:
@@ -100,8 +102,8 @@ def _events(binder: Binder, call: exp.Anonymous, number: int, name: str, place: 
     inner = altering(first) if first is not None else None
     if inner is not None:
         return bind_altering(binder, inner, name)
-    if isinstance(first, exp.Column) and not first.text("table"):
-        first = exp.Table(this=first.this)
+    if isinstance(first, exp.Column):
+        first = exp.Table(this=first.this, db=first.args.get("table"), catalog=first.args.get("db"))
         first.meta.update(call.meta)
     if isinstance(first, exp.Table):
         node = binder.sources.table(binder, first)[0]

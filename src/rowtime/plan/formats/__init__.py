@@ -10,6 +10,7 @@ from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.plan.formats import jdbc
 from rowtime.plan.formats.contract import Format, Option, anything, as_table, options_of, taking, unused, whole
 from rowtime.plan.formats.files import CSV, DIRECTORIES, JSON, ORDERED, PARQUET, PARTITIONS, ROWTIME_COLUMN
+from rowtime.plan.formats.foreign import column_problems
 from rowtime.plan.formats.kafka import KAFKA
 from rowtime.plan.formats.lake import DELTA, ICEBERG, LAKES, STATIC, place_problems
 from rowtime.sql.statements import CreateStream, CreateTable, OptionPlace
@@ -70,6 +71,8 @@ def written_problems(kind: str, given: Given, place: Place) -> list[Problem]:
 def checked_options(statement: CreateStream | CreateTable) -> Given:
     """The options of a definition, with rowtime's own names as they are spelled here; raises ``Refused``."""
     kind, name = (statement.using or "").lower(), statement.name.place
+    if wrong := [*column_problems(statement.columns)]:
+        raise Refused(*wrong)
     known = TABLES if isinstance(statement, CreateTable) else FORMATS
     if kind and kind not in known:
         near = difflib.get_close_matches(kind, known, n=1, cutoff=_NEAR)

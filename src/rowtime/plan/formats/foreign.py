@@ -1,34 +1,46 @@
 """Foreign streams of SQLstream: ``SERVER FILE_SERVER OPTIONS (DIRECTORY …)`` as ``USING csv OPTIONS (path …)``.
 
-``SERVER KAFKA_SERVER OPTIONS (TOPIC …, SEED_BROKERS …)`` is ``USING kafka OPTIONS (subscribe …)``.
+``SERVER KAFKA_SERVER OPTIONS (TOPIC …, SEED_BROKERS …)`` is ``USING kafka OPTIONS (subscribe …)``. A server of the
+script (``CREATE SERVER s TYPE 'KAFKA' …``) has a kind, and options that its streams need not repeat.
 Only what means the same in both is carried out. Anything else is refused, with the form to write instead.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NoReturn
 
-from rowtime.core.errors import refuse
+from rowtime.core.errors import Problem, refuse
 from rowtime.plan.finite import ENDS
 from rowtime.sql.generate import literal
-from rowtime.sql.statements import CreateStream, OptionPlace
+from rowtime.sql.statements import ColumnDef, CreateServer, CreateStream, OptionPlace
 
 FILES: Final = "file_server"
 TOPICS: Final = ("kafka_server", "kafka10_server")
 FORMS: Final = ("csv", "json", "parquet")
+KINDS: Final = {"file": FILES, "kafka": TOPICS[0], "kafka10": TOPICS[1]}
+"""The servers that are there anyway, by the TYPE of CREATE SERVER."""
 
 Translated = tuple[str, str] | None
 """An option with its value, or ``None`` for one that needs no other."""
 _REGEX: Final = re.compile(r"\.\*|\.|\\([.\-_])|([A-Za-z0-9_-]+)")
 
 
-def of_server(statement: CreateStream) -> CreateStream:
-    """The definition with ``USING``, if it names a server instead; raises ``Refused`` (R207) where there is none."""
+def of_server(statement: CreateStream, servers: Mapping[str, CreateServer]) -> CreateStream:
+    """The definition with ``USING``, if it names a server instead; raises ``Refused`` (R207) where there is none.
+
+    ``servers`` are those that the script defines.
+    """
     if statement.server is None or statement.using is not None:
         return statement
+    if (server := servers.get(statement.server.lower())) is not None:
+        if server.type.lower() not in KINDS:
+            kind = f"of TYPE {literal(server.type)}" if server.type else "without a TYPE"
+            _refuse(statement, "", f"the server {statement.server} {kind}")
+        statement = _with_options(statement, server)
+    assert statement.server is not None
     given = {name.lower(): value for name, value in statement.options}
     form = given.get("parser", given.get("formatter", "")).lower()
     if statement.server.lower() in TOPICS:
@@ -38,6 +50,37 @@ def of_server(statement: CreateStream) -> CreateStream:
     if statement.server.lower() != FILES or form not in FORMS or "directory" not in given:
         _refuse(statement, form, f"the server {statement.server} with these options")
     return _translated(statement, form, form, _OPTIONS)
+
+
+def _with_options(statement: CreateStream, server: CreateServer) -> CreateStream:
+    """The definition on a server of this kind; an option that it gives itself counts before that of the server."""
+    own = {name.lower() for name, _ in statement.options}
+    pairs = zip(server.options, server.option_places, strict=True)
+    more = [(option, place) for option, place in pairs if option[0].lower() not in own]
+    return replace(
+        statement,
+        server=KINDS[server.type.lower()],
+        options=(*(option for option, _ in more), *statement.options),
+        option_places=(*(place for _, place in more), *statement.option_places),
+    )
+
+
+def column_problems(columns: Iterable[ColumnDef]) -> Iterator[Problem]:
+    """What is wrong with OPTIONS of columns (R207): a column is found by its name, and has no other path."""
+    for column in columns:
+        for option, value in column.options:
+            steps = value.removeprefix("$.").split(".")
+            if option.lower() == "path" and steps == [column.name]:
+                continue
+            what = f"{option} {literal(value)} of the column {column.name} cannot be carried out"
+            hint = "Leave OPTIONS of the column out; it is found by its name."
+            if option.lower() == "path" and all(map(str.isidentifier, steps)):
+                hint = f"Call the column {steps[0]}, and leave its OPTIONS out; a view may rename it."
+                if steps[1:]:
+                    inner = "".join(f"STRUCT<{step}: " for step in steps[1:])
+                    kind = f"{inner}{column.type}{'>' * len(steps[1:])}"
+                    hint = f"Declare {steps[0]} {kind}, and select {'.'.join(steps)} AS {column.name}."
+            yield Problem("R207", what, column.place, hint)
 
 
 def _translated(
@@ -64,6 +107,7 @@ def _of_topic(given: Mapping[str, str]) -> Mapping[str, Callable[[str], Translat
         "seed_brokers": _named("kafka.bootstrap.servers"),
         "bootstrap.servers": _named("kafka.bootstrap.servers"),
         "parser": form,
+        "row_path": _nothing("$"),
         "formatter": form,
         "starting_time": lambda value: (
             ("startingOffsets", value.lower())
@@ -137,4 +181,5 @@ _OPTIONS: Final[Mapping[str, Callable[[str], Translated]]] = {
     "write_header": lambda value: ("header", value.lower()),
     "static_files": lambda value: (ENDS, "true") if value.lower() == "true" else _nothing("false")(value),
     "row_separator": _nothing("\n", "\\n"),
+    "row_path": _nothing("$"),
 }

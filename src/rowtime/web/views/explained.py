@@ -16,6 +16,7 @@ from rowtime.plan.bind.pump_edge import pump_name
 from rowtime.plan.explain import explain
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.stored import StoredOperator, StoredPlan
+from rowtime.plan.streams_as import pump_of
 from rowtime.sql.script import parse_script
 from rowtime.sql.statements import CreatePump, CreateStream, CreateTable, CreateView, Query
 from rowtime.state.journal import Entry
@@ -141,6 +142,8 @@ def _makes(statement: object, name: str, *, alone: bool) -> bool:
         return alone or base.startswith("query")
     if isinstance(statement, CreatePump):
         text = pump_name(statement)
+    elif isinstance(statement, CreateStream) and statement.query is not None and base.startswith("into_"):
+        text = pump_name(pump_of(statement))
     elif isinstance(statement, CreateStream | CreateView | CreateTable):
         text = statement.name.text.lower()
     else:

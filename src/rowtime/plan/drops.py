@@ -1,0 +1,104 @@
+"""DROP: what a script forgets, of its own definitions and of the streams in the home directory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rowtime.core.errors import Place, Refused, refuse
+from rowtime.plan.bind.catalog import Catalog, StreamDef, suggestion
+from rowtime.plan.bind.pump_edge import pump_name
+from rowtime.sql import statements as sql
+
+_MOST = 5  # names in a message
+
+
+@dataclass
+class Drops:
+    """Forgets what DROP names; ``streams`` and ``schemas`` are dropped for good, ``created`` schemas may be empty."""
+
+    catalog: Catalog
+    defines: list[StreamDef]
+    streams: list[str] = field(default_factory=list)
+    schemas: list[str] = field(default_factory=list)
+    created: set[str] = field(default_factory=set)
+
+    def take(self, statement: sql.Drop | sql.DropSchema | sql.CreateSchema) -> None:
+        """Carry out a statement. Raises ``Refused`` (R103, R147)."""
+        if isinstance(statement, sql.Drop):
+            self._one(statement)
+        elif isinstance(statement, sql.DropSchema):
+            self._schema(statement)
+        else:
+            self.created.add(statement.name.text.lower())
+
+    def _one(self, statement: sql.Drop) -> None:
+        name = statement.name.text.lower()
+        if not self._forget(statement.kind, name) and not statement.if_exists:
+            raise self._not_there(statement.kind, name, statement.name.place)
+
+    def _schema(self, statement: sql.DropSchema) -> None:
+        schema = statement.name.text.lower()
+        named = {"STREAM": {*self.catalog.streams, *self.catalog.names()} - self._others(), **self._kinds}
+        found = [(kind, name) for kind, names in named.items() for name in names if name.startswith(f"{schema}.")]
+        if not found and schema not in self.created and not statement.if_exists:
+            hint = f"Write DROP SCHEMA IF EXISTS {schema}, or leave the statement out."
+            raise refuse("R103", f"there is no schema {schema}", hint, statement.name.place)
+        if found and not statement.cascade:
+            names = sorted({name for _, name in found})
+            more = ", …" if len(names) > _MOST else ""
+            what = f"the schema {schema} is not empty: it has {', '.join(names[:_MOST])}{more}"
+            raise refuse("R147", what, f"Write DROP SCHEMA {schema} CASCADE.", statement.name.place)
+        self.created.discard(schema)
+        if statement.cascade:
+            self.schemas.append(schema)
+        for kind, name in found:
+            self._forget(kind, name)
+
+    def _forget(self, kind: str, name: str) -> bool:
+        """Forget one thing; tell whether it was there."""
+        if kind != "STREAM":
+            return self._kinds[kind].pop(name, None) is not None
+        there = self.catalog.stream(name) is not None
+        self.catalog.drop(name)
+        self.defines[:] = [stream for stream in self.defines if stream.name != name]
+        self.streams.append(name)
+        return there
+
+    @property
+    def _kinds(self) -> dict[str, dict[str, Any]]:
+        """What a script defines besides streams, by its kind."""
+        found = self.catalog
+        return {
+            "VIEW": found.views,
+            "PUMP": found.pumps,
+            "TABLE": found.tables,
+            "FUNCTION": found.functions,
+            "SERVER": found.servers,
+        }
+
+    def _others(self) -> set[str]:
+        return {*self.catalog.views, *self.catalog.tables}
+
+    def _not_there(self, kind: str, name: str, place: Place) -> Refused:
+        """What DROP says of a name that nothing of the kind has."""
+        kinds = {"STREAM": self.catalog.streams, **self._kinds}
+        other = next((word for word, named in kinds.items() if word != kind and name in named), None)
+        if other is not None:
+            article = "a" if other != "FUNCTION" else "a table"
+            return refuse("R103", f"{name} is {article} {other.lower()}", f"Write DROP {other} {name}.", place)
+        near = suggestion(name, sorted(kinds[kind])) if kinds[kind] else ""
+        hint = f"Write DROP {kind} IF EXISTS {name}, or leave the statement out."
+        hint = near if near.startswith("Did") else hint
+        return refuse("R103", f"there is no {kind.lower()} {name}", hint, place)
+
+
+def names_there(
+    statements: Iterable[sql.Statement], catalog: Catalog, functions: Iterable[str]
+) -> Callable[[str, bool], bool]:
+    """Whether something has a name: a pump of the script, or (False) a stream, view, table or function to write to."""
+    made = [s for s in statements if isinstance(s, sql.CreateStream | sql.CreateView | sql.CreateTable)]
+    names = {*functions, *(s.name.text.lower() for s in made)}
+    pumps = {pump_name(s) for s in statements if isinstance(s, sql.CreatePump)}
+    return lambda name, pump: name in pumps if pump else name in names or catalog.stream(name) is not None

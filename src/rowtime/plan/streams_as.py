@@ -1,0 +1,73 @@
+"""CREATE STREAM … AS SELECT: a stream that has the columns of a query, and a pump that fills it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from rowtime.core.errors import Refused, refuse
+from rowtime.operators.contract import Column
+from rowtime.plan.bind.catalog import Catalog
+from rowtime.plan.bind.emit import as_rows
+from rowtime.plan.bind.pump_edge import pump_name
+from rowtime.plan.bind.sources import Binder, BoundQuery
+from rowtime.sql.statements import ColumnDef, CreatePump, CreateStream
+
+
+def pump_of(statement: CreateStream) -> CreatePump:
+    """The pump of a stream that has a query."""
+    assert statement.query is not None
+    return CreatePump(
+        name=None,
+        target=statement.name,
+        query=statement.query,
+        replace=statement.replace,
+        place=statement.place,
+        text=statement.text,
+        schemas=statement.schemas,
+    )
+
+
+def with_columns(statement: CreateStream, binder: Binder) -> CreateStream:
+    """The definition with the columns of its query. Raises ``Refused`` (R148) for a type that only Spark knows."""
+    assert statement.query is not None
+    name = pump_name(pump_of(statement))
+    bound = BoundQuery(as_rows(binder.sources.fresh, binder.bind(statement.query.copy(), name).node, name))
+    bound = binder.sources.renamed(bound, f"{name}.renamed", statement.renamed, statement.name.place)
+    columns = bound.node.emits().of_users
+    if not all(column.type for column in columns):
+        raise _untyped(statement, columns)
+    place = statement.name.place
+    return replace(statement, columns=tuple(ColumnDef(column.name, column.type, place=place) for column in columns))
+
+
+def stand_in(catalog: Catalog, statement: CreateStream) -> None:
+    """Take over the names of a query that is refused, so that what reads the stream is checked; it has no pump."""
+    catalog.pumps.pop(pump_name(pump_of(statement)), None)
+    assert statement.query is not None
+    names: Sequence[str] = statement.renamed or statement.query.named_selects
+    catalog.stand_in(replace(statement, columns=tuple(ColumnDef(name, "") for name in names if name != "*")))
+
+
+def made_later(catalog: Catalog, statement: CreateStream, define: Callable[[CreateStream], None]) -> None:
+    """Let the catalog define a stream once somebody asks for it: its query may read what is defined further below."""
+
+    def make() -> None:
+        try:
+            define(statement)
+        except Refused:
+            stand_in(catalog, statement)
+            raise
+
+    catalog.made[statement.name.text.lower()] = make
+
+
+def _untyped(statement: CreateStream, columns: Sequence[Column]) -> Refused:
+    unknown = [column.name for column in columns if not column.type]
+    of = f"type of {unknown[0]} is" if len(unknown) == 1 else f"types of {', '.join(unknown)} are"
+    what = f"the {of} known to Spark alone, and a stream is defined before Spark is asked"
+    listed = ", ".join(f"{column.name} {column.type or '…'}" for column in columns)
+    form = f"CREATE STREAM {statement.name} ({listed}) AS SELECT STREAM …"
+    return refuse(
+        "R148", what, f"List the columns with types: {form}. Or cast them in the query.", statement.name.place
+    )
