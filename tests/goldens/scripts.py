@@ -60,6 +60,8 @@ def _examples() -> Iterator[tuple[str, Script]]:
     streams = (NEXMARK / "streams.sql").read_text(encoding="utf-8")
     for query in QUERIES:
         yield f"examples/nexmark_{query}", Script(streams + (NEXMARK / f"{query}.sql").read_text("utf-8"), PLACES)
+    for path in sorted((ROOT / "examples/from_sqlstream").glob("*.yaml")):
+        yield f"examples/from_sqlstream_{path.stem}", Script(load(path).sql)
     yield "examples/flights", Script((ROOT / "examples/flights/flights.sql").read_text("utf-8"), PLACES)
 
 

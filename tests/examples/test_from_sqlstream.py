@@ -1,0 +1,18 @@
+"""The scripts after SQLstream's manual give the rows that they say, whatever the cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rowtime.testing.runner import run_paths
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FOLDER = Path(__file__).parents[2] / "examples" / "from_sqlstream"
+
+
+def test_each_script_is_met(spark: SparkSession) -> None:
+    said: list[str] = []
+    assert run_paths([FOLDER], said.append, spark) == (3, 0), said
