@@ -59,6 +59,22 @@ def test_nothing_is_told_of_rows_that_no_query_reads_as_a_whole(
     assert marks.counts() == {}
 
 
+def test_rows_below_a_limit_are_told_if_no_result_reached_it(spark: SparkSession) -> None:
+    for rows, whole, told in (
+        ("limit", True, {"filter": 700}),
+        ("ordered", True, {"filter": 700}),
+        ("limit", False, {}),
+    ):
+        marks = Marks()
+        made = marked(spark, marks)
+        found = (made if rows == "limit" else made.sort("id")).limit(701).toArrow()
+        assert found.num_rows == 700
+        marks.limited(701, whole=True)
+        marks.limited(701, whole=whole)  # of another result of the same tick
+        marks.limited(5, whole=False)
+        assert marks.counts() == told
+
+
 def test_marks_above_one_another_are_told_apart(spark: SparkSession) -> None:
     marks = Marks()
     below = marked(spark, marks)

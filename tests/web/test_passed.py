@@ -8,7 +8,7 @@ import pytest
 
 import rowtime as rt
 from rowtime.plan.program import compile_script
-from rowtime.runtime import local_rows
+from rowtime.runtime import given_rows, local_rows
 from rowtime.runtime.sources.contract import Limits
 from rowtime.web.moments import Moment
 from rowtime.web.records import Records
@@ -107,9 +107,11 @@ def edges_of(records: Records) -> dict[tuple[str, str], int | None]:
     return {(edge["from"], edge["to"]): edge["rows"] for edge in edges}
 
 
-@pytest.mark.parametrize("by", ["driver", pytest.param("spark", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    ("sql", "behind_spark"),
+    "by", ["driver", *(pytest.param(one, marks=pytest.mark.slow) for one in ("spark", "spark that has many rows"))]
+)
+@pytest.mark.parametrize(
+    ("sql", "behind_many"),
     [(SQL, set[str]()), (BEHIND, {"joined.join", "joined.select"})],
     ids=["counted", "behind_filters"],
 )
@@ -119,15 +121,17 @@ def test_each_edge_has_as_many_rows_as_the_run_had(
     monkeypatch: pytest.MonkeyPatch,
     by: str,
     sql: str,
-    behind_spark: set[str],
+    behind_many: set[str],
 ) -> None:
-    if by == "spark":
+    if by != "driver":
         monkeypatch.setattr(local_rows, "MOST", 0)
+    if by == "spark that has many rows":
+        monkeypatch.setattr(given_rows, "FEW_ROWS", 0)
     found = edges_of(Run(spark, tmp_path / "check", sql).write().all())
     taken = Taken()
     Run(spark, tmp_path / "again", sql).all(taken)  # looking at rows computes them, so this is a run of its own
     unknown = {below for (below, _), rows in found.items() if rows is None}
-    assert unknown == (behind_spark if by == "spark" else set())
+    assert unknown == (behind_many if by == "spark that has many rows" else set())
     known = {edge: rows for edge, rows in found.items() if rows is not None}
     assert known == {(below, above): taken.rows[below] for below, above in known}
     assert taken.rows["sorted"] == 5

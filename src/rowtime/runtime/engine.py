@@ -301,6 +301,7 @@ class Engine:
         running.local = self._here and few and self._close_look is None
         running.tables, running.column_types, running.narrowed = self.tables, self.types, self._limits()
         running.meter = meter
+        running.given.reads([part.part.rows for part in taken.values()])
         self.watch.reads(running, taken)
         return running
 

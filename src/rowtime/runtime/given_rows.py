@@ -22,29 +22,43 @@ if TYPE_CHECKING:
 
 
 class GivenRows:
-    """The rows of one tick whose number is known."""
+    """The rows of one tick whose number is known.
+
+    ``few``: the tick reads so few rows that filters may wait until those before them are counted.
+    """
+
+    few = False
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[DataFrame, int]] = {}  # by identity, which is theirs as long as they are here
         self._marks = Marks()
         self._counted: dict[str, LocalFrame] = {}  # by operator, what is counted behind the last step
 
+    def reads(self, counts: Collection[int | None]) -> None:
+        """Note how many rows the tick reads of each stream; ``None`` where that is not known."""
+        self.few = sum(FEW_ROWS + 1 if count is None else count for count in counts) <= FEW_ROWS
+
     def whole(self, rows: DataFrame, count: int) -> DataFrame:
         """Note that ``rows`` are exactly so many; gives them back."""
         self._known[id(rows)] = rows, count
         return rows
 
+    def limited(self, most: int, *, whole: bool) -> None:
+        """Note that a result was asked for with LIMIT ``most``; ``whole``: it had fewer rows."""
+        self._marks.limited(most, whole=whole)
+
     def watched(self, spark: SparkSession, node: Operator, delta: Delta, operators: Mapping[str, bool]) -> Delta:
         """The same rows, which will be counted when they are computed, if it is one of these operators (`to_watch`).
 
-        What a filter reads is left alone if it is much: the filter is applied before all these rows are computed, and
-        counting them would keep it from that. So is what may be many times as many rows, and it is counted afterwards.
+        What a filter reads is left alone if the tick reads many rows: the filter is applied before all these rows are
+        computed, and counting them would keep it from that. On the driver so is what may be many times as many rows,
+        and it is counted afterwards.
         """
         rows, filtered = delta.rows, operators.get(node.name)
         if filtered is None or rows is None or self.in_delta(delta) is not None:
             return delta
         if not is_local(rows):
-            return delta if filtered else replace(delta, rows=self._marks.put(spark, node.name, rows))
+            return delta if filtered and not self.few else replace(delta, rows=self._marks.put(spark, node.name, rows))
         if rows.sized <= FEW_ROWS or (node.projection() is not None and not filtered):
             rows.share()
         elif not filtered:

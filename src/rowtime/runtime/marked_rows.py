@@ -31,6 +31,7 @@ _MARK: Final = re.compile(r"^Filter \(monotonically_increasing_id\(\) >= -(\d{13
 _NODE: Final = re.compile(r'^\s*(\d+) \[.*\btooltip="(.*)"\];', re.MULTILINE)
 _EDGE: Final = re.compile(r"^\s*(\d+)->(\d+)\b", re.MULTILINE)
 _ENDS_EARLY: Final = re.compile(r"\w*Limit|TakeOrdered|(SortMerge|ShuffledHash)Join|CartesianProduct")
+_LIMIT: Final = re.compile(r"(?:\w*Limit |TakeOrderedAndProject\(limit=)(\d+)\b")
 _ROWS: Final = "number of output rows"
 
 
@@ -41,6 +42,7 @@ class Marks:
         self._names: dict[int, str] = {}
         self._store: Any = None
         self._last = -1  # the query before the first mark
+        self._limits: dict[int, bool] = {}  # if all results with this limit had fewer rows
 
     def put(self, spark: SparkSession, name: str, rows: DataFrame) -> DataFrame:
         """The same rows, counted under a name when Spark computes them."""
@@ -53,6 +55,10 @@ class Marks:
         number = next(_NUMBERS)
         self._names[number] = name
         return rows.where(f"monotonically_increasing_id() >= -{number}L")
+
+    def limited(self, most: int, *, whole: bool) -> None:
+        """Note a result with LIMIT ``most``; ``whole``: it had fewer rows, so that all were read."""
+        self._limits[most] = self._limits.get(most, True) and whole
 
     def counts(self) -> dict[str, int]:
         """The rows that passed each mark; those that no query has read as a whole are left out.
@@ -104,20 +110,20 @@ class Marks:
         for node, said in nodes.items():
             mark = _MARK.match(said)
             if mark and int(mark[1]) in self._names:
-                whole = _reads_all(node, nodes, above)
+                whole = self._reads_all(node, nodes, above)
                 found[self._names[int(mark[1])]].add(_metric(graph, values, node) if whole else None)
         return found
 
-
-def _reads_all(node: int, nodes: dict[int, str], above: dict[int, int]) -> bool:
-    """True if what stands above a node reads all its rows, and once; up to where they are handed to other tasks."""
-    while (node := above.get(node, -1)) >= 0:
-        said = nodes.get(node, "")
-        if said.startswith(("Exchange", "BroadcastExchange")):
-            return "rangepartitioning" not in said  # which reads its input twice
-        if _ENDS_EARLY.match(said):
-            return False
-    return True
+    def _reads_all(self, node: int, nodes: dict[int, str], above: dict[int, int]) -> bool:
+        """True if what stands above a node reads all its rows, and once; up to where they are handed to other tasks."""
+        while (node := above.get(node, -1)) >= 0:
+            said = nodes.get(node, "")
+            if said.startswith(("Exchange", "BroadcastExchange")):
+                return "rangepartitioning" not in said  # which reads its input twice
+            limit = _LIMIT.match(said)
+            if _ENDS_EARLY.match(said) and not (limit and self._limits.get(int(limit[1]), False)):
+                return False
+        return True
 
 
 def _metric(graph: Any, values: Any, number: int) -> int | None:

@@ -130,7 +130,7 @@ class Stage:
         columns = {name: name for name in names}
         if form.kind != "parquet":
             rows, columns = _as_text(rows, names, node, form), {name: name for name in (LINE, *form.split)}
-        found = _sorted(collected(rows), order) if here else self._few(rows, delta)
+        found = _sorted(collected(rows), order) if here else self._few(rows, delta, tick)
         stem = f"{tick.number:010d}"
         route = {"part": Route(0, columns, DUE)}
         rows = rows.selectExpr("*", f"0 AS {ROUTE}") if found is None else found
@@ -145,7 +145,7 @@ class Stage:
         kind = getattr(self.sink, "casts", {}).get(name)
         return f"CAST({quoted(name)} AS {kind}) AS {quoted(name)}" if kind else quoted(name)
 
-    def _few(self, rows: DataFrame, delta: Delta) -> pa.Table | None:
+    def _few(self, rows: DataFrame, delta: Delta, tick: RunningTick) -> pa.Table | None:
         """Rows of unknown number, in order, if they are few; where they were not, half of what made them is tried next.
 
         A sort of unknown length computes its rows twice, to find the ranges that its tasks take; this does it once.
@@ -153,6 +153,7 @@ class Stage:
         if delta.count is not None or delta.about is None or delta.about > self._tried:
             return None
         found = collected(rows.limit(SMALL + 1))
+        tick.given.limited(SMALL + 1, whole=found.num_rows <= SMALL)
         if found.num_rows <= SMALL:
             return found
         self._tried = delta.about // 2
