@@ -33,10 +33,42 @@ def defined(script: str) -> dict[str, tuple[tuple[str, str], ...]]:
     ("CREATE STREAM o (n BIGINT) AS SELECT STREAM COUNT(*) FROM s GROUP BY CEIL(s.ROWTIME TO DAY)", [("n", "BIGINT")]),
     ("CREATE STREAM o AS SELECT STREAM CAST(v * 2 AS INT) AS w FROM s", [("w", "INT")]),
     ("CREATE STREAM o AS SELECT STREAM t AS ROWTIME, k FROM s ORDER BY t WITHIN INTERVAL '1' MINUTE", [("k", "INT")]),
+    ("CREATE STREAM o AS SELECT STREAM DISTINCT CEIL(ROWTIME TO DAY) AS d FROM s", [("d", "TIMESTAMP")]),
     ("CREATE STREAM o AS SELECT STREAM k FROM s UNION ALL SELECT STREAM k FROM s", [("k", "INT")]),
 ])  # fmt: skip
 def test_a_stream_has_the_columns_of_its_query(definition: str, columns: list[tuple[str, str]]) -> None:
     assert defined(f"{definition}; SELECT STREAM * FROM o") == {"o": tuple(columns)}
+
+
+COLUMNS = {
+    "i": "INT", "b": "BIGINT", "f": "FLOAT", "d": "DOUBLE", "m": "DECIMAL(10, 2)", "w": "DECIMAL(36, 3)",
+    "n": "DATE", "x": "STRING", "t": "TIMESTAMP",
+}  # fmt: skip
+GROUPED = [f"{call}({column})" for call in ("SUM", "AVG", "MAX") for column in "ibfdmw"]
+GROUPED += ["COUNT(*)", "COUNT(DISTINCT x)", "MIN(n)", "FIRST(t)", "LAST(x)", "SUM(i) FILTER (WHERE i > 1)"]
+ROWS = {
+    "i": "i",
+    "CAST(x AS DECIMAL(5, 1))": "",
+    "FLOOR(t TO HOUR)": "DATE_TRUNC('HOUR', t)",
+    "SUM(d) OVER (ROWS 3 PRECEDING)": "d",
+}
+
+
+@pytest.mark.parametrize(("asked", "end"), [
+    ({entry: entry for entry in GROUPED}, "GROUP BY FLOOR(s.ROWTIME TO HOUR)"),
+    ({entry: form or entry for entry, form in ROWS.items()}, ""),
+])  # fmt: skip
+def test_types_are_those_of_spark(spark: SparkSession, asked: dict[str, str], end: str) -> None:
+    """What is told without Spark is what Spark finds of the same entry, or of its own form of it."""
+    declared = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+    listed = ", ".join(f"{entry} AS c{number}" for number, entry in enumerate(asked))
+    program = compile_script(f"CREATE STREAM s ({declared}); CREATE STREAM o AS SELECT STREAM {listed} FROM s {end}")
+    assert [str(problem) for problem in program.problems] == []
+    told = next(stream for stream in program.defines if stream.name == "o").columns
+    rows = spark.sql("SELECT " + ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in COLUMNS.items()))
+    found = rows.selectExpr(*asked.values()).schema
+    declared_types = spark.sql("SELECT " + ", ".join(f"CAST(NULL AS {kind})" for _, kind in told)).schema
+    assert [field.dataType for field in declared_types] == [field.dataType for field in found]
 
 
 def test_streams_may_read_each_other_in_any_order() -> None:

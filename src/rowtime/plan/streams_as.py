@@ -11,6 +11,7 @@ from rowtime.plan.bind.catalog import Catalog
 from rowtime.plan.bind.emit import as_rows
 from rowtime.plan.bind.pump_edge import pump_name
 from rowtime.plan.bind.sources import Binder, BoundQuery
+from rowtime.plan.plain_types import types_of
 from rowtime.sql.statements import ColumnDef, CreatePump, CreateStream
 
 
@@ -35,6 +36,10 @@ def with_columns(statement: CreateStream, binder: Binder) -> CreateStream:
     bound = BoundQuery(as_rows(binder.sources.fresh, binder.bind(statement.query.copy(), name).node, name))
     bound = binder.sources.renamed(bound, f"{name}.renamed", statement.renamed, statement.name.place)
     columns = bound.node.emits().of_users
+    if not all(column.type for column in columns):
+        plain = types_of(statement.query, binder, name)
+        plain = plain if len(plain) == len(columns) else [""] * len(columns)
+        columns = tuple(replace(column, type=column.type or kind) for column, kind in zip(columns, plain, strict=True))
     if not all(column.type for column in columns):
         raise _untyped(statement, columns)
     place = statement.name.place
