@@ -77,6 +77,8 @@ def test_init_overwrites_nothing(rowtime: Rowtime, tmp_path: Path) -> None:
     assert "work has Makefile already" in refused.stderr
     assert [one.name for one in (tmp_path / "work").iterdir()] == ["Makefile"]
     assert (tmp_path / "work/Makefile").read_text() == "mine:\n"
+    assert "Name an empty folder." in refused.stderr
+    assert rowtime("init", "empty").exit_code == 0
 
 
 # -- doctor ---------------------------------------------------------------------------

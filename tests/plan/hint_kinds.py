@@ -35,6 +35,7 @@ FOLLOWED: dict[str, str] = {
     "Start it with --allow-actions.": "tests/web/test_hints.py::test_an_action_is_carried_out_as_the_refusals_say",
     "Look at what waits now.": "tests/web/test_hints.py::test_an_action_is_carried_out_as_the_refusals_say",
     "Say that you know it.": "tests/web/test_hints.py::test_an_action_is_carried_out_as_the_refusals_say",
+    "Name an empty folder.": "tests/cli/test_first_hour.py::test_init_overwrites_nothing",
     "Take another one with --port; 0 takes any that is free.": "tests/cli/test_ui.py::test_a_port_in_use_is_told_with_a_code",
     # What Spark finds when the script runs.
     "Send its end edge, or limit it: ALTER_DURATION(s, interval).": "tests/runtime/test_hints_of_runs.py::test_events_without_an_end_are_limited",
