@@ -168,3 +168,63 @@ def test_an_interrupt_ends_a_continuous_run_after_its_tick(tmp_path: Path) -> No
     assert first + out == "rowtime=2024-01-01 00:01:00  m=2024-01-01 00:00:00  visits=2\n"
     assert "stopping after the tick under way" in errors
     assert "done: 3 rows in, 1 out" in errors
+
+
+def test_settings_and_jars_of_spark_reach_the_session_that_a_run_makes(
+    process: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "some.jar").write_bytes(b"PK\x05\x06" + bytes(18))  # an empty archive
+    (tmp_path / "run.sql").write_text(TO_FILES)
+    code = (
+        "from rowtime.cli.main import app\n"
+        "import sys\n"
+        "try: app(sys.argv[1:])\n"
+        "except SystemExit as ended: assert not ended.code, ended.code\n"
+        "from pyspark.sql import SparkSession\n"
+        "conf = SparkSession.getActiveSession().sparkContext.getConf()\n"
+        "told = [conf.get('spark.' + name) for name in ('app.name', 'driver.memory', 'jars')]\n"
+        "print(*told[:2], told[2].endswith('/some.jar'))\n"
+    )
+    asked = [
+        "--conf",
+        "spark.app.name=mine",
+        "--conf",
+        "spark.driver.memory=600m",
+        "--jars",
+        str(tmp_path / "some.jar"),
+    ]
+    done = process(code, "run", "run.sql", "--available-now", *asked)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "mine 600m True"
+
+
+def test_what_is_no_setting_of_spark_is_a_usage_error(rowtime: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "run.sql").write_text(TO_FILES)
+    for wrong, said in {"spark.app.name": "KEY=VALUE", "app.name=mine": "no setting of Spark"}.items():
+        for command in (["run"], ["check", "--spark"]):
+            result = rowtime(*command, "run.sql", "--conf", wrong)
+            assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+    result = rowtime("check", "run.sql", "--jars", "some.jar")
+    assert (result.exit_code, "only with" in result.stderr) == (2, True), result.stderr
+
+
+def test_jars_and_packages_are_added_to_those_of_the_settings() -> None:
+    from rowtime.cli.options import spark_conf
+
+    found = spark_conf(["spark.jars=a.jar", "spark.x=1=2"], ["b.jar,c.jar", "d.jar"], ["g:a:1"])
+    assert found == {"spark.jars": "a.jar,b.jar,c.jar,d.jar", "spark.x": "1=2", "spark.jars.packages": "g:a:1"}
+
+
+def test_a_script_calls_functions_of_a_module_beside_it_and_of_sql(
+    process: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "prices.py").write_text("def with_tax(price, rate):\n    return price * (100 + rate) // 100\n")
+    functions = (
+        "CREATE FUNCTION with_tax(price BIGINT, rate INT) RETURNS BIGINT AS 'prices:with_tax';\n"
+        "CREATE FUNCTION cents(n STRING) RETURNS BIGINT RETURN coalesce(TRY_CAST(n AS BIGINT), 0) * 100;\n"
+    )
+    query = "SELECT STREAM page, with_tax(cents(n), 19) AS cost FROM clicks WHERE with_tax(cents(n), 0) > 100;"
+    (tmp_path / "run.sql").write_text(functions + CLICKS + query)
+    done = process("from rowtime.cli.main import main; main()", "run", "run.sql", "--available-now")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "rowtime=2024-01-01 00:00:30  page=b  cost=238\n"

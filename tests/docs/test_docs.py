@@ -34,6 +34,7 @@ def blocks(page: str, kind: str) -> list[str]:
 
 
 SCRIPTS = ("docs/sql.md", "docs/panes.md", "docs/nested.md", "docs/from-sqlstream.md")
+RUNS = "SparkSession.builder.getOrCreate()"
 
 
 def refused_blocks() -> list[tuple[str, str, str]]:
@@ -62,7 +63,9 @@ def test_what_the_sql_page_calls_refused_is_refused(page: str, code: str, sql: s
     assert {problem.code for problem in compile_script(script + sql).problems} == {code}
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/kafka.md", "docs/guide.md", "docs/windows.md", "docs/lakes.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/kafka.md", "docs/guide.md", "docs/windows.md", "docs/lakes.md", "docs/functions.md"]
+)
 def test_the_sql_of_other_pages_binds(page: str) -> None:
     for sql in blocks(page, "sql"):
         assert compile_script(GIVEN + sql if "CREATE" not in sql else sql).problems == ()
@@ -88,6 +91,18 @@ def test_the_pipeline_of_the_readme_runs(spark: SparkSession, tmp_path: Path, mo
         assert query.ledger["in_order"]["LATE"] == 1
     finally:
         query.stop()
+
+
+def test_the_pipeline_of_the_page_on_functions_runs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = blocks("docs/functions.md", "python")[0]
+    assert RUNS in code
+    monkeypatch.chdir(tmp_path)
+    shown: list[list[dict[str, object]]] = []
+    names = {"print": shown.append, "mine": spark.newSession()}
+    exec(compile(code.replace(RUNS, "mine"), "functions.md", "exec"), names)  # noqa: S102 - as above
+    assert [(row["city"], row["points"]) for rows in shown for row in rows] == [("Oslo", 90), ("Rome", 200)]
 
 
 def _first_rows(folder: Path, seconds: float) -> list[dict[str, object]]:

@@ -52,6 +52,17 @@ FOLLOWED: dict[str, str] = {
     "Name columns that number the rows of each writer, each row once and ascending, as Kafka's offset does.": "tests/api/test_streaming_dataframe.py::test_writer_and_position_give_the_order",
     "Name the column that has the position of each row.": "tests/api/test_streaming_dataframe.py::test_writer_and_position_give_the_order",
     "Name a position column.": "tests/api/test_streaming_dataframe.py::test_rows_with_an_order_may_be_events",
+    # Functions and tables of the session.
+    "Name a Python function, AS 'package.module:function', or write RETURN and an expression.": "tests/plan/test_scalar_functions.py::test_what_is_wrong_with_a_function_is_told_with_its_place",
+    "Write them as they are defined: …(…).": "tests/plan/test_scalar_functions.py::test_what_is_wrong_with_a_function_is_told_with_its_place",
+    "For example CREATE FUNCTION f(x INT, y INT) RETURNS INT RETURN x + y.": "tests/plan/test_scalar_functions.py::test_what_is_wrong_with_a_function_is_told_with_its_place",
+    "If it gives the same for the same arguments, register it without asNondeterministic(), or declare it: pipeline.deterministic('…').": "tests/api/test_functions_of_the_session.py::test_a_function_that_is_not_deterministic_is_refused_until_it_is_declared",
+    "Write a function of the list of its values, …(COLLECT_LIST(x)), which has them in order.": "tests/api/test_functions_of_the_session.py::test_an_aggregate_of_the_session_is_refused_and_is_a_function_of_a_list_instead",
+    'Give it as a type of Spark: python_function(f, "BIGINT").': "tests/api/test_functions_of_the_session.py::test_python_functions_without_a_type_or_with_a_name_that_is_taken_are_refused",
+    "Hand it over as a stream: pipeline.source('…', spark.table('…')).": "tests/api/test_tables_of_the_session.py::test_a_streaming_view_is_handed_over_as_a_stream",
+    "Make a temporary view with other names, each of them once.": "tests/api/test_tables_of_the_session.py::test_what_is_no_table_is_refused_with_what_to_do",
+    "Make a temporary view without this column, or cast it to another type.": "tests/api/test_tables_of_the_session.py::test_what_is_no_table_is_refused_with_what_to_do",
+    "Create the view or the table before the pipeline starts for the first time.": "tests/api/test_tables_of_the_session.py::test_what_is_no_table_is_refused_with_what_to_do",
     # Checkpoints and targets.
     "Take it out and drop the stream in a script of its own.": "tests/client/test_statements_that_are_added.py::test_rows_are_refused_and_bounds_take_effect",
     "Take them out and send them with rowtime insert, or in a script of their own.": "tests/client/test_statements_that_are_added.py::test_rows_are_refused_and_bounds_take_effect",
@@ -78,6 +89,7 @@ FOLLOWED: dict[str, str] = {
 
 PLAIN: dict[str, tuple[str, ...]] = {
     "it lists what there is": (
+        "For example BIGINT, DOUBLE, STRING, TIMESTAMP, ARRAY<INT>.",
         "Types are …, DECIMAL(p, s), VARCHAR(n), CHAR(n), ARRAY<...>, MAP<..., ...> and STRUCT<name: ..., ...>.",
         "…TIMESTAMP_NTZ, ARRAY<…>, MAP<…, …>, STRUCT<…>.",
         "The newest … are kept.",
@@ -108,6 +120,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Trace it with a checkpoint that has read the same input with one script.",
     ),
     "it explains": (
+        "Functions of Python can be declared; others say it of themselves.",
         "Let something that ascends stand beside the sets.",
         "A name takes 1 to … bytes; each byte other than a-z, 0-9, _ and - counts three times.",
         "Rows count from 0. Nothing of this insert was written.",
@@ -183,6 +196,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
     ),
     "it says what to do without words to type": (
         "Choose another stream.",
+        "Take another name.",
         "Give one SELECT STREAM …, and the rest to Pipeline.sql.",
         "Write a condition over its columns.",
         "Nothing is defined yet; begin with CREATE STREAM.",

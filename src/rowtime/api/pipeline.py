@@ -16,8 +16,11 @@ from rowtime.api.connectors import sink_of, source_of
 from rowtime.api.events import Events
 from rowtime.api.given_streams import GivenStream
 from rowtime.api.graph import svg
+from rowtime.api.python_functions import PythonFunction, is_of_spark
 from rowtime.api.query import Query
 from rowtime.api.relations import EventTime, Relation, columns_text, named
+from rowtime.api.session_tables import SessionTables, rows_of_session
+from rowtime.api.sessions import Sessions
 from rowtime.api.shown import Explained
 from rowtime.client.home import Home
 from rowtime.core import markup
@@ -59,19 +62,25 @@ class _Start:
 class Pipeline:
     """SQL text with its sources and sinks.
 
-    ``spark``: the user's session, of which rowtime derives one of its own; without it a local one is made. ``home``:
-    where named streams live (default ``ROWTIME_HOME``, else ``.rowtime``).
+    ``spark``: the user's session, of which rowtime derives one of its own, with its functions; without it a local one
+    is made, with the settings ``conf``. ``home``: where named streams live (default ``ROWTIME_HOME``, else
+    ``.rowtime``). Raises ``Refused`` (R542) for both, ``spark`` and ``conf``.
     """
 
-    def __init__(self, spark: SparkSession | None = None, *, home: str | Place | None = None) -> None:
-        self._spark = spark
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        home: str | Place | None = None,
+        conf: Mapping[str, str] | None = None,
+    ) -> None:
+        self._sessions = Sessions(spark, conf or {})
         self.home = Home(home)
         self._text: list[str] = []
         self._variables: dict[str, str] = {}
         self._functions: dict[str, Callable[[Batch], object]] = {}
         self._table_functions: dict[str, Make] = {}
         self._given: dict[str, GivenStream] = {}
-        self._python: dict[str, tuple[Callable[[Any], Any], str]] = {}
         self.listeners: list[QueryListener] = []
 
     def sql(self, text: str, variables: Mapping[str, str] | None = None) -> Pipeline:
@@ -98,11 +107,27 @@ class Pipeline:
             self.sql(f"CREATE STREAM {named(name)} ({columns_text(columns)}) EVENT SHAPE {shape}")
         return Events(self, named(name))
 
-    def python_function(self, function: Callable[[Any], Any], returns: str) -> str:
-        """Let expressions call a function of one value by the name that comes back; ``returns``: a Spark type."""
-        name = f"python_{len(self._python)}"
-        self._python[name] = (_in_floats(function) if returns.upper() in ("DOUBLE", "FLOAT") else function, returns)
+    def python_function(self, function: Callable[..., Any], returns: str = "", name: str = "") -> str:
+        """Let expressions call a Python function by a name, which comes back; ``returns``: a Spark type.
+
+        The function gets the values of the arguments of its call, and must give the same for the same values. One that
+        PySpark's ``udf``, ``pandas_udf`` or ``arrow_udf`` made has its type. Raises ``Refused``: R107 without a type,
+        R203 for a name that is taken.
+        """
+        python = self._sessions.python
+        name = name or f"python_{len(python)}"
+        if not returns and not is_of_spark(function):
+            hint = 'Give it as a type of Spark: python_function(f, "BIGINT").'
+            raise refuse("R107", f"it is not said what the Python function {name} returns", hint)
+        if name.lower() in (known.lower() for known in python):
+            raise refuse("R203", f"there are two Python functions {name}", "Take another name.")
+        python[name] = PythonFunction(function, returns)
         return name
+
+    def deterministic(self, *names: str) -> Pipeline:
+        """Declare Python functions of the session, which say otherwise, to give the same for the same arguments."""
+        self._sessions.deterministic.update(names)
+        return self
 
     def source(  # noqa: PLR0913 - the names of columns, each said by its keyword
         self,
@@ -150,9 +175,12 @@ class Pipeline:
         self.listeners.append(listener)
         return self
 
-    def compile(self) -> Program:
-        """Bind the SQL; raises ``Refused`` with all problems there are."""
-        return self._compiled(self._script(), self.home)
+    def compile(self, checkpoint: str | Path | Place | None = None) -> Program:
+        """Bind the SQL; raises ``Refused`` with all problems there are.
+
+        ``checkpoint``: tables of the session are those that it has read, and not those of now.
+        """
+        return self._compiled(self._script(), self.home, tables=self._tables(checkpoint))
 
     def _script(self, *more: str) -> str:
         return ";\n".join(part.rstrip().rstrip(";") for part in (*self._text, *more))
@@ -180,10 +208,19 @@ class Pipeline:
         """Bind another text, which this pipeline had before: what it defines may be defined otherwise today."""
         return self._compiled(text, Without(self.home, frozenset(statements_of(text))), self.compile().literal)
 
-    def _compiled(self, text: str, home: Definitions, literal: Mapping[str, str] | None = None) -> Program:
+    def _tables(self, checkpoint: str | Path | Place | None = None) -> SessionTables:
+        return SessionTables(self._sessions.given, checkpoint)
+
+    def _compiled(
+        self,
+        text: str,
+        home: Definitions,
+        literal: Mapping[str, str] | None = None,
+        tables: SessionTables | None = None,
+    ) -> Program:
         streams = {name: given.stream(name) for name, given in self._given.items()}
         values = {**(literal or {}), **self._variables}  # secrets that the script has, which the text names
-        program = compile_script(text, home, values, streams, tuple(self._functions), self._table_functions)
+        program = compile_script(text, home, values, streams, tuple(self._functions), self._table_functions, tables)
         if program.problems:
             raise Refused(*program.problems)
         return program
@@ -246,7 +283,7 @@ class Pipeline:
         """
         from rowtime.api.preview import alone, rows_of  # noqa: PLC0415 - it makes a query
 
-        program = alone(self.compile(), self._compiled(self._script(query), self.home))
+        program = alone(self.compile(), self._compiled(self._script(query), self.home, tables=self._tables()))
         with tempfile.TemporaryDirectory(prefix="rowtime-preview-") as folder, hiding(program.secrets):
             place = Checkpoint(place_of(folder))
             return rows_of(self._started(_Start(program, place, PREVIEW_LIMITS, end, True, ())), rows)  # noqa: FBT003 - available_now
@@ -261,7 +298,7 @@ class Pipeline:
         take_over: Collection[str] = (),
         keep_ticks: int = 0,
     ) -> Engine:
-        program = self.compile()
+        program = self.compile(checkpoint)
         if not program.sinks:
             hint = "Add a SELECT STREAM, or CREATE PUMP … AS INSERT INTO … SELECT STREAM …."
             raise refuse("R134", "nothing would run: there is no query and no started pump", hint)
@@ -304,6 +341,8 @@ class Pipeline:
         sources = self.sources(program, place)
         stages = {n.name: Stage(sink_of(n, self.home, self._functions), place.folder) for n in program.sinks}
         engine = Engine(spark, program, place, sources, stages, start.limits, start.ends, start.available_now)
+        if self._sessions.given is not None:
+            engine.tables = rows_of_session(program, self._sessions.given)
         engine.take_over = {*(name.lower() for name in start.take_over), *program.take_over}
         engine.start()
         try:
@@ -315,39 +354,8 @@ class Pipeline:
 
     def session(self, program: Program, place: Place | None = None) -> SparkSession:
         """The session in which a program computes, and which reads the checkpoint at a place."""
-        from rowtime.frames.queries import warm  # noqa: PLC0415 - as Spark
-        from rowtime.runtime.session import derive, new_spark, whole_files  # noqa: PLC0415 - only a run needs Spark
-        from rowtime.runtime.store_access import reach, read_in_stores, settings_for  # noqa: PLC0415
-
-        conf = settings_for([place, self.home.path, *read_in_stores(program)])
-        spark = derive(self._spark or new_spark(self._jars(program), conf=conf))
-        warm()
-        reach(spark, place)
-        if place is not None and any(stream.source[0] == "log" for stream in program.streams):
-            reach(spark, self.home.path, "the home")
-        for name, (function, returns) in self._python.items():
-            spark.udf.register(name, function, returns)
-        if any(stream.source[0] in ("csv", "json") for stream in program.streams):
-            whole_files(spark)
-        return spark
+        return self._sessions.made(program, self.home, place)
 
     def sources(self, program: Program, place: Checkpoint) -> dict[str, Repeatable]:
         """The sources of a program, whose notes stand in a checkpoint."""
         return {node.name: source_of(node, place, program, self.home, self._given) for node in program.streams}
-
-    def _jars(self, program: Program) -> list[str]:
-        formats = {*(stream.source[0] for stream in program.streams), *(sink.format for sink in program.sinks)}
-        urls = [dict(node.options).get("url", "") for node in program.sinks if node.format == "jdbc"]
-        from rowtime.runtime.jars import jdbc_jars, kafka_jars  # noqa: PLC0415
-
-        return [*(kafka_jars() if "kafka" in formats else []), *(jar for url in urls for jar in jdbc_jars(url))]
-
-
-def _in_floats(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function whose whole numbers are floats; Spark would take them for NULL."""
-
-    def called(value: Any) -> Any:
-        found = function(value)
-        return None if found is None else float(found)
-
-    return called

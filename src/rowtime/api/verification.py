@@ -22,18 +22,19 @@ def verify(  # noqa: PLR0913 - what a pipeline may need beside its checkpoint
     spark: SparkSession | None = None,
     home: str | Path | None = None,
     variables: Mapping[str, str] | None = None,
+    conf: Mapping[str, str] | None = None,
     received: Mapping[str, pa.Table] | None = None,
 ) -> Verified:
     """Run the recorded input of a checkpoint as one batch, and compare it with what was written.
 
     The script is that of the checkpoint, with the ``variables`` that it had; what it needs from Python
-    comes with the ``pipeline``. ``received``: the rows that functions were given, by sink, as their
-    ``Batch.table`` had them; other sinks than directories and stream logs are only counted. Raises a
-    ``RowtimeError``: R405 where there is nothing to verify, R407 and those of the sources where the input
+    comes with the ``pipeline``. ``conf``: as `Pipeline` takes it. ``received``: the rows that functions were
+    given, by sink, as their ``Batch.table`` had them; other sinks than directories and stream logs are only counted.
+    Raises a ``RowtimeError``: R405 where there is nothing to verify, R407 and those of the sources where the input
     cannot be read again, R408 where the last tick is still being handed over.
     """
     place = Checkpoint(place_of(checkpoint))
     if place.plan is None:
         raise refuse("R405", f"{checkpoint} has no tick to verify", "Give the folder of a pipeline that ran.")
-    made = pipeline or Pipeline(spark, home=home).sql(place.plan.sql, variables)
+    made = pipeline or Pipeline(spark, home=home, conf=conf).sql(place.plan.sql, variables)
     return verified(place, made, received or {})

@@ -241,7 +241,7 @@ def _copied(paths: Sequence[str], schema: Mapping[str, Any], spark: SparkSession
 
 def _programs(pipeline: Pipeline, checkpoint: Checkpoint) -> list[Program]:
     """The programs that a checkpoint has had, the pipeline's own last."""
-    program, last = pipeline.compile(), checkpoint.journal.last()
+    program, last = pipeline.compile(checkpoint.folder), checkpoint.journal.last()
     check_same(checkpoint.plan, program)
     later = [] if last is None else checkpoint.later_plans(last)
     before = [checkpoint.first_plan, *later[:-1]] if later else []

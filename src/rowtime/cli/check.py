@@ -7,7 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from rowtime.cli.options import AsJson, HomeFolder, Settings, script_text, variables
+from rowtime.cli.options import (
+    AsJson,
+    Conf,
+    HomeFolder,
+    Jars,
+    Packages,
+    Settings,
+    script_text,
+    spark_conf,
+    variables,
+)
 from rowtime.cli.outcome import REFUSED, write_json
 from rowtime.client.home import Home
 from rowtime.core.errors import Problem
@@ -29,9 +39,17 @@ def check(
     settings: Settings = None,
     as_json: AsJson = False,
     spark: WithSpark = False,
+    conf: Conf = None,
+    jars: Jars = None,
+    packages: Packages = None,
 ) -> None:
     """Say what is wrong with scripts, without running them."""
-    found = {file: _findings(file, Home(home), variables(settings), spark=spark) for file in files}
+    asked, values = spark_conf(conf, jars, packages), variables(settings)
+    if asked and not spark:
+        raise typer.BadParameter(
+            "it is for Spark, which starts only with --spark", param_hint="--conf, --jars, --packages"
+        )
+    found = {file: _findings(file, Home(home), values, asked if spark else None) for file in files}
     if as_json:
         write_json([_as_json(file, *finding) for file, finding in found.items()])
     else:
@@ -41,15 +59,15 @@ def check(
         raise typer.Exit(REFUSED)
 
 
-def _findings(file: Path, home: Home, values: dict[str, str], *, spark: bool) -> tuple[list[Problem], int]:
-    """The problems of a script, and how many statements it has."""
+def _findings(file: Path, home: Home, values: dict[str, str], conf: dict[str, str] | None) -> tuple[list[Problem], int]:
+    """The problems of a script, and how many statements it has; with a ``conf`` also those that Spark finds."""
     text = script_text(file)
     program = compile_script(text, home, values)
     problems = [*program.problems, *program.warnings]
-    if spark and not program.problems:
+    if conf is not None and not program.problems:
         from rowtime.api.pipeline import Pipeline  # noqa: PLC0415 - without the flag there is no need of Java
 
-        problems = [*Pipeline(home=home.path).sql(text, values).check_types(program), *problems]
+        problems = [*Pipeline(home=home.path, conf=conf).sql(text, values).check_types(program), *problems]
     return problems, program.statements
 
 

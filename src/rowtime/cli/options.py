@@ -34,14 +34,49 @@ Checkpoints = Annotated[
 ]
 StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="A stream of the home directory.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON instead of text.")]
+Conf = Annotated[
+    list[str] | None,
+    typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark, as spark-submit takes it; may be repeated."),
+]
+Jars = Annotated[
+    list[str] | None,
+    typer.Option("--jars", metavar="JAR,…", help="Jars for Spark, separated by commas; may be repeated."),
+]
+Packages = Annotated[
+    list[str] | None,
+    typer.Option("--packages", metavar="G:A:V,…", help="Maven packages that Spark fetches; may be repeated."),
+]
 
 
 def variables(settings: Sequence[str] | None) -> dict[str, str]:
     """The variables that ``--set`` gives; a usage error where there is no name or no ``=``."""
-    pairs = [setting.partition("=") for setting in settings or ()]
+    return _pairs(settings, "NAME=VALUE", "--set")
+
+
+def spark_conf(
+    conf: Sequence[str] | None, jars: Sequence[str] | None, packages: Sequence[str] | None
+) -> dict[str, str]:
+    """The settings of the session that ``--conf``, ``--jars`` and ``--packages`` ask for.
+
+    Jars and packages are added to those of ``--conf``. A usage error for what is no setting of Spark.
+    """
+    found = _pairs(conf, "KEY=VALUE", "--conf")
+    for name in found:
+        if not name.startswith("spark."):
+            raise typer.BadParameter(
+                f"{name} is no setting of Spark: their names begin with spark.", param_hint="--conf"
+            )
+    for name, given in (("spark.jars", jars), ("spark.jars.packages", packages)):
+        if given:
+            found[name] = ",".join([*filter(None, [found.get(name)]), *given])
+    return found
+
+
+def _pairs(given: Sequence[str] | None, form: str, option: str) -> dict[str, str]:
+    pairs = [one.partition("=") for one in given or ()]
     for name, equals, _ in pairs:
         if not (name and equals):
-            raise typer.BadParameter(f"{name or '='} is not of the form NAME=VALUE", param_hint="--set")
+            raise typer.BadParameter(f"{name or '='} is not of the form {form}", param_hint=option)
     return {name: value for name, _, value in pairs}
 
 

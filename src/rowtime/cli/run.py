@@ -21,7 +21,18 @@ from rowtime.cli.display import Display
 from rowtime.cli.explain import explained_as_json, explained_as_text
 from rowtime.cli.figures import Figures
 from rowtime.cli.logs import LogJson, LogLevel, LogTo
-from rowtime.cli.options import AsJson, HomeFolder, Script, Settings, script_text, variables
+from rowtime.cli.options import (
+    AsJson,
+    Conf,
+    HomeFolder,
+    Jars,
+    Packages,
+    Script,
+    Settings,
+    script_text,
+    spark_conf,
+    variables,
+)
 from rowtime.cli.outcome import write_json
 from rowtime.cli.ui import beside
 from rowtime.core.errors import Refused, RowtimeError
@@ -98,6 +109,9 @@ def run(
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = "",
     openlineage: OpenLineage = False,
+    conf: Conf = None,
+    jars: Jars = None,
+    packages: Packages = None,
     log_level: LogLevel = None,
     log_json: LogJson = False,
     console: ShowConsole = False,
@@ -108,9 +122,10 @@ def run(
     how |= {"keep_ticks": keep_ticks, **({"lineage": True} if openlineage else {})}
     if metrics_port is not None:
         how["metrics"] = f"{metrics_host}:{metrics_port}"
+    asked = spark_conf(conf, jars, packages)
     with _quiet(), LogTo(log_level, as_json=log_json) as log:
         script, name, values = script_text(file), Path(file).stem, variables(settings)
-        _run(script, checkpoint, name, home, values, how, log, console=console, as_json=as_json)
+        _run(script, checkpoint, name, home, values, asked, how, log, console=console, as_json=as_json)
 
 
 def _run(
@@ -119,6 +134,7 @@ def _run(
     name: str,
     home: str | None,
     settings: dict[str, str],
+    conf: Mapping[str, str],
     how: Mapping[str, Any],
     log: LogTo,
     *,
@@ -127,14 +143,14 @@ def _run(
 ) -> None:
     from rowtime.api.pipeline import Pipeline  # noqa: PLC0415 - the other commands need no Spark
 
-    pipeline = Pipeline(home=home).sql(script, settings)
-    program = pipeline.compile()
+    pipeline = Pipeline(home=home, conf=conf).sql(script, settings)
+    folder = checkpoint or str(pipeline.home.path / "checkpoints" / name)
+    program = pipeline.compile(folder)
     log.secrets = program.secrets
     _warn(program, as_json)
     _explain(program, as_json)
     if program.explains and not program.sinks:
         return
-    folder = checkpoint or str(pipeline.home.path / "checkpoints" / name)
     with _traceback_kept(folder):
         if not program.sinks and (program.defines or program.actions or program.drops or program.dropped_schemas):
             _define(program, pipeline, folder, as_json)

@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from rowtime.cli.options import AsJson, CheckpointFolder, HomeFolder, Settings, variables
+from rowtime.cli.options import (
+    AsJson,
+    CheckpointFolder,
+    Conf,
+    HomeFolder,
+    Jars,
+    Packages,
+    Settings,
+    spark_conf,
+    variables,
+)
 from rowtime.cli.outcome import write_json
 from rowtime.core.errors import refuse
 from rowtime.core.stores import place_of
@@ -33,6 +43,9 @@ def trace(
     stream: StreamName = None,
     home: HomeFolder = None,
     settings: Settings = None,
+    conf: Conf = None,
+    jars: Jars = None,
+    packages: Packages = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the inserts, retractions and bounds that made an output row; reads the recorded input again.
@@ -50,7 +63,7 @@ def trace(
     plan = Checkpoint(place_of(checkpoint)).plan
     if plan is None:
         raise refuse("R405", f"{checkpoint} is no checkpoint: it has no plan.json", "Give the folder of a pipeline.")
-    pipeline = Pipeline(home=home).sql(plan.sql, variables(settings))
+    pipeline = Pipeline(home=home, conf=spark_conf(conf, jars, packages)).sql(plan.sql, variables(settings))
     if stream is not None:
         assert where is not None
         found = forward(pipeline, checkpoint, stream, where)

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from rowtime.cli.options import AsJson, CheckpointFolder, HomeFolder, Settings, variables
+from rowtime.cli.options import (
+    AsJson,
+    CheckpointFolder,
+    Conf,
+    HomeFolder,
+    Jars,
+    Packages,
+    Settings,
+    spark_conf,
+    variables,
+)
 from rowtime.cli.outcome import REFUSED, write_json
 from rowtime.core.counts import counted
 
@@ -16,12 +26,19 @@ if TYPE_CHECKING:
 
 
 def verify(
-    checkpoint: CheckpointFolder, home: HomeFolder = None, settings: Settings = None, as_json: AsJson = False
+    checkpoint: CheckpointFolder,
+    home: HomeFolder = None,
+    settings: Settings = None,
+    conf: Conf = None,
+    jars: Jars = None,
+    packages: Packages = None,
+    as_json: AsJson = False,
 ) -> None:
     """Run the recorded input again as one batch and compare it with what was written; status 1 if it differs."""
     from rowtime.api.verification import verify as compare  # noqa: PLC0415 - most commands need no Spark
 
-    found = compare(checkpoint, home=home, variables=variables(settings))
+    asked = spark_conf(conf, jars, packages)
+    found = compare(checkpoint, home=home, variables=variables(settings), conf=asked)
     if as_json:
         write_json({"checkpoint": str(checkpoint), **found.as_json()})
     else:

@@ -58,6 +58,8 @@ class Drops:
 
     def _forget(self, kind: str, name: str) -> bool:
         """Forget one thing; tell whether it was there."""
+        if kind == "FUNCTION":
+            return self.catalog.drop_function(name)
         if kind != "STREAM":
             return self._kinds[kind].pop(name, None) is not None
         there = self.catalog.stream(name) is not None
@@ -74,7 +76,7 @@ class Drops:
             "VIEW": found.views,
             "PUMP": found.pumps,
             "TABLE": found.tables,
-            "FUNCTION": found.functions,
+            "FUNCTION": {**found.functions, **found.scalars},
             "SERVER": found.servers,
         }
 

@@ -21,6 +21,8 @@ from rowtime.plan.bind.event_time import check_set
 from rowtime.plan.bind.functions import defined
 from rowtime.plan.bind.lifetime_functions import READS
 from rowtime.plan.bind.pump_edge import PumpEdge, pump_name
+from rowtime.plan.bind.scalar_functions import Calls
+from rowtime.plan.bind.scalar_functions import check as check_function
 from rowtime.plan.bind.select import QueryBinder
 from rowtime.plan.bind.sinks import SinkBinder
 from rowtime.plan.bind.sources import Sources
@@ -29,6 +31,7 @@ from rowtime.plan.finite import check_ends, is_finite
 from rowtime.plan.formats import checked_options
 from rowtime.plan.formats.foreign import of_server
 from rowtime.plan.kept_options import Keeper, hidden
+from rowtime.plan.session_tables import with_definitions
 from rowtime.plan.stored import StoredPlan
 from rowtime.plan.streams_as import made_later, pump_of, with_columns
 from rowtime.sql import statements as sql
@@ -108,15 +111,18 @@ def compile_script(  # noqa: PLR0913 - a script and all that Python hands over b
     streams: Mapping[str, StreamDef] | None = None,
     sinks: Sequence[str] = (),
     functions: Mapping[str, Make] | None = None,
+    session: Callable[[str], sql.CreateTable | None] | None = None,
 ) -> Program:
     """Parse and bind a script; its problems are all reported in ``Program.problems``.
 
     ``variables`` replace ``${name}`` in the text. ``streams`` are given from Python; ``sinks`` are names of Python
-    functions that pumps can write to, ``functions`` table functions by name.
+    functions that pumps can write to, ``functions`` table functions by name. ``session`` finds the tables of a session.
     """
     filled = FilledText.of(text, variables or {})
     script = parse_script(filled)
-    catalog = Catalog(home, dict(streams or {}), functions=dict(functions or {}), variables=dict(variables or {}))
+    catalog = Catalog(
+        home, dict(streams or {}), functions=dict(functions or {}), variables=dict(variables or {}), session=session
+    )
     compiler = _Compiler(filled, catalog, frozenset(name.lower() for name in sinks))
     for name, *at in filled.missing():
         hint = f"Give it with --set {name}=…"
@@ -132,7 +138,7 @@ def compile_script(  # noqa: PLR0913 - a script and all that Python hands over b
         program,
         problems=hidden(tuple(one for one in program.problems if one.message.lower() not in known), secrets),
         warnings=hidden(program.warnings, secrets),
-        written=keeper.script(),
+        written=with_definitions(keeper.script(), catalog.of_session.values()),
         statements=len(script.statements),
         literal=keeper.literal,
         secrets=secrets,
@@ -162,8 +168,16 @@ class _Compiler:
         for server in statements:
             if isinstance(server, sql.CreateServer):
                 self._guard(partial(_put, self.catalog.servers, server.name.text.lower(), server, "server"))
+        functions = [statement for statement in statements if _of_function(statement)]
+        for statement in functions:
+            self._guard(partial(self._take_found, statement, is_there))
+        calls = Calls(self.text, self.catalog.scalars)
         for statement in statements:
-            if not isinstance(statement, sql.CreateServer | sql.SetSchema | sql.SetPath):  # the parser has followed SET
+            if (query := getattr(statement, "query", None)) is not None:
+                self._guard(partial(calls.expand, query), statement.place)
+        others = (sql.CreateServer, sql.SetSchema, sql.SetPath)  # the parser has followed SET
+        for statement in statements:
+            if not _of_function(statement) and not isinstance(statement, others):
                 self._guard(partial(self._take_found, statement, is_there))
 
     def _take_found(self, statement: sql.Statement, is_there: Callable[[str, bool], bool]) -> None:
@@ -295,11 +309,18 @@ class _Compiler:
         return stream
 
     def _function(self, statement: sql.CreateFunction) -> None:
-        name = statement.name.text.lower()
-        if name in self.catalog.functions and not statement.replace:
+        name, found = statement.name.text.lower(), self.catalog
+        if (name in found.functions or name in found.scalars) and not statement.replace:
             hint = "Write CREATE OR REPLACE FUNCTION, or take another name."
             raise refuse("R203", f"there are two functions {name}", hint, statement.name.place)
-        self.catalog.functions[name] = defined(statement)
+        found.drop_function(name)
+        if statement.parameters is None:
+            found.functions[name] = defined(statement)
+            return
+        check_function(statement)
+        found.scalars[name] = statement
+        if statement.body is None:
+            found.python[name] = defined(statement), statement.returns
 
     def _alter_pump(self, statement: sql.AlterPump | sql.TakeOver) -> None:
         if isinstance(statement, sql.TakeOver):
@@ -342,6 +363,12 @@ class _Compiler:
 
     def _explain(self, explain: sql.Explain) -> tuple[str, Operator]:
         return explain.kind, self.binder.bind(explain.query, "explained").node
+
+
+def _of_function(statement: sql.Statement) -> bool:
+    return isinstance(statement, sql.CreateFunction) or (
+        isinstance(statement, sql.Drop) and statement.kind == "FUNCTION"
+    )
 
 
 def _by_place(problems: Sequence[Problem]) -> tuple[Problem, ...]:

@@ -30,6 +30,7 @@ from rowtime.plan.bind.pump_edge import PumpEdge
 from rowtime.plan.clock_functions import fixed, trees_of
 from rowtime.plan.program import Program
 from rowtime.runtime.column_types import ColumnTypes
+from rowtime.runtime.given_functions import spark_functions
 from rowtime.sql.generate import to_spark
 from rowtime.sql.places import place_of
 
@@ -119,6 +120,14 @@ class _Frame:
             return True
         return bool(plan.deterministic())
 
+    def aggregates(self, tree: exp.Expr) -> bool:
+        """Whether Spark holds an expression for an aggregate; one that it refuses is none."""
+        try:
+            plan = self._typed([tree])._jdf.queryExecution().analyzed()  # noqa: SLF001 - as above
+        except (AnalysisException, ParseException):
+            return False
+        return bool(plan.nodeName() == "Aggregate")
+
     def _typed(self, trees: Sequence[exp.Expr]) -> DataFrame:
         return self.table.selectExpr(*(f"{to_spark(tree)} AS x{n}" for n, tree in enumerate(trees)))
 
@@ -129,6 +138,7 @@ class _Analyst:
     def __init__(self, spark: SparkSession, program: Program) -> None:
         self.program = program
         self._spark, self._types = spark, ColumnTypes(spark)
+        self._known = spark_functions(spark)
 
     def of_types(self, node: Operator) -> Iterator[Problem]:
         """Declared types that Spark does not know, which are those of unknown collations."""
@@ -147,8 +157,34 @@ class _Analyst:
         for frame in self._frames(node, trees) if trees else ():
             scalars = [tree for tree in frame.trees if not has_aggregates(tree) and generator(tree) is None]
             for some in (scalars, [tree for tree in frame.trees if has_aggregates(tree)]):
-                if some and (frame.wrong(some) is not None or not frame.repeats(some)):
+                found = [problem for tree in some for problem in self._of_users(tree, frame)]
+                yield from found
+                if some and not found and (frame.wrong(some) is not None or not frame.repeats(some)):
                     yield from (problem for tree in some for problem in self._of(tree, frame))
+
+    def _of_users(self, tree: exp.Expr, frame: _Frame) -> Iterator[Problem]:
+        """What is said of calls of functions that are not Spark's own: of aggregates, and of what does not repeat.
+
+        Nobody knows what of such an aggregate a tick could keep.
+        """
+        odd: list[exp.Expr] = []
+        for call in reversed([one for one in tree.find_all(exp.Anonymous) if one.name.lower() not in self._known]):
+            name, place = call.name, place_of(self.program.text, call)
+            if any(part is one for part in call.walk() for one in odd):
+                continue  # what is inside has been told
+            if frame.aggregates(call):
+                what = f"{name} is an aggregate of the session, which rowtime cannot cut into ticks"
+                hint = f"Write a function of the list of its values, {name}(COLLECT_LIST(x)), which has them in order."
+                yield Problem("R107", what, place, hint)
+                odd.append(call)
+            elif not frame.repeats([call]):
+                what = f"the function {name} says of itself that it is not deterministic"
+                hint = (
+                    "If it gives the same for the same arguments, register it without asNondeterministic(), "
+                    f"or declare it: pipeline.deterministic('{name}')."
+                )
+                odd.append(call)
+                yield Problem("R111", what, place, hint)
 
     def _of(self, tree: exp.Expr, frame: _Frame) -> Iterator[Problem]:
         wrong = frame.wrong([tree])

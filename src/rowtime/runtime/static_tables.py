@@ -11,6 +11,7 @@ from rowtime.expr.store_assignment import as_read
 from rowtime.operators.contract import quoted
 from rowtime.operators.streams.table import Table
 from rowtime.plan.formats.lake import STATIC
+from rowtime.plan.session_tables import SESSION
 from rowtime.runtime.sources.failures import naming
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.runtime.store_access import reachable
@@ -22,6 +23,9 @@ def rows_of(spark: SparkSession, node: Table, given: Callable[[SparkSession], Da
     columns = [(column.name, as_read(column.type)) for column in node.columns]
     if given is not None:
         rows = given(spark)
+    elif kind == SESSION:
+        with naming("table", name):
+            rows = spark.table(".".join(map(quoted, name.split("."))))
     elif kind in STATIC:
         from rowtime.runtime.sources.lakes import static_rows  # noqa: PLC0415 - an extra
 

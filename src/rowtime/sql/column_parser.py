@@ -103,6 +103,19 @@ class ColumnParser(RowtimeParser):
             )
         return "mode", self._prev.text.upper()
 
+    def _signature(self) -> dict[str, Any]:
+        """``(x INT, …) RETURNS type`` of a scalar function, and ``RETURN body`` of one of SQL; or nothing."""
+        if not self._match(TokenType.L_PAREN):
+            return {}
+        given = [] if self._match(TokenType.R_PAREN, advance=False) else self._parse_csv(self._column)
+        self._match_r_paren()
+        self._required("RETURNS")
+        kind = self._parse_types(schema=True)
+        if kind is None:
+            self.raise_error("RETURNS needs a type of Spark SQL, as in RETURNS BIGINT")
+        facts = {"parameters": tuple(given), "returns": kind.sql(self.dialect)}
+        return {**facts, "body": self._required_expression()} if self._match_text_seq("RETURN") else facts
+
     def _columns(self) -> tuple[ColumnDef, ...]:
         return tuple(self._parse_wrapped_csv(self._column))
 

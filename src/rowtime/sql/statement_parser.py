@@ -290,12 +290,13 @@ class StatementParser(SchemaParser):
 
     def _create_function(self, facts: dict[str, Any]) -> st.CreateFunction:
         name = self._name()
-        if not self._curr:
+        facts |= self._signature()
+        if not self._curr and "body" not in facts:
             self.raise_error("a function needs a definition")
         first = self._curr
-        while self._curr and not self._match_texts(("COMMENT", "DESCRIPTION"), advance=False):
+        while self._curr and "body" not in facts and not self._match_texts(("COMMENT", "DESCRIPTION"), advance=False):
             self._advance()
-        definition = self._find_sql(first, self._prev)
+        definition = "" if "body" in facts else self._find_sql(first, self._prev)
         comment = self._comment()
         return st.CreateFunction(name=name, definition=definition, comment=comment, **facts)
 

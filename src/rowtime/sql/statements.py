@@ -201,10 +201,16 @@ class SetPath(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class CreateFunction(Statement):
-    """``CREATE FUNCTION name ...``; ``definition`` is the text after the name."""
+    """``CREATE FUNCTION name [(parameters) RETURNS type] AS 'module:name'``, or ``… RETURN body``.
+
+    ``parameters`` are those of a scalar function, and ``None`` for a table function; ``definition`` begins with AS.
+    """
 
     name: Name
     definition: str
+    parameters: tuple[ColumnDef, ...] | None = None
+    returns: str = ""
+    body: exp.Expr | None = None
     comment: str = ""
     replace: bool = False
 

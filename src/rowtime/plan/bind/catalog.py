@@ -27,7 +27,16 @@ from rowtime.plan.kept_options import lasting, unknown_secrets
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.script import parse_expression
-from rowtime.sql.statements import ColumnDef, CreatePump, CreateServer, CreateStream, CreateTable, CreateView, Name
+from rowtime.sql.statements import (
+    ColumnDef,
+    CreateFunction,
+    CreatePump,
+    CreateServer,
+    CreateStream,
+    CreateTable,
+    CreateView,
+    Name,
+)
 
 MOST_NEAR = 1000  # rows of RESYNC; fewer than twice as many are kept a writer
 
@@ -146,10 +155,22 @@ class Catalog:
     servers: dict[str, CreateServer] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)
     functions: dict[str, Make] = field(default_factory=dict)
+    scalars: dict[str, CreateFunction] = field(default_factory=dict)
+    python: dict[str, tuple[Callable[..., Any], str]] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     stored: set[str] = field(default_factory=set)
     made: dict[str, Callable[[], None]] = field(default_factory=dict)
     """What defines streams that have the columns of a query, once they are asked for."""
+    session: Callable[[str], CreateTable | None] | None = None
+    of_session: dict[str, CreateTable] = field(default_factory=dict)
+
+    def table(self, name: str) -> CreateTable | None:
+        """A table of the script; if nothing else has the name, one of the session that is given."""
+        if self.session is not None and not (name in self.tables or name in self.views or self.stream(name)):
+            found = self.session(name)
+            if found is not None:
+                self.tables[name] = self.of_session[name] = found
+        return self.tables.get(name)
 
     def stream(self, name: str) -> StreamDef | None:
         """A stream of the script or of the home directory."""
@@ -188,6 +209,11 @@ class Catalog:
         name = statement.name.text.lower()
         self.stored.discard(name)
         self.streams.setdefault(name, StreamDef(name, tuple(known.values())))
+
+    def drop_function(self, name: str) -> bool:
+        """Forget a function of the script; false if there is none."""
+        found = [kind.pop(name, None) for kind in (self.functions, self.scalars, self.python)]
+        return any(one is not None for one in found)
 
     def options(self) -> Iterator[tuple[str, str]]:
         """The options of all streams and tables that are known so far."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
+from dataclasses import astuple
 from datetime import timedelta
 from decimal import Decimal
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from sqlglot import exp
 
 from rowtime.core.errors import Place, refuse
+from rowtime.core.imported import Imported, found
 from rowtime.core.time import to_datetime, to_micros
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.gates.split import EarlyLateSplit
@@ -56,24 +56,23 @@ def input_of(first: exp.Expr | None) -> exp.Expr | None:
     return found
 
 
-def defined(statement: CreateFunction) -> Make:
-    """The class that ``CREATE FUNCTION f AS 'module:name'`` names; raises ``Refused`` (R141)."""
+def defined(statement: CreateFunction) -> Any:
+    """The class or function that ``CREATE FUNCTION f … AS 'module:name'`` names; raises ``Refused`` (R141)."""
     match = _DEFINITION.fullmatch(statement.definition.rstrip("; \n"))
     if match is None:
         hint = "Name a Python class: CREATE FUNCTION f AS 'package.module:Class'."
+        if statement.parameters is not None:
+            hint = "Name a Python function, AS 'package.module:function', or write RETURN and an expression."
         raise refuse("R141", f"the definition of {statement.name.text} is not understood", hint, statement.place)
-    here = str(Path.cwd())
-    if here not in sys.path:  # as `python -m` has it, so that a script may have functions beside it
-        sys.path.insert(0, here)
+    named = Imported(str(Path.cwd()), match[1], match[2])
     try:
-        found: Any = import_module(match[1])
-        for name in match[2].split("."):
-            found = getattr(found, name)
+        made: Any = found(*astuple(named))
     except Exception as error:
         what = f"{statement.name.text} cannot be loaded from {match[1]}: {type(error).__name__}: {error}"
         raise refuse("R141", what, place=statement.place) from error
-    made: Make = found
-    return made
+    if not callable(made):
+        raise refuse("R141", f"{match[1]}:{match[2]} is no function", place=statement.place)
+    return named if statement.parameters is not None else made
 
 
 def bind_call(

@@ -142,9 +142,10 @@ class Sources:
         return found.node, found.lineage
 
     def static(self, item: exp.Table) -> Operator | None:
-        """The operator of a table of the script; ``None`` where the name is no table's."""
+        """The operator of a table of the script or of the session; ``None`` where the name is no table's."""
         name = _full_name(item)
-        statement = self.catalog.tables.get(name)
+        ours = system_stream(name) is not None or (item.text("db") and item.name.lower() == "rejected")
+        statement = self.catalog.tables.get(name) if ours else self.catalog.table(name)
         if statement is None:
             return None
         key = f"{_OURS}table {name}"

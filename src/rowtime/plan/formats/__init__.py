@@ -41,6 +41,7 @@ TABLES: Final[Mapping[str, Format]] = {
     **{name: as_table(FORMATS[name]) for name in ("parquet", "csv", "json")},
     "jdbc": as_table(jdbc.JDBC),
     **STATIC,
+    "session": Format("a table of the session", options_of()),
     "orc": Format("orc", options_of(*taking(anything, "path", "mergeSchema", *_ANY_FILES))),
     "text": Format("text", options_of(*taking(anything, "path", "wholetext", "lineSep", *_ANY_FILES))),
 }

@@ -1,0 +1,82 @@
+"""What a name stands for that neither a script nor its home has: a table of the session, as it was first read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame
+
+from rowtime.core.errors import refuse
+from rowtime.core.stores import Place, place_of
+from rowtime.operators.contract import quoted
+from rowtime.operators.streams.table import tables_of
+from rowtime.plan.session_tables import SESSION, definition, kept_in
+from rowtime.runtime.analysis import quietly
+from rowtime.state.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.plan.program import Program
+    from rowtime.plan.stored import StoredPlan
+    from rowtime.runtime.tick import GivenTable
+    from rowtime.sql.statements import CreateTable
+
+
+@dataclass
+class SessionTables:
+    """Finds tables by name: first in the plan of the checkpoint, which has read them before, then in the session."""
+
+    given: SparkSession | None
+    checkpoint: str | Path | Place | None = None
+
+    def __call__(self, name: str) -> CreateTable | None:
+        """The definition of a table. Raises ``Refused``: R124 for a streaming view, R155 and R209 for odd columns."""
+        if self._plan is not None and (kept := kept_in(self._plan, name)) is not None:
+            return kept
+        found = None if self.given is None else _found(self.given, name)
+        if found is None:
+            return None
+        if found.isStreaming:
+            what = f"{name} is a streaming view of the session, and no table"
+            raise refuse("R124", what, f"Hand it over as a stream: pipeline.source('{name}', spark.table('{name}')).")
+        lowered = [column.lower() for column in found.columns]
+        if odd := [one for one in lowered if lowered.count(one) > 1 or one == "rowtime" or one.startswith("__")]:
+            what = f"the table {name} of the session cannot have the column {odd[0]}"
+            raise refuse("R209", what, "Make a temporary view with other names, each of them once.")
+        return definition(name, ((field.name, field.dataType.simpleString()) for field in found.schema.fields))
+
+    @cached_property
+    def _plan(self) -> StoredPlan | None:
+        if self.checkpoint is None:
+            return None
+        place = Checkpoint(place_of(self.checkpoint))
+        return None if (plan := place.plan) is None or place.journal.last() is None else plan
+
+
+def rows_of_session(program: Program, given: SparkSession) -> dict[str, GivenTable]:
+    """The rows of the tables that a program has from the session: as what it means by their names now."""
+    names = {node.table for node in tables_of(program.operators) if node.source[0] == SESSION}
+    return {name: partial(_rows, name, _found(given, name)) for name in names}
+
+
+def _found(given: SparkSession, name: str) -> DataFrame | None:
+    with quietly():
+        try:
+            return given.table(".".join(map(quoted, name.split("."))))
+        except (AnalysisException, ParseException):
+            return None
+
+
+def _rows(name: str, found: DataFrame | None, spark: SparkSession) -> DataFrame:
+    """The rows of what the session found, read in another session: casts and zones stay those of its own."""
+    if found is None:
+        hint = "Create the view or the table before the pipeline starts for the first time."
+        raise refuse("R155", f"the session has no table or view {name}", hint)
+    classes = spark._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]  # noqa: SLF001 - PySpark has no public way
+    plan = found._jdf.queryExecution().analyzed()  # noqa: SLF001 - as above
+    return DataFrame(classes.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001 - as above

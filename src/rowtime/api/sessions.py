@@ -1,0 +1,82 @@
+"""The session in which a pipeline computes: derived from the user's, or from one that is made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rowtime.api.python_functions import PythonFunction, check_names, register
+from rowtime.core.errors import refuse
+from rowtime.core.stores import Place
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.client.home import Home
+    from rowtime.plan.program import Program
+
+_CLASSES = "spark.driver.extraClassPath"
+
+
+@dataclass
+class Sessions:
+    """``given``: the user's session; ``conf``: the settings of the one that is made if there is none.
+
+    ``python``: functions by name; ``deterministic``: names of functions of the given session that are declared so.
+    Raises ``Refused`` (R542) for settings beside a session.
+    """
+
+    given: SparkSession | None
+    conf: Mapping[str, str]
+    python: dict[str, PythonFunction] = field(default_factory=dict)
+    deterministic: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if self.given is not None and self.conf:
+            what = "conf has no effect here: it is for a session that rowtime makes, and one is given"
+            raise refuse("R542", what, "Leave one of the two out.")
+
+    def made(self, program: Program, home: Home, place: Place | None) -> SparkSession:
+        """The session in which a program computes, and which reads the checkpoint at a place."""
+        from rowtime.frames.queries import warm  # noqa: PLC0415 - as Spark
+        from rowtime.runtime.given_functions import declare, take_functions  # noqa: PLC0415 - as Spark
+        from rowtime.runtime.session import derive, new_spark, whole_files  # noqa: PLC0415 - only a run needs Spark
+        from rowtime.runtime.store_access import reach, read_in_stores, settings_for  # noqa: PLC0415
+
+        if self.given is None:
+            told = _with(self.conf, settings_for([place, home.path, *read_in_stores(program)]))
+            jars = [*_jars(program), *filter(None, self.conf.get("spark.jars", "").split(","))]
+            told.pop("spark.jars", None)
+            spark = derive(new_spark(jars, conf=told))
+        else:
+            spark = derive(self.given)
+            take_functions(self.given, spark)
+        scripted = {name: PythonFunction(*python) for name, python in program.catalog.python.items()}
+        check_names(spark, [*program.catalog.scalars, *self.python])
+        register(spark, {**scripted, **self.python})
+        declare(spark, self.deterministic)
+        warm()
+        reach(spark, place)
+        if place is not None and any(stream.source[0] == "log" for stream in program.streams):
+            reach(spark, home.path, "the home")
+        if any(stream.source[0] in ("csv", "json") for stream in program.streams):
+            whole_files(spark)
+        return spark
+
+
+def _with(conf: Mapping[str, str], needed: Mapping[str, str]) -> dict[str, str]:
+    """The settings that are asked for over those that are needed; of class paths, both."""
+    found = {**needed, **conf}
+    if _CLASSES in needed and _CLASSES in conf:
+        found[_CLASSES] = os.pathsep.join([needed[_CLASSES], conf[_CLASSES]])
+    return found
+
+
+def _jars(program: Program) -> list[str]:
+    formats = {*(stream.source[0] for stream in program.streams), *(sink.format for sink in program.sinks)}
+    urls = [dict(node.options).get("url", "") for node in program.sinks if node.format == "jdbc"]
+    from rowtime.runtime.jars import jdbc_jars, kafka_jars  # noqa: PLC0415
+
+    return [*(kafka_jars() if "kafka" in formats else []), *(jar for url in urls for jar in jdbc_jars(url))]

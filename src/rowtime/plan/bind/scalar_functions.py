@@ -1,0 +1,82 @@
+"""Scalar functions of a script: those of SQL stand for their bodies, those of Python are called by their names.
+
+``CREATE FUNCTION f(x INT) RETURNS INT RETURN x + 1`` is put in the place of each call before anything is bound. So what
+is proved of an expression is proved of its body, and a plan has the body. Arguments and results are cast to types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from rowtime.core.errors import refuse
+from rowtime.plan.bind.catalog import suggestion
+from rowtime.sql.dialect import Rowtime
+from rowtime.sql.places import place_of, refuse_at
+from rowtime.sql.statements import CreateFunction
+
+
+class Calls:
+    """Puts the functions of a script in the place of their calls. ``text``: the script."""
+
+    def __init__(self, text: str, functions: Mapping[str, CreateFunction]) -> None:
+        self._text, self._functions = text, functions
+
+    def expand(self, root: exp.Expr, open_: tuple[str, ...] = ()) -> exp.Expr:
+        """The tree with every call replaced, in place but for its root. ``open_``: the functions around it.
+
+        Raises ``Refused``: R141 for another number of arguments, R123 for a function that calls itself, R103 for a
+        name in a body that is no parameter.
+        """
+        calls = [call for call in root.find_all(exp.Anonymous) if call.name.lower() in self._functions]
+        for call in reversed(calls):  # what stands inside of another call comes behind it
+            made = self._made(call, open_)
+            if call is root:
+                root = made
+            else:
+                call.replace(made)
+        return root
+
+    def _made(self, call: exp.Anonymous, open_: tuple[str, ...]) -> exp.Expr:
+        name = call.name.lower()
+        function = self._functions[name]
+        parameters = function.parameters or ()
+        if name in open_:
+            raise refuse_at(self._text, call, "R123", f"the function {name} calls itself")
+        if len(call.expressions) != len(parameters):
+            listed = ", ".join(f"{one.name} {one.type}" for one in parameters)
+            what = f"{name} has {len(call.expressions)} arguments here"
+            raise refuse_at(self._text, call, "R141", what, f"Write them as they are defined: {name}({listed}).")
+        values = [_cast(value.copy(), one.type) for one, value in zip(parameters, call.expressions, strict=True)]
+        if function.body is None:
+            return exp.Anonymous(this=call.this, expressions=values).update_positions(call)
+        known = {one.name.lower(): value for one, value in zip(parameters, values, strict=True)}
+        body = self.expand(function.body.copy(), (*open_, name))
+        return _cast(self._filled(exp.paren(body, copy=False), function, known).this, function.returns)
+
+    def _filled(self, body: exp.Expr, function: CreateFunction, known: Mapping[str, exp.Expr]) -> exp.Expr:
+        for column in list(body.find_all(exp.Column)):
+            ours = column.text("table").lower() in ("", function.name.text.lower())
+            value = known.get(column.name.lower()) if ours else None
+            if value is None:
+                what = f"the function {function.name.text} has no parameter {column.name}"
+                hint = suggestion(column.name, [one.name for one in function.parameters or ()])
+                raise refuse("R103", what, hint, place_of(self._text, column))
+            column.replace(value.copy())
+        return body
+
+
+def check(function: CreateFunction) -> None:
+    """Refuse (R141) what a parameter of a function cannot be."""
+    names = [one.name.lower() for one in function.parameters or ()]
+    for one in function.parameters or ():
+        if one.order or one.checks or not one.nullable or names.count(one.name.lower()) > 1:
+            what = f"a parameter of a function has a name, which no other has, and a type: {one.name} {one.type}"
+            raise refuse(
+                "R141", what, "For example CREATE FUNCTION f(x INT, y INT) RETURNS INT RETURN x + y.", one.place
+            )
+
+
+def _cast(value: exp.Expr, kind: str) -> exp.Expr:
+    return exp.Cast(this=value, to=exp.DataType.build(kind, dialect=Rowtime))

@@ -1,0 +1,46 @@
+"""Tables of the session: its temporary views and the tables of its catalogs, as static tables of a script.
+
+Such a table is read as ``CREATE TABLE name (columns) USING session`` would define it. A script may say that itself.
+Otherwise the script that the checkpoint keeps says it, so that it binds without a session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from rowtime.core.errors import refuse
+from rowtime.operators.contract import quoted
+from rowtime.operators.streams.table import Table
+from rowtime.plan.stored import StoredPlan
+from rowtime.sql.script import parse_script
+from rowtime.sql.statements import CreateTable
+
+SESSION: Final = "session"
+
+
+def definition(name: str, columns: Iterable[tuple[str, str]]) -> CreateTable:
+    """The statement that defines a table of the session. Raises ``Refused`` (R155) for unknown types."""
+    listed = ", ".join(f"{quoted(column)} {kind}" for column, kind in columns)
+    text = f"CREATE TABLE {'.'.join(map(quoted, name.split('.')))} ({listed}) USING {SESSION}"
+    script = parse_script(text)
+    if script.problems:
+        what = f"the table {name} of the session cannot be read: {script.problems[0].message}"
+        raise refuse("R155", what, "Make a temporary view without this column, or cast it to another type.")
+    (statement,) = script.statements
+    assert isinstance(statement, CreateTable)
+    return statement
+
+
+def with_definitions(script: str, tables: Iterable[CreateTable]) -> str:
+    """A script with the definitions of the tables that it has from a session, behind its own text."""
+    texts = sorted(table.text.rstrip("; \n") for table in tables)
+    return "\n;\n".join([script, *texts]) if texts else script
+
+
+def kept_in(plan: StoredPlan, name: str) -> CreateTable | None:
+    """A table of the session as a plan has it, whatever it is now; ``None`` for a name that is none there."""
+    for one in plan.operators.values():
+        if one.kind == Table.kind and one.fields["table"] == name and one.fields["source"][0] == SESSION:
+            return definition(name, ((column["name"], column["type"]) for column in one.fields["columns"]))
+    return None

@@ -1,0 +1,95 @@
+"""The functions of the session that a pipeline is given, in the one that rowtime derives from it.
+
+A new session knows Spark's own functions alone, and a cloned one would have the user's settings and listeners as well.
+So functions are copied from one registry to the other. What a function is at the start, it is for the whole run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
+
+from rowtime.core.errors import refuse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LINE = "\n"  # no name of a function has it
+
+
+def take_functions(given: SparkSession, derived: SparkSession) -> None:
+    """Copy the functions that are the user's: those of Python, pandas, Arrow, Scala and Java, and temporary ones.
+
+    One with the name of a function of Spark's is left out. Spark calls its own, too; before 4.2 it did not, and what is
+    known of an expression is known by these names.
+    """
+    mine, theirs = _registry(derived), _registry(given)
+    own = frozenset(_names(mine.listFunction()))
+    listed = theirs.listFunction()
+    for number, name in enumerate(_names(listed)):
+        if name not in own:
+            identifier = listed.apply(number)
+            info, builder = theirs.lookupFunction(identifier), theirs.lookupFunctionBuilder(identifier)
+            mine.registerFunction(identifier, info.get(), builder.get())
+    _go_where(given, derived)
+
+
+def _go_where(given: SparkSession, derived: SparkSession) -> None:
+    """Let a name without a database mean what it means to the user."""
+    theirs, mine = (one._jsparkSession.sessionState().catalog() for one in (given, derived))  # noqa: SLF001 - no public way
+    if (database := theirs.getCurrentDatabase()) != mine.getCurrentDatabase():
+        mine.setCurrentDatabase(database)
+
+
+def spark_functions(spark: SparkSession) -> frozenset[str]:
+    """The names of Spark's own functions, in lower case."""
+    return frozenset(_names(_builtin(spark).listFunction()))
+
+
+def declare(derived: SparkSession, names: Collection[str]) -> None:
+    """Register Python functions of the session anew, as deterministic. Raises ``Refused`` (R107) for any others."""
+    jvm: Any = derived._jvm  # noqa: SLF001 - as above
+    name_of = "org.apache.spark.sql.execution.python.UserDefinedPythonFunction"
+    (made,) = jvm.java.lang.Class.forName(name_of).getConstructors()
+    for name in names:
+        found = _python_function(derived, name)
+        if found is None:
+            hint = "Functions of Python can be declared; others say it of themselves."
+            raise refuse("R107", f"the session has no function of Python with the name {name}", hint)
+        told = [name, found.func(), found.dataType(), found.evalType(), True]
+        more = [jvm.java.util.ArrayList() for _ in range(made.getParameterCount() - len(told))]  # since 4.3
+        anew = getattr(jvm, name_of)(*told, *more)
+        derived._jsparkSession.udf().registerPython(name, anew)  # noqa: SLF001 - as above
+
+
+def _python_function(derived: SparkSession, name: str) -> Any:
+    """The expression of a call of a Python function, without arguments; ``None`` for any other function."""
+    jvm: Any = derived._jvm  # noqa: SLF001 - as above
+    registry = _registry(derived)
+    listed = registry.listFunction()
+    known = _names(listed)
+    if name.lower() not in known:
+        return None
+    builder = registry.lookupFunctionBuilder(listed.apply(known.index(name.lower()))).get()
+    try:
+        made = builder.apply(jvm.PythonUtils.toSeq([]))
+    except Py4JJavaError:  # one of Scala, which has a number of arguments
+        return None
+    return made if made.getClass().getSimpleName() in ("PythonUDF", "PythonUDAF") else None
+
+
+def _registry(spark: SparkSession) -> Any:
+    return spark._jsparkSession.sessionState().functionRegistry()  # noqa: SLF001 - PySpark has no public way
+
+
+def _builtin(spark: SparkSession) -> Any:
+    jvm: Any = spark._jvm  # noqa: SLF001 - as above
+    return jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry.builtin()
+
+
+def _names(listed: Any) -> list[str]:
+    """The names of Spark's identifiers in lower case, in one call; without what some versions put in front of them."""
+    found: str = listed.mkString(_LINE)
+    return [one.rpartition(".")[2] for one in found.replace("`", "").lower().split(_LINE)]
