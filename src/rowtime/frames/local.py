@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from rowtime.frames.columns import places_in, selected
 from rowtime.frames.kinds import DECIMAL, PLAIN, arrow_of, holds, spark_type, sql_type
-from rowtime.frames.queries import FEW_ROWS, Query, TooMany, all_of, as_columns
+from rowtime.frames.queries import FEW_ROWS, Query, TooMany, all_of, as_columns, called
 from rowtime.frames.tables import Column
 from rowtime.frames.translated import Item, item, order, parsed, scope_of, tested
 from rowtime.frames.values import Scope, Value
@@ -201,7 +201,7 @@ class LocalFrame(Rows):
         except Untranslated:
             return None
         columns = [(f"{side}.c{n}", of) for side, one in sides if one for n, of in enumerate(one.fields)]
-        listed = ", ".join(f"{column} AS c{n}" for n, (column, _) in enumerate(columns))
+        listed = ", ".join(called(column, n) for n, (column, _) in enumerate(columns))
         mine, theirs = self.query, other.query
         sql = f"SELECT {listed} FROM {mine} AS l {_JOINS[how]} JOIN {theirs} AS r ON {met}"  # noqa: S608 - translated
         return LocalFrame(self._session, [of for _, of in columns], mine.over(sql, theirs))
@@ -326,7 +326,7 @@ class LocalFrame(Rows):
             found = selected(self._rows, [one.value.sql for one in items])
             if found is not None:
                 return LocalFrame(self._session, fields, found)
-        listed = ", ".join(f"{one.value.sql} AS c{n}" for n, one in enumerate(items))
+        listed = ", ".join(called(one.value.sql, n) for n, one in enumerate(items))
         return self._of(listed, behind, fields)
 
     def _of(self, what: str = "*", behind: str = "", fields: Sequence[Column] | None = None) -> LocalFrame:
@@ -345,7 +345,7 @@ class LocalFrame(Rows):
         mine = {name.lower(): kind for name, kind in self.fields}
         if len(mine) != len(self.fields) or mine != {name: kind for name, (_, kind) in theirs.items()}:
             return None
-        listed = ", ".join(f"c{theirs[name][0]} AS c{n}" for n, name in enumerate(mine))
+        listed = ", ".join(called(f"c{theirs[name][0]}", n) for n, name in enumerate(mine))
         one, two = self.query, other.query
         sql = f"SELECT * FROM {one} UNION ALL SELECT {listed} FROM {two}"  # noqa: S608 - names of ours
         return LocalFrame(self._session, self.fields, one.over(sql, two))

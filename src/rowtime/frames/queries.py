@@ -27,6 +27,8 @@ SETTINGS: Final[dict[str, Any]] = {
 }
 FEW_ROWS: Final = 20_000
 """Rows of all tables of a query that one thread computes sooner than two that have to be started."""
+NEEDED: Final = ("expression_rewriter", "filter_pullup", "filter_pushdown")
+"""Steps of DuckDB's optimizer that few rows need too: a filter comes before what fails for the rows it leaves out."""
 
 _NUMBERS: Final = count()
 _THREAD: Final = local()
@@ -49,9 +51,10 @@ class Query:
 
     sql: str
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    name: str = ""  # of the table, if these are all its rows
 
     def __str__(self) -> str:
-        return f"({self.sql})"
+        return self.name or f"({self.sql})"
 
     def over(self, sql: str, *others: Query) -> Query:
         """A query that reads this one, and others beside it."""
@@ -79,7 +82,7 @@ class Query:
             connection.register(name, table)
         COMPUTING.add(get_ident())
         try:
-            return connection.sql(self.sql).to_arrow_table()
+            return _few_rows(connection, self.sql) if few else connection.sql(self.sql).to_arrow_table()
         except duckdb.Error as wrong:
             raise Uncomputed(str(wrong)) from wrong
         finally:
@@ -100,7 +103,12 @@ def warm() -> None:
 def all_of(table: pa.Table) -> Query:
     """All rows of a table whose columns are called as those of a query."""
     name = f"t{next(_NUMBERS)}"
-    return Query(f"SELECT * FROM {name}", {name: table})  # noqa: S608 - a name of ours
+    return Query(f"SELECT * FROM {name}", {name: table}, name)  # noqa: S608 - a name of ours
+
+
+def called(sql: str, number: int) -> str:
+    """An expression as the column of this number; without more words than it needs, for each takes time to parse."""
+    return sql if sql in (name := f"c{number}", f"l.{name}", f"r.{name}") else f"{sql} AS {name}"
 
 
 def as_columns(table: pa.Table, names: list[str]) -> pa.Table:
@@ -130,6 +138,23 @@ def _spans() -> list[tuple[int, int]]:
     return known
 
 
+def _few_rows(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
+    """The rows of a query that is bound once. `connection.sql` binds it twice: first for the types of its columns."""
+    fetched = getattr(
+        connection, "_result_as_arrow", None
+    )  # the public one warns of a copy, which few rows do not feel
+    if fetched is None:
+        return connection.sql(sql).to_arrow_table()
+    connection.execute(sql)
+    return fetched(FEW_ROWS, reader=False)
+
+
+def _plan_quickly(connection: duckdb.DuckDBPyConnection) -> None:
+    """Leave out what the optimizer does for many rows: for few it takes longer than it saves."""
+    names = [name for (name,) in connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()]
+    connection.execute(f"SET disabled_optimizers = '{','.join(name for name in names if name not in NEEDED)}'")
+
+
 def _connection(*, few: bool) -> duckdb.DuckDBPyConnection:
     """The connection of this thread for few or many rows; those of threads that have ended are closed."""
     known = _OPEN.get((get_ident(), few))
@@ -139,6 +164,8 @@ def _connection(*, few: bool) -> duckdb.DuckDBPyConnection:
         close({thread.ident for thread in threads()})
         settings = {**SETTINGS, "threads": 1} if few else SETTINGS
         known = _OPEN[get_ident(), few] = duckdb.connect(config=settings)
+        if few:
+            _plan_quickly(known)
     return known
 
 
