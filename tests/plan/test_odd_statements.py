@@ -38,6 +38,20 @@ def test_what_is_no_literal_is_refused_with_a_code(statement: str, code: str) ->
     assert code in [problem.code for problem in check(statement)]
 
 
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("SELECT STREAM item LATERAL VIEW EXPLODE(SPLIT(item, ',')) i AS x", "R117"),
+        ("SELECT STREAM item FROM sales AS s WHERE s.'home' IS NULL", "R103"),
+        ("SELECT STREAM COUNT() OVER (ROWS 3 PRECEDING) AS n FROM sales", "R107"),
+        ("SELECT STREAM MEAN() OVER (ROWS 3 PRECEDING) AS n FROM sales", "R163"),
+        ("SELECT STREAM MEAN() FILTER (WHERE item > 1) OVER (ROWS 3 PRECEDING) AS n FROM sales", "R163"),
+    ],
+)
+def test_what_lacks_a_part_is_refused_with_a_code(query: str, code: str) -> None:
+    assert [problem.code for problem in check(SALES + query)] == [code]
+
+
 LONG = {
     "conditions": "SELECT STREAM item FROM sales WHERE " + " AND ".join(f"item <> {n}" for n in range(70_000)),
     "alternatives": "SELECT STREAM item FROM sales WHERE "

@@ -73,6 +73,8 @@ def _named(query: exp.Select, name: str) -> exp.Subquery:
 def has_laterals(query: exp.Select) -> bool:
     """True if a query reads the elements of a value."""
     joins = query.args.get("joins") or []
+    if not query.args.get("from_"):
+        return False  # whoever binds the query refuses it
     return bool(query.args.get("laterals")) or any(isinstance(join.this, _LATERAL) for join in joins)
 
 

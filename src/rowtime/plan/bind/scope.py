@@ -219,7 +219,7 @@ class Scope:
                 self.promises[text] = (self.gate(), part.this.copy())
         if isinstance(part, exp.Anonymous) and part.name.upper() in GROUP_FUNCTIONS:
             return self.windows.bind(self, part)
-        if isinstance(part, exp.Window) and self.over is not None:
+        if isinstance(part, exp.Window) and self.over is not None and not any(map(told, part.this.walk())):
             return self.over(part)
         return part
 
@@ -254,7 +254,8 @@ class Scope:
         found = [(one.alias, c) for one in inputs for known, c in one.columns if known.lower() == name.lower()]
         if len(found) == 1:
             return _named(found[0][1].name, column)
-        if not table and not found and not column.this.quoted and (made := word(name)) is not None:
+        bare = isinstance(column.this, exp.Identifier) and not column.this.quoted
+        if bare and not table and not found and (made := word(name)) is not None:
             return made
         self._refuse_column(column, inputs, [f"{alias}.{name}" for alias, _ in found])
         return column
