@@ -254,6 +254,8 @@ FORMS += [
     Case("SET SCHEMA 'my app'; SELECT STREAM n FROM s", "R101", "Write it as in ('app') or ('\"app\"')", "'my app'", "{1}"),
     Case("DROP SCHEMA app; SELECT STREAM n FROM s", "R103", "Write (DROP SCHEMA IF EXISTS app), or", "DROP SCHEMA app", "{0}"),
     Case("CREATE STREAM app.orders (v INT); DROP SCHEMA app; SELECT STREAM n FROM s", "R147", "Write (DROP SCHEMA app CASCADE)[.]", "DROP SCHEMA app", "{0}"),
+    Case('CREATE STREAM "LOCALDB".app.x (v INT); SELECT STREAM v FROM app.x', "R101", "Leave (LOCALDB) out, and the (dot) behind it", '"LOCALDB".', ""),
+    Case("SET SCHEMA 'localdb.app'; CREATE STREAM x (v INT); SELECT STREAM v FROM app.x", "R101", "Leave (LOCALDB) out, and the (dot) behind it", "localdb.", ""),
     Case("CREATE STREAM app.x (v INT); SELECT STREAM v FROM LOCALDB.app.x", "R103", "Did you mean (app.x)", "LOCALDB.app.x", "{0}"),
     Case("CREATE STREAM x (v); SELECT STREAM v FROM x", "R101", r"Write (CREATE STREAM) s \(a (STRING), …\), or", r"CREATE STREAM x \(v\)", "{0} x (v {1})"),
     Case("CREATE STREAM x (v); SELECT STREAM v FROM x", "R101", "or CREATE STREAM s (AS SELECT STREAM) …", r"\(v\)", "{0} n AS v FROM s"),

@@ -78,6 +78,15 @@ def test_what_has_no_equal_is_refused_with_the_form_to_write(given: str, server:
     assert hint in problem.hint
 
 
+def test_a_sink_of_files_may_leave_rowtime_out() -> None:
+    sink = FOREIGN.format(
+        server="FILE_SERVER", options="DIRECTORY '/o', FORMATTER 'CSV', FORMATTER_INCLUDE_ROWTIME 'false'"
+    )
+    program = compile_script(sink + "CREATE STREAM a (k STRING, v INT); INSERT INTO s SELECT STREAM k, v FROM a;")
+    assert program.problems == ()
+    assert program.sinks[0].rowtime == ""
+
+
 def test_a_server_of_the_script_has_a_kind_and_options() -> None:
     """An option of the stream counts before that of its server."""
     server = "CREATE OR REPLACE SERVER \"Mine\" TYPE 'KAFKA10' FOREIGN DATA WRAPPER ecda OPTIONS ({}) DESCRIPTION 'x';"
@@ -117,6 +126,12 @@ BROKERS = {"kafka.bootstrap.servers": "b:9092", "format": "json"}
         (f"{TOPIC}, PARSER 'JSON', STARTING_TIME 'LATEST'", {"subscribe": "t", "startingOffsets": "latest"}),
         (f"{TOPIC}, starting_time 'earliest', parser 'json'", {"subscribe": "t", "startingOffsets": "earliest"}),
         (f"{TOPIC}, FORMATTER 'JSON'", {"topic": "t"}),
+        (f"{TOPIC}, FORMATTER 'JSON', FORMATTER_INCLUDE_ROWTIME 'true', CHARACTER_ENCODING 'UTF-8'", {"topic": "t"}),
+        (f"{TOPIC}, FORMATTER 'JSON', FORMATTER_INCLUDE_ROWTIME 'false'", {"topic": "t", "rowtime.column": ""}),
+        (
+            f"{TOPIC}, PARSER 'JSON', STARTING_TIME 'LATEST', MAX_POLL_RECORDS '100', POLL_TIMEOUT '50'",
+            {"subscribe": "t", "startingOffsets": "latest"},
+        ),
     ],
 )
 @pytest.mark.parametrize("server", ["KAFKA_SERVER", "KAFKA10_SERVER"])
@@ -135,6 +150,8 @@ def test_a_topic_of_a_server_is_one_of_kafka(server: str, given: str, options: d
         f"{TOPIC}, PARSER 'JSON', STARTING_TIME '2020-01-01'",
         f"{TOPIC}, PARSER 'JSON', STARTING_TIME 'LATEST', PARTITION '3'",
         f"{TOPIC}, FORMATTER 'CSV'",
+        f"{TOPIC}, FORMATTER 'JSON', CHARACTER_ENCODING 'UTF-16'",
+        f"{TOPIC}, FORMATTER 'JSON', FORMATTER_INCLUDE_ROWTIME 'perhaps'",
     ],
 )
 def test_another_topic_is_refused_with_the_form_to_write(given: str) -> None:

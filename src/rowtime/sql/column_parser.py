@@ -17,6 +17,9 @@ RESOLUTIONS = tuple(
 MODES = ("OUTPUT_EVENT_TIME", "INPUT_WATERMARK", "MANUAL")
 
 
+CATALOG = "LOCALDB"
+"""The catalog that scripts of SQLstream may write in front of a schema."""
+
 _BEHIND = "EVENT TIME stands behind the list of columns, as in CREATE STREAM s (t TIMESTAMP) EVENT TIME (t)"
 
 
@@ -45,6 +48,8 @@ class ColumnParser(RowtimeParser):
     def _name(self, *, any_token: bool = False) -> Name:
         first = self._curr
         parts = [self._name_part(any_token=any_token)]
+        if parts[0].upper() == CATALOG and self._match(TokenType.DOT, advance=False):
+            self.raise_error("there are no catalogs here", first, hint=f"Leave {parts[0]} out, and the dot behind it.")
         while self._match(TokenType.DOT):
             parts.append(self._name_part(any_token=True))
         return Name(".".join(parts), self._place(first, self._prev))

@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlglot import TokenType
 
 from rowtime.sql import statements as st
+from rowtime.sql.column_parser import CATALOG
 from rowtime.sql.shape_parser import ShapeParser
 
 _PART: Final = r'(?:"(?:[^"]|"")+"|\w+)'
@@ -47,7 +48,12 @@ class SchemaParser(ShapeParser):
             return ()
         if not _LIST.fullmatch(text):
             self.raise_error("this is no name of a schema", self._prev, hint="Write it as in 'app' or '\"app\"'.")
-        return tuple(_unquoted(found[0]) for found in _SCHEMA.finditer(text))
+        schemas = tuple(_unquoted(found[0]) for found in _SCHEMA.finditer(text))
+        if any(schema.upper().startswith(f"{CATALOG}.") for schema in schemas):
+            self.raise_error(
+                "there are no catalogs here", self._prev, hint=f"Leave {CATALOG} out, and the dot behind it."
+            )
+        return schemas
 
     def _create_schema(self, facts: dict[str, Any]) -> st.CreateSchema:
         self._match_text_seq("IF", "NOT", "EXISTS")

@@ -108,6 +108,10 @@ def _of_topic(given: Mapping[str, str]) -> Mapping[str, Callable[[str], Translat
         "bootstrap.servers": _named("kafka.bootstrap.servers"),
         "parser": form,
         "row_path": _nothing("$"),
+        "character_encoding": _nothing("utf-8", "utf8"),
+        "formatter_include_rowtime": _with_rowtime,
+        "max_poll_records": _nothing(),  # how many records come at once, and how long is waited for them
+        "poll_timeout": _nothing(),
         "formatter": form,
         "starting_time": lambda value: (
             ("startingOffsets", value.lower())
@@ -157,6 +161,11 @@ def _nothing(*values: str) -> Callable[[str], Translated]:
     return check
 
 
+def _with_rowtime(value: str) -> Translated:
+    """A sink writes ROWTIME as a column, unless it is told not to."""
+    return ("rowtime.column", "") if value.lower() == "false" else _nothing("true")(value)
+
+
 def _glob(regex: str) -> Translated:
     """The glob that takes the same names as a simple regular expression."""
     parts, at = [], 0
@@ -182,4 +191,5 @@ _OPTIONS: Final[Mapping[str, Callable[[str], Translated]]] = {
     "static_files": lambda value: (ENDS, "true") if value.lower() == "true" else _nothing("false")(value),
     "row_separator": _nothing("\n", "\\n"),
     "row_path": _nothing("$"),
+    "formatter_include_rowtime": _with_rowtime,
 }
