@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 import rowtime as rt
+from rowtime.state.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +40,7 @@ def session(spark: SparkSession) -> SparkSession:
     mine.udf.register("wanted", lambda v: v % 2 == 0, "BOOLEAN")
     mine.udf.register("plus", lambda v, w: v + w, "BIGINT")
     mine.udf.register("squared", pandas_udf(lambda v: v * v, "BIGINT"))  # type: ignore[call-overload]
-    mine.udf.register("halved", arrow_udf(lambda v: pc.divide(v, 2), "BIGINT"))
+    mine.udf.register("halved", arrow_udf(lambda v: pc.divide(v, 2), "BIGINT"))  # type: ignore[call-overload]
     mine.udf.register("shout", lambda k: f"{k.upper()}!", "STRING")
     mine.sql("CREATE TEMPORARY FUNCTION plus_one(x BIGINT) RETURNS BIGINT RETURN plus(x, 1)")
     return mine
@@ -156,7 +157,7 @@ def test_an_aggregate_of_the_session_is_refused_and_is_a_function_of_a_list_inst
     def spread(v):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - hints would say it instead of the type below
         return float(v.max() - v.min())
 
-    session.udf.register("spread", pandas_udf(spread, "DOUBLE", PandasUDFType.GROUPED_AGG))  # type: ignore[call-overload]
+    session.udf.register("spread", pandas_udf(spread, "DOUBLE", PandasUDFType.GROUPED_AGG))
     (told,) = problems(session, tmp_path, "SELECT STREAM k, spread(v) AS s FROM a")
     assert (told.code, "spread(COLLECT_LIST(x))" in told.hint) == ("R107", True)
     session.udf.register("spread", lambda values: float(max(values) - min(values)), "DOUBLE")
@@ -187,6 +188,36 @@ def test_a_row_that_fails_beside_a_function_is_refused(spark: SparkSession, tmp_
     rows = [(START, "a", 2), (START, "a", 0), (START, "a", 4), (START, "a", 7)]
     found = run(rt.Pipeline(session, home=tmp_path / "home").sql(sql), tmp_path, rows, 4)
     assert [(row["v"], row["w"]) for row in found] == [(2, 6), (4, 3)]
+
+
+ARGUMENTS = (
+    STREAM
+    + """SELECT STREAM v, positive(12 DIV same(v)) AS w, CASE WHEN v > 0 THEN same(8 DIV v) END AS x,
+  same(same(v) + CAST(k AS INT)) AS y FROM a WHERE v < 5 AND same(7 DIV (v - 3)) > -9 AND v <> 1
+"""
+)
+
+
+@pytest.mark.parametrize("cut", [2, 9])
+def test_a_row_with_an_argument_that_fails_is_refused_and_the_function_is_not_called(
+    spark: SparkSession, tmp_path: Path, cut: int
+) -> None:
+    """Of v = 3 the condition fails, of v = 0 a column, of k = 'c' the inner argument; 1, 7 and 9 are left out."""
+
+    def positive(v: int) -> int:
+        assert v > 0
+        return v
+
+    session = spark.newSession()
+    session.udf.register("same", lambda v: v + 0, "BIGINT")  # which NULL would not survive
+    session.udf.register("positive", positive, "BIGINT")
+    given = [("1", 2), ("2", 0), ("3", 4), ("c", 2), ("5", 3), ("c", 1), ("6", 7), ("7", 9), ("8", 2)]
+    rows = [(START + dt.timedelta(seconds=n), k, v) for n, (k, v) in enumerate(given)]
+    pipeline = rt.Pipeline(session, home=tmp_path / "home").sql(ARGUMENTS)
+    found = run(pipeline, tmp_path, rows, cut)
+    assert [tuple(row[name] for name in "vwxy") for row in found] == [(2, 6, 4, 3), (4, 3, 2, 7), (2, 6, 4, 10)]
+    totals = (Checkpoint(tmp_path / "check").journal.last() or {})["totals"]
+    assert totals["query"]["MALFORMED"] == 3
 
 
 def test_python_functions_have_names_several_arguments_and_types(spark: SparkSession, tmp_path: Path) -> None:

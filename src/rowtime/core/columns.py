@@ -50,6 +50,8 @@ SEQUENCE = _of(BIGINT, "__seq")  # the number of a row in a Kafka topic
 KEY = "__k"  # keys of groups, of orders and of joins
 AGGREGATE = "__a"  # aggregates of groups
 TRIED = "__try"  # what is computed so that a failure is a NULL
+ARGUMENTS = "__arguments"  # those of a call, computed so that a failure is a NULL
+CALLED, UNCALLED = "__called", "__uncalled"  # what the call gave; BOOLEAN: it was not made, as an argument fails
 HOP_END = _of(TIMESTAMP, "__h")  # the ends of overlapping windows
 WINDOW_VALUE = "__v"  # functions over windows (OVER)
 

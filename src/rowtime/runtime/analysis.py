@@ -26,11 +26,11 @@ from rowtime.expr.many_rows import generator, has_aggregates
 from rowtime.expr.readable import in_words, readable
 from rowtime.expr.store_assignment import may_assign
 from rowtime.operators.contract import Operator
+from rowtime.operators.rows.calls_apart import spark_functions
 from rowtime.plan.bind.pump_edge import PumpEdge
 from rowtime.plan.clock_functions import fixed, trees_of
 from rowtime.plan.program import Program
 from rowtime.runtime.column_types import ColumnTypes
-from rowtime.runtime.given_functions import spark_functions
 from rowtime.sql.generate import to_spark
 from rowtime.sql.places import place_of
 

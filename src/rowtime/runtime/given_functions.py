@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 
 from rowtime.core.errors import refuse
+from rowtime.operators.rows.calls_apart import names_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_LINE = "\n"  # no name of a function has it
 
 
 def take_functions(given: SparkSession, derived: SparkSession) -> None:
@@ -26,9 +25,9 @@ def take_functions(given: SparkSession, derived: SparkSession) -> None:
     known of an expression is known by these names.
     """
     mine, theirs = _registry(derived), _registry(given)
-    own = frozenset(_names(mine.listFunction()))
+    own = frozenset(names_of(mine.listFunction()))
     listed = theirs.listFunction()
-    for number, name in enumerate(_names(listed)):
+    for number, name in enumerate(names_of(listed)):
         if name not in own:
             identifier = listed.apply(number)
             info, builder = theirs.lookupFunction(identifier), theirs.lookupFunctionBuilder(identifier)
@@ -41,11 +40,6 @@ def _go_where(given: SparkSession, derived: SparkSession) -> None:
     theirs, mine = (one._jsparkSession.sessionState().catalog() for one in (given, derived))  # noqa: SLF001 - no public way
     if (database := theirs.getCurrentDatabase()) != mine.getCurrentDatabase():
         mine.setCurrentDatabase(database)
-
-
-def spark_functions(spark: SparkSession) -> frozenset[str]:
-    """The names of Spark's own functions, in lower case."""
-    return frozenset(_names(_builtin(spark).listFunction()))
 
 
 def declare(derived: SparkSession, names: Collection[str]) -> None:
@@ -69,7 +63,7 @@ def _python_function(derived: SparkSession, name: str) -> Any:
     jvm: Any = derived._jvm  # noqa: SLF001 - as above
     registry = _registry(derived)
     listed = registry.listFunction()
-    known = _names(listed)
+    known = names_of(listed)
     if name.lower() not in known:
         return None
     builder = registry.lookupFunctionBuilder(listed.apply(known.index(name.lower()))).get()
@@ -82,14 +76,3 @@ def _python_function(derived: SparkSession, name: str) -> Any:
 
 def _registry(spark: SparkSession) -> Any:
     return spark._jsparkSession.sessionState().functionRegistry()  # noqa: SLF001 - PySpark has no public way
-
-
-def _builtin(spark: SparkSession) -> Any:
-    jvm: Any = spark._jvm  # noqa: SLF001 - as above
-    return jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry.builtin()
-
-
-def _names(listed: Any) -> list[str]:
-    """The names of Spark's identifiers in lower case, in one call; without what some versions put in front of them."""
-    found: str = listed.mkString(_LINE)
-    return [one.rpartition(".")[2] for one in found.replace("`", "").lower().split(_LINE)]

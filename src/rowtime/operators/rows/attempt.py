@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rowtime.core.columns import BROKEN, TRIED
 from rowtime.frames.local import is_local
 from rowtime.operators.contract import quoted
+from rowtime.operators.rows.calls_apart import apart
 from rowtime.sql.generate import literal
 
 if TYPE_CHECKING:
@@ -75,7 +76,9 @@ def judged(  # noqa: PLR0913 - what is asked of rows
         for text, _ in tests
     ]
     columns = [f"{made[text]} AS {quoted(name)}" for name, text in values.items()]
-    found = rows.withColumns({name: attempted(rows.sparkSession, [text]) for text, name in names.items()})
+    rows, called = apart(rows, names, attempted)
+    spark = rows.sparkSession
+    found = rows.withColumns({name: attempted(spark, [called.get(text, text)]) for text, name in names.items()})
     if left_out:
         found = found.where(f"NOT ({' OR '.join(left_out)})")
     told = f"CASE {' '.join(cases)} END" if cases else "CAST(NULL AS STRING)"
