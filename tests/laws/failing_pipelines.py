@@ -106,6 +106,11 @@ CLAUSES = (
         f"SELECT STREAM a.v AS av {MEET} WHERE 10 / (a.n - b.n) > 0", ("(a.n - b.n)", "NULLIF(a.n - b.n, 0)")),
     _of("table join", "SELECT STREAM a.v AS av, t.u AS u FROM a LEFT JOIN t ON a.n = t.n AND 10 / t.u > 0",
         ("10 / t.u", "10 / NULLIF(t.u, 0)")),
+    _of("semi join with a table", "SELECT STREAM a.v AS av FROM a LEFT SEMI JOIN t ON a.n = t.n AND 10 / t.u > 0",
+        ("10 / t.u", "10 / NULLIF(t.u, 0)")),
+    _of("computed below an anti join with a table",
+        "CREATE VIEW x AS SELECT STREAM 10 / n AS q, n, v FROM a;"
+        "SELECT STREAM x.q AS q FROM x ANTI JOIN t ON x.n = t.n AND x.v > 2", told="10 / `n`"),
     _of("computed below a table join",
         "CREATE VIEW x AS SELECT STREAM 10 / n AS q, n, v FROM a;"
         "SELECT STREAM x.q AS q, t.u AS u FROM x JOIN t ON x.n = t.n AND x.v > 2", told="10 / `n`"),

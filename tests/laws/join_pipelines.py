@@ -120,6 +120,15 @@ def _labelled(feeds: Feeds) -> Result:
     return merge({writer: [one for item in items for one in expanded(item)] for writer, items in a.items()}), refused
 
 
+def _where(keeps: Callable[[f.Values], bool]) -> Callable[[Feeds], Result]:
+    def oracle(feeds: Feeds) -> Result:
+        (a,), refused = _streams(feeds, "a")
+        return merge(select(a, keeps, lambda v: {"n": v["n"]})), refused
+
+    return oracle
+
+
+_LABELS = "CREATE TABLE labels (v INT, w STRING); "
 _NUMBERS = "SELECT STREAM a.n AS an, b.n AS bn FROM "
 _SECOND = "OVER (RANGE INTERVAL '1' SECOND PRECEDING)"
 _HALF = "OVER (RANGE INTERVAL '0.5' SECOND PRECEDING)"
@@ -165,6 +174,12 @@ JOINS = (
     Law("a stream with a table", ("table", "table join", "merge"),
         "CREATE TABLE labels (v INT, w STRING); SELECT STREAM n, w FROM a LEFT JOIN labels USING (v)", _labelled,
         tables={"labels": LABELS}),
+    Law("a semi join with a table", ("table", "table join"),
+        f"{_LABELS}SELECT STREAM n FROM a LEFT SEMI JOIN labels USING (v)", _where(lambda v: v["v"] in (1, 2)),
+        tables={"labels": LABELS}),
+    Law("an anti join with a table", ("table", "table join"),
+        f"{_LABELS}SELECT STREAM n FROM a LEFT ANTI JOIN labels ON a.v = labels.v AND labels.w = 'two'",
+        _where(lambda v: v["v"] != 2), tables={"labels": LABELS}),
     Law("three inputs", ("join", "merge"),
         f"SELECT STREAM a.n AS an, b.n AS bn, c.n AS cn FROM a {_SECOND} JOIN b {_SECOND} ON a.v = b.v "
         "JOIN b AS c ON c.v = a.v", _three),

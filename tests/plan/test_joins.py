@@ -130,7 +130,9 @@ REFUSED = [
     ("SELECT STREAM x FROM a JOIN t OVER (RANGE CURRENT ROW) ON a.k = t.k", "R153", "OVER"),
     ("SELECT STREAM t.ROWTIME AS r FROM a JOIN t ON a.k = t.k", "R103", ""),
     ("SELECT STREAM w FROM t", "R124", ""),
-    ("SELECT STREAM x FROM a LEFT SEMI JOIN t ON a.k = t.k", "R190", "JOIN"),
+    ("SELECT STREAM t.k FROM t LEFT SEMI JOIN a ON a.k = t.k", "R154", "a LEFT SEMI JOIN t"),
+    ("SELECT STREAM t.k FROM t LEFT ANTI JOIN a ON a.k = t.k", "R154", "a LEFT ANTI JOIN t"),
+    ("SELECT STREAM x, w FROM a LEFT SEMI JOIN t ON a.k = t.k", "R103", ""),
     ("SELECT STREAM x FROM a RIGHT ANTI JOIN b ON a.k = b.k", "R190", "LEFT JOIN"),
     ("SELECT STREAM x, y FROM a LEFT SEMI JOIN b ON a.k = b.k", "R103", ""),
     ("SELECT STREAM x FROM a LEFT ANTI JOIN b ON a.k = b.k AND b.ROWTIME > a.ROWTIME", "R152", "BETWEEN"),
@@ -154,6 +156,20 @@ def test_a_table_may_stand_on_either_side(source: str) -> None:
     assert program.problems == ()
     [node] = [node for node in program.operators if isinstance(node, TableJoin)]
     assert [child.kind for child in node.inputs] == ["stream", "table"]
+
+
+def test_a_semi_join_with_a_table_is_a_filter() -> None:
+    script = "CREATE STREAM up (x INT ASCENDING, k INT); CREATE TABLE t (k INT, w STRING);"
+    grouped = "SELECT STREAM x, COUNT(*) AS c FROM v GROUP BY x; SELECT STREAM CURRENT_ROW_TIMESTAMP AS at FROM v"
+    program = compile_script(
+        f"{script} CREATE VIEW v AS SELECT STREAM up.* FROM up LEFT ANTI JOIN t USING (k); {grouped}"
+    )
+    assert program.problems == ()
+    [node] = [node for node in program.operators if isinstance(node, TableJoin)]
+    below = node.inputs[0].emits()
+    kept = [(column.name.removeprefix("up_"), column.order) for column in node.emits().columns]
+    assert kept == [(column.name, column.order) for column in below.columns]
+    assert (node.emits().order, node.emits().placed, node.emits().extra) == (below.order, below.placed, below.extra)
 
 
 def test_a_window_reaches_past_a_table() -> None:

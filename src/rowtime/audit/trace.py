@@ -232,17 +232,21 @@ class Tracing:
         fired = self._fired(link.fired, rows) if link.fired else []
         given = self._taps.frame(node.name, rows) if isinstance(rows, pa.Table) else rows
         above = given.selectExpr(
-            *(f"{text} AS __o{k}" for k, (text, _) in enumerate(link.same)), f"{TRACE_TICK} AS {ABOVE_TICK}",
+            *(f"{text} AS __above{k}" for k, (text, _) in enumerate(link.same)), f"{TRACE_TICK} AS {ABOVE_TICK}",
             f"{link.span[0]} AS {ASKED_FROM}", f"{link.span[1]} AS {ASKED_UPTO}",
             f"{BEGINS} AS {ASKED_AT}", f"{link.version} AS {ASKED_VERSION}",
             *fired, *above_too,
         )  # fmt: skip
         if only is not None:
             below = at_places(below, only)
-        below = below.where(link.where).selectExpr("*", *(f"{text} AS __i{k}" for k, (_, text) in enumerate(link.same)))
-        like = [k for k in range(len(link.same)) if _comparable(above, f"__o{k}") and _comparable(below, f"__i{k}")]
-        above = above.drop(*(f"__o{k}" for k in range(len(link.same)) if k not in like)).distinct()
-        on = [f"{TRACE_TICK} <= {ABOVE_TICK}", f"({link.meets})", *(f"__o{k} <=> __i{k}" for k in like)]
+        below = below.where(link.where).selectExpr(
+            "*", *(f"{text} AS __below{k}" for k, (_, text) in enumerate(link.same))
+        )
+        like = [
+            k for k in range(len(link.same)) if _comparable(above, f"__above{k}") and _comparable(below, f"__below{k}")
+        ]
+        above = above.drop(*(f"__above{k}" for k in range(len(link.same)) if k not in like)).distinct()
+        on = [f"{TRACE_TICK} <= {ABOVE_TICK}", f"({link.meets})", *(f"__above{k} <=> __below{k}" for k in like)]
         on += [f"({TRACE_TICK} < __cut_tick OR {TRACE_TICK} = __cut_tick AND {POSITION} <= __cut)"] if fired else []
         test = " AND ".join(on)
         pairs = beside(below, above, test) if isinstance(rows, pa.Table) else joined(below, above, test, "inner")

@@ -1,18 +1,36 @@
-"""The join of a stream with a static table: each row with what the table says of it (semantics 5)."""
+"""The join of a stream with a static table: each row with what the table says of it (semantics 5).
+
+A semi or anti join is a filter: the rows of the stream that have a match in the table, or those that have none.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar
 
 from sqlglot import exp
 
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import BROKEN, POSITION, ROW_NUMBER, ROWTIME, WRITER
+from rowtime.core.fields import LATER
 from rowtime.frames.local import is_local
 from rowtime.frames.local import joined as met_by
-from rowtime.operators.contract import Column, Control, DataFrame, Delta, Link, Operator, Shape, Tick, named, quoted
+from rowtime.operators.contract import (
+    Column,
+    Control,
+    DataFrame,
+    Delta,
+    EventTime,
+    Link,
+    Operator,
+    Origin,
+    Shape,
+    Tick,
+    named,
+    quoted,
+)
 from rowtime.operators.contract import functions as F
 from rowtime.operators.joins.join import OfRows, Side
 from rowtime.operators.rows.attempt import all_computed, judged
@@ -25,13 +43,18 @@ SMALL = 200_000  # rows
 
 @dataclass(frozen=True)
 class TableJoin(OfRows):
-    """``inputs``: the stream and the table; ``outer``: rows of the stream without a match go out too."""
+    """``inputs``: the stream and the table; ``outer``: rows of the stream without a match go out too.
+
+    ``alone``: only columns of the stream go out, each row once: those with a match (``left_semi``), or those without
+    (``left_anti``).
+    """
 
     name: str
     inputs: tuple[Operator, Operator]
     sides: tuple[Side, Side]
     on: exp.Expr | None
     outer: bool = False
+    alone: str = field(default="", metadata=LATER)
 
     kind: ClassVar[str] = "table join"
     begins_anywhere: ClassVar[bool] = True
@@ -44,15 +67,33 @@ class TableJoin(OfRows):
         return f"{ROW_NUMBER}{len(self.inputs[0].emits().without_origin().extra)}"
 
     def emits(self) -> Shape:
-        """Both sides' columns; rows of the stream in its order, their matches in that of the table."""
+        """Both sides' columns; rows of the stream in its order, their matches in that of the table.
+
+        A semi or anti join keeps the rows as they are: their columns, the orders of these, and their places.
+        """
+        return self._shape
+
+    @cached_property
+    def _shape(self) -> Shape:
         stream = self.inputs[0].emits()
-        columns = tuple(
-            Column(name, {c.name: c.type for c in node.emits().columns}[old])
-            for node, side in zip(self.inputs, self.sides, strict=True)
-            for old, name in side.columns
-        )
+        known = [{column.name: column for column in node.emits().columns} for node in self.inputs]
+        if self.alone:
+            kept = tuple(replace(known[0][old], name=name) for old, name in self.sides[0].columns)
+            return replace(stream, columns=kept, event=self._event(stream))
+        columns = tuple(Column(name, known[n][old].type) for n in (0, 1) for old, name in self.sides[n].columns)
         order, extra = (*stream.order, self._number), (*stream.extra, self._number)
         return replace(stream, columns=columns, order=order, extra=extra, placed=False)
+
+    def _event(self, stream: Shape) -> EventTime | None:
+        """The event time, under the new name of its column."""
+        names = dict(self.sides[0].columns)
+        found = stream.event
+        return replace(found, column=names[found.column]) if found and found.column in names else None
+
+    def origin(self, column: str) -> Origin | None:
+        """That of the stream's column, if its rows go out as they are."""
+        olds = [old for old, name in self.sides[0].columns if name == column]
+        return self.inputs[0].origin(olds[0]) if self.alone and olds else None
 
     def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
         """Those of the stream."""
@@ -67,11 +108,13 @@ class TableJoin(OfRows):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """The new rows with their matches; lazily, without a job."""
         delta, table = deltas
-        if delta.rows is None or (table.rows is None and not self.outer):
+        if delta.rows is None or (table.rows is None and not self.outer and self.alone != "left_anti"):
             return Delta(None, delta.clocks)
         internals = [name for name in self.emits().internals if name != self._number]
         rows = delta.rows.selectExpr(*_renamed(self.sides[0]), *internals)
         names = [quoted(column.name) for column in self.emits().columns]
+        if table.rows is None and self.alone:
+            return replace(delta, rows=rows.selectExpr(*names, *internals), peek=None, files=None)
         if table.rows is None:
             missing = [f"CAST(NULL AS {c.type or 'STRING'}) AS {quoted(c.name)}" for c in self._table_columns]
             rows = rows.selectExpr("*", *missing, f"CAST(NULL AS BIGINT) AS {self._number}")
@@ -81,28 +124,47 @@ class TableJoin(OfRows):
             known = F.broadcast(known) if (table.count or 0) <= BROADCAST else known
         if tick.trying and self.on is not None:
             joined = self._tried(tick, rows, known)
+        elif self.alone:
+            joined = met_by(self._whole(rows), known, self._met, self.alone)
         else:
             lazy = self.inputs[0].may_fail_later()
-            met = to_spark(self.on) if self.on is not None else "true"
-            joined = met_by(rows, known, met, "left" if self.outer or lazy else "inner")
-            if lazy:  # so that all rows are computed, and not those alone that can have a match
-                below = self.inputs[0]
-                joined = all_computed(joined, [quoted(to) for of, to in self.sides[0].columns if not below.origin(of)])
+            joined = met_by(rows, known, self._met, "left" if self.outer or lazy else "inner")
+            if lazy:
+                joined = self._whole(joined)
                 joined = joined if self.outer else joined.where(f"{self._number} IS NOT NULL")
-        most = (delta.count or SMALL + 1) * max(1, table.count or 0)
+        most = (delta.count or SMALL + 1) * (1 if self.alone else max(1, table.count or 0))
         count = most if most <= SMALL else None
         return replace(
             delta, rows=joined.selectExpr(*names, *self.emits().internals), count=count, peek=None, files=None
         )
 
+    @property
+    def _met(self) -> str:
+        return to_spark(self.on) if self.on is not None else "true"
+
+    def _whole(self, rows: DataFrame) -> DataFrame:
+        """The rows, of each of which all is computed, and not of those alone that can have a match."""
+        below = self.inputs[0]
+        if not below.may_fail_later():
+            return rows
+        return all_computed(rows, [quoted(to) for of, to in self.sides[0].columns if not below.origin(of)])
+
     def _tried(self, tick: Tick, rows: DataFrame, known: DataFrame) -> DataFrame:
         """The rows that go out; pairs of which the condition cannot be computed are refused."""
-        types = dict(zip(self.emits().names, tick.types(self), strict=True))
-        equal, others = sorted_out(self.on, types)
+        equal, others = sorted_out(self.on, self._types(tick))
         met = F.expr(" AND ".join(["true", *equal]))
         pairs = rows.join(known, met, "inner")
         tick.refuse_computed(self, judged(pairs, others, {}, [], pairs.columns), BROKEN, None)
-        return rows.join(known, met & holds(rows.sparkSession, others), "left" if self.outer else "inner")
+        how = self.alone or ("left" if self.outer else "inner")
+        return rows.join(known, met & holds(rows.sparkSession, others), how)
+
+    def _types(self, tick: Tick) -> dict[str, str]:
+        """The types of what the condition is over."""
+        found: dict[str, str] = {}
+        for node, side in zip(self.inputs, self.sides, strict=True):
+            kinds = dict(zip(node.emits().names, tick.types(node), strict=True))
+            found |= {name: kinds[old] for old, name in side.columns}
+        return found
 
     @property
     def _table_columns(self) -> tuple[Column, ...]:

@@ -33,6 +33,10 @@ _HINTS = {
     "SEMI": "Write JOIN, and select the columns of the left side alone.",
     "ANTI": "Write LEFT JOIN, and keep what found no match: WHERE b.k IS NULL.",
 }
+_SWAPPED = {
+    "left_semi": "Put the stream on the left: a LEFT SEMI JOIN t ON …",
+    "left_anti": "Put the stream on the left: a LEFT ANTI JOIN t ON …",
+}
 _LIMITED = (
     "Compare the rowtimes in ON, from below and from above, or give an input a window: "
     "a OVER (RANGE INTERVAL '1' MINUTE PRECEDING) JOIN b."
@@ -69,8 +73,8 @@ class Joins:
     def _clause(self, left: From, right: From, node: exp.Join, *, tabled: bool) -> Clause:
         kind, side = (str(node.args.get(part) or "").upper() for part in ("kind", "side"))
         method = str(node.args.get("method") or "").upper()
-        if kind in _ALONE and (side == "RIGHT" or tabled or node.this.args.get("version")):
-            what = "that keeps the right" if side == "RIGHT" else "with a table" if tabled else "as of a time"
+        if kind in _ALONE and (side == "RIGHT" or node.this.args.get("version")):
+            what = "that keeps the right" if side == "RIGHT" else "as of a time"
             raise self._refused("R190", f"a {kind} JOIN {what} is not supported yet", node.this, _HINTS[kind])
         if method not in ("", "NATURAL"):
             raise self._refused("R190", f"{method} JOIN is not supported yet", node.this)
@@ -80,16 +84,20 @@ class Joins:
             raise self._refused("R151", what, node.this, "Give each input a name of its own with AS.")
         wanted = _wanted(self.query, (*left.inputs, *right.inputs))
         times = (ROWTIME, ROWTIME) if tabled else (PLACES[0][0], PLACES[1][0])
-        sides = [self._qualified(source, time, wanted) for source, time in zip((left, right), times, strict=True)]
+        plain = tabled and kind in _ALONE  # a filter: names stay
+        sides = [self._qualified(left, times[0], wanted, plain=plain), self._qualified(right, times[1], wanted)]
         same = {name: time for _, _, found in sides for name, time in found.items()}
         outer = (side in ("LEFT", "FULL") or kind in _ALONE, side in ("RIGHT", "FULL"))
         inputs, columns = (sides[0][0], sides[1][0]), (sides[0][1], sides[1][1])
         return Clause(node, (left, right), inputs, columns, outer, same, tabled, _ALONE.get(kind, ""))
 
     def _qualified(
-        self, source: From, time: str, wanted: set[str] | None
+        self, source: From, time: str, wanted: set[str] | None, *, plain: bool = False
     ) -> tuple[tuple[Input, ...], tuple[tuple[str, str], ...], dict[str, str]]:
-        """Inputs under names unique in a join, what each column is called, and which are the rowtime ``time``."""
+        """Inputs under names unique in a join, what each column is called, and which are the rowtime ``time``.
+
+        ``plain``: columns keep the names that they have.
+        """
         alone = len(source.inputs) == 1
         inputs, renamed, same = [], [], {}
         for one in source.inputs:
@@ -97,7 +105,8 @@ class Joins:
             for name, column in one.columns:
                 if wanted is not None and name.lower() not in wanted:
                     continue
-                new = unique(f"{one.alias}_{name}", self._taken) if alone else column.name
+                new = unique(f"{one.alias}_{name}", self._taken) if alone and not plain else column.name
+                self._taken.add(new.lower())
                 columns.append((name, replace(column, name=new)))
                 renamed.append((column.name, new))
                 value = source.lineage.get(column.name)
@@ -258,19 +267,27 @@ class Joins:
         n = tables.index(False)
         if clause.outer[1 - n]:
             what = "an outer join that keeps the rows of a table would never know which found no match"
+            if clause.alone:
+                what = "a join that keeps rows of a table would never know which of them a stream will meet"
             hint = "Keep those of the stream: LEFT JOIN with the stream on the left."
-            raise self._refused("R154", what, clause.node.this, hint)
-        sources = (clause.sources[n], clause.sources[1 - n])
+            raise self._refused("R154", what, clause.node.this, _SWAPPED.get(clause.alone, hint))
+        stream, table = clause.sources[n], clause.sources[1 - n]
         sides = (Side(clause.columns[n]), Side(clause.columns[1 - n]))
-        name = self.sources.fresh(f"{self.name}.join")
-        node = TableJoin(name, (sources[0].node, sources[1].node), sides, on, outer=clause.outer[n])
-        inputs = [
-            replace(one, optional=one.optional or clause.outer[n]) if tables[side] else one
-            for side in (0, 1)
-            for one in clause.inputs[side]
-        ]
+        outer = clause.outer[n] and not clause.alone
+        node = TableJoin(
+            self.sources.fresh(f"{self.name}.join"), (stream.node, table.node), sides, on, outer, clause.alone
+        )
+        inputs = (
+            clause.inputs[n]
+            if clause.alone
+            else [
+                replace(one, optional=one.optional or clause.outer[n]) if tables[side] else one
+                for side in (0, 1)
+                for one in clause.inputs[side]
+            ]
+        )
         names = dict(clause.columns[n])
-        lineage = {names[old]: value for old, value in sources[0].lineage.items() if old in names}
+        lineage = {names[old]: value for old, value in stream.lineage.items() if old in names}
         return From(node, tuple(inputs), lineage, merged)
 
     # -- the operator -----------------------------------------------------------------
