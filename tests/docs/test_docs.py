@@ -33,13 +33,14 @@ def blocks(page: str, kind: str) -> list[str]:
     return [match[2] for match in re.finditer(r"^```(.*)\n((?:.*\n)*?)```$", text, re.MULTILINE) if match[1] == kind]
 
 
-SCRIPTS = ("docs/sql.md", "docs/panes.md", "docs/nested.md", "docs/from-sqlstream.md")
+SCRIPTS = ("docs/sql.md", "docs/panes.md", "docs/nested.md", "docs/from-sqlstream.md",
+           "docs/from-streams-and-streaminsight.md")  # fmt: skip
 RUNS = "SparkSession.builder.getOrCreate()"
 
 
 def refused_blocks() -> list[tuple[str, str, str]]:
     pattern = re.compile(r"^```sql refused: (R\d+)\n((?:.*\n)*?)```$", re.MULTILINE)
-    texts = {page: (ROOT / page).read_text(encoding="utf-8") for page in SCRIPTS}
+    texts = {page: (ROOT / page).read_text(encoding="utf-8") for page in (*SCRIPTS, "docs/lifetimes.md")}
     return [(page, code, sql) for page, text in texts.items() for code, sql in pattern.findall(text)]
 
 
@@ -123,13 +124,18 @@ def test_the_transcript_of_the_page_is_met(spark: SparkSession, tmp_path: Path) 
     assert run_paths([tmp_path / "page.yaml"], said.append, spark) == (1, 0), said
 
 
-def test_the_differences_from_sqlstream_are_as_the_page_shows_them(spark: SparkSession, tmp_path: Path) -> None:
-    texts = blocks("docs/from-sqlstream.md", "yaml")
+@pytest.mark.parametrize(
+    ("page", "least"), [("docs/from-sqlstream.md", 5), ("docs/from-streams-and-streaminsight.md", 2)]
+)
+def test_the_differences_from_another_system_are_as_the_page_shows_them(
+    spark: SparkSession, tmp_path: Path, page: str, least: int
+) -> None:
+    texts = blocks(page, "yaml")
     for number, text in enumerate(texts):
         (tmp_path / f"{number}.yaml").write_text(text, encoding="utf-8")
     said: list[str] = []
     assert run_paths([tmp_path], said.append, spark) == (len(texts), 0), said
-    assert len(texts) >= 5
+    assert len(texts) >= least
 
 
 def test_the_commands_of_the_readme_are_the_commands() -> None:

@@ -29,11 +29,13 @@ class LifetimeLaw:
     shape: str = ""
     gate: Mapping[str, Any] = field(default_factory=dict)
     reads: str = "s"
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
     def transcript(self, made: Sequence[ScriptItem]) -> Transcript:
         """The items as a transcript; every writer is known from the start."""
         sql = DECLARE.format("s", self.shape) + DECLARE.format("r", self.shape) + self.sql
-        return Transcript(self.name, self.name, sql, tuple(made), (), "exact", frozenset(), writers_of(made))
+        return Transcript(self.name, self.name, sql, tuple(made), (), "exact", frozenset(), writers_of(made),
+                          self.tables)  # fmt: skip
 
     def gates(self, made: Sequence[ScriptItem], known: Sequence[ScriptItem] = ()) -> Gates:
         """What passes the gate of each stream; ``known``: items of all writers."""
@@ -100,6 +102,20 @@ def _quantized(start: int, end: int) -> tuple[int, int]:
     return start - start % 3, end if end >= f.END else end + -end % 3
 
 
+def _by_payload(times: Callable[[o.Event], tuple[int, int]]) -> Callable[[Gates], f.Feed]:
+    """Lifetimes that are made of the event: it stands where the row does that has given it its present one."""
+
+    def oracle(gates: Gates) -> f.Feed:
+        events = []
+        for event in gates["s"].events:
+            (start, end), first = times(event), times(o.replace(event, end=f.END))
+            changed = event.place if first == (start, end) else event.changed
+            events.append(o.replace(event, start=start, end=end, changed=changed))
+        return o.intervals([e for e in events if e.end > e.start], gates["s"].clocks)
+
+    return oracle
+
+
 def _kept(gates: Gates) -> f.Feed:
     events = [e for e in gates["s"].events if e.payload["k"]]
     return o.intervals([o.replace(e, payload={"j": e.payload["k"] + 1}) for e in events], gates["s"].clocks)
@@ -137,6 +153,24 @@ SHAPES = (
     LifetimeLaw("one duration", ("alter lifetime",),
         "SELECT STREAM k FROM ALTER_DURATION(s, INTERVAL '2' MICROSECOND)",
         _altered(lambda start, _: (start, start + 2))),
+    LifetimeLaw("durations of the payload", ("alter lifetime",),
+        "SELECT STREAM k FROM ALTER_DURATION(s, s.k * INTERVAL '3' MICROSECOND)",
+        _by_payload(lambda e: (e.start, e.start + 3 * e.payload["k"]))),
+    LifetimeLaw("events of a limited length", ("alter lifetime",),
+        "SELECT STREAM k FROM CLIP(s, AT MOST INTERVAL '3' MICROSECOND)",
+        _by_payload(lambda e: (e.start, min(e.end, e.start + 3)))),
+    LifetimeLaw("events limited by the payload", ("alter lifetime",),
+        "SELECT STREAM k FROM CLIP(s, AT MOST IF(k = 0, NULL, k * INTERVAL '2' MICROSECOND))",
+        _by_payload(lambda e: (e.start, min(e.end, e.start + 2) if e.payload["k"] else e.end))),
+    LifetimeLaw("events within a period", ("alter lifetime",),
+        "SELECT STREAM k FROM CLIP(s, WITHIN PERIOD (TIMESTAMP_MICROS(3), TIMESTAMP_MICROS(7 + k)))",
+        _by_payload(lambda e: (max(e.start, 3), min(e.end, 7 + e.payload["k"])))),
+    LifetimeLaw("starts that have to increase", ("event stream",),
+        "SELECT STREAM k FROM s EMIT INTERVALS", _emitted(o.intervals),
+        "ON LATE ADJUST BOUND EVERY 1 ROW STRICT", {"adjusts": True, "every_rows": 1, "delay": -1}),
+    LifetimeLaw("starts that have to increase from step to step", ("event stream",),
+        "SELECT STREAM k FROM s EMIT INTERVALS", _emitted(o.intervals),
+        "BOUND EVERY INTERVAL '3' MICROSECOND STRICT", {"every": 3, "delay": -1}),
     LifetimeLaw("points at ends", ("alter lifetime",),
         "SELECT STREAM k FROM POINT_AT_END(TO_POINT(s))", _altered(lambda start, _: (start + 1, start + 2))),
 )  # fmt: skip
@@ -220,6 +254,71 @@ def _outer(gates: Gates) -> f.Feed:
     return o.made([*made, *(o.Event(e.start, e.end, {"k": e.payload["k"], "j": None}) for e in alone)], _bound(gates))
 
 
+def _met(gates: Gates) -> f.Feed:
+    return o.made(o.met(gates["s"].events, gates["r"].events, _same), _bound(gates))
+
+
+def _full(gates: Gates, *, left: bool = True) -> f.Feed:
+    """Pairs, the right events alone and, in a FULL JOIN, the left ones alone."""
+    pairs = o.joined(gates["s"].events, gates["r"].events, _same)
+    made = [o.Event(start, end, {"k": a.payload["k"], "j": b.payload["k"]}) for start, end, a, b in pairs]
+    alone = o.alone(gates["r"].events, gates["s"].events, _same)
+    made += [o.Event(e.start, e.end, {"k": None, "j": e.payload["k"]}) for e in alone]
+    if left:
+        alone = o.alone(gates["s"].events, gates["r"].events, _same)
+        made += [o.Event(e.start, e.end, {"k": e.payload["k"], "j": None}) for e in alone]
+    return o.made(made, _bound(gates))
+
+
+def _labelled(gates: Gates) -> f.Feed:
+    found = [
+        o.replace(e, payload={"k": e.payload["k"], "word": word})
+        for e in gates["s"].events
+        for word in ([row["word"] for row in LABELS["labels"] if row["key"] == e.payload["k"]] or [None])
+    ]
+    return o.made(found, gates["s"].clock)
+
+
+def _once(gates: Gates) -> f.Feed:
+    return o.made(o.stitched([o.replace(e, payload={"z": 0}) for e in gates["s"].events], "z"), gates["s"].clock)
+
+
+def _ranked(gates: Gates) -> f.Feed:
+    every = [o.replace(e, payload={**e.payload, "all": 0}) for e in gates["s"].events]
+    found = o.snapshots(every, "all", lambda _, alive: {"v": sorted((e.payload["k"] for e in alive), reverse=True)[:2]})
+    rows = [o.Event(e.start, e.end, {"n": n, "v": v}) for e in found for n, v in enumerate(e.payload["v"], 1)]
+    return o.made(rows, gates["s"].clock)
+
+
+def _again(rows: Sequence[f.Row], bound: int, **gate: Any) -> f.Feed:
+    """Rows that are events again, each behind the bound of its rowtime unless they make bounds themselves."""
+    items: list[ScriptItem] = []
+    for row in rows:
+        if not gate:
+            items.append(ScriptItem(len(items), "v", "", None, row.at))
+        items.append(ScriptItem(len(items), "v", "", row.values, None))
+    found = o.gate(items, **gate)
+    clock = found.clock if gate and bound < f.END else bound
+    return o.intervals(found.events, {"": clock})
+
+
+def _edges_again(gates: Gates) -> f.Feed:
+    (items,) = o.edges(gates["s"].events, gates["s"].clocks).values()
+    names = {"kind": "edge", "start": "start", "stop": "stop", "k": "k"}
+    rows = [f.Row(row.at, {to: row.values[name] for to, name in names.items()}) for row in f.rows_of(items)]
+    return _again(rows, f.clock_of(items))
+
+
+def _moved_again(gates: Gates) -> f.Feed:
+    (items,) = o.points(gates["s"].events, gates["s"].clocks).values()
+    rows = [
+        f.Row(at, {"kind": "interval", "start": at - 5 * row.values["k"], "stop": at + 9, "k": row.values["k"]})
+        for row in f.rows_of(items)
+        for at in [row.values["start"]]
+    ]
+    return _again(rows, f.clock_of(items), adjusts=True, every_rows=2, delay=2)
+
+
 def _followed(gates: Gates) -> f.Feed:
     ended = o.altered([e for e in gates["s"].events if e.end < f.END], lambda _, end: (end, end + 4))
     points = o.altered(gates["r"].events, lambda start, _: (start, start + 1))
@@ -229,6 +328,14 @@ def _followed(gates: Gates) -> f.Feed:
 
 def _clipped(gates: Gates) -> f.Feed:
     return o.made(o.clipped(gates["s"].events, gates["r"].events, _same), _bound(gates))
+
+
+def _greater(a: f.Values, b: f.Values) -> bool:
+    return bool(b["k"] > a["k"] or b["k"] == 0)
+
+
+def _clipped_where(gates: Gates) -> f.Feed:
+    return o.made(o.clipped(gates["s"].events, gates["r"].events, _greater), _bound(gates))
 
 
 def _signal(gates: Gates) -> f.Feed:
@@ -299,6 +406,7 @@ PERIODS = (
 )  # fmt: skip
 
 
+LABELS = {"labels": [{"key": 1, "word": "a"}, {"key": 1, "word": "b"}, {"key": 2, "word": "c"}]}
 LASTS = "UNIX_MICROS(LIFETIME_END(e)) - UNIX_MICROS(LIFETIME_START(e))"
 MADE = (
     LifetimeLaw("snapshots", ("snapshot",),
@@ -328,6 +436,8 @@ MADE = (
         "SELECT STREAM a.k AS k FROM ALTER_DURATION(POINT_AT_END(s), INTERVAL '4' MICROSECOND) AS a "
         "JOIN TO_POINT(r) AS b ON a.k = b.k", _followed, reads="sr"),
     LifetimeLaw("events cut by others", ("clip",), "SELECT STREAM k FROM CLIP(s, r, k)", _clipped, reads="sr"),
+    LifetimeLaw("events cut by some others", ("clip",),
+        "SELECT STREAM k FROM CLIP(s, r WHERE r.k > s.k OR r.k = 0)", _clipped_where, reads="sr"),
     LifetimeLaw("points as a signal", ("clip",), "SELECT STREAM k FROM POINT_TO_SIGNAL(s, k)", _signal),
     LifetimeLaw("events in pieces", ("chop",),
         "SELECT STREAM k FROM CHOP(ALTER_DURATION(s, INTERVAL '5' MICROSECOND), INTERVAL '3' MICROSECOND)", _chopped),
@@ -336,6 +446,34 @@ MADE = (
         "SELECT STREAM k, COUNT(*) AS c FROM s GROUP BY COUNT_WINDOW(2), k", _counted),
     LifetimeLaw("an outer join of events", ("lifetime join", "lifetime anti-join", "union all"),
         "SELECT STREAM s.k AS k, r.k AS j FROM s LEFT JOIN r ON s.k = r.k", _outer, reads="sr"),
+    LifetimeLaw("a semi-join of events", ("lifetime anti-join",),
+        "SELECT STREAM s.k AS k FROM s LEFT SEMI JOIN r ON s.k = r.k", _met, reads="sr"),
+    LifetimeLaw("events for which others exist", ("lifetime anti-join",),
+        "SELECT STREAM k FROM s WHERE EXISTS (SELECT STREAM * FROM r WHERE r.k = s.k)", _met, reads="sr"),
+    LifetimeLaw("a right join of events", ("lifetime join", "lifetime anti-join", "union all"),
+        "SELECT STREAM s.k AS k, r.k AS j FROM s RIGHT JOIN r ON s.k = r.k", lambda gates: _full(gates, left=False),
+        reads="sr"),
+    LifetimeLaw("a full join of events", ("lifetime join", "lifetime anti-join", "union all"),
+        "SELECT STREAM s.k AS k, r.k AS j FROM s FULL JOIN r ON s.k = r.k", _full, reads="sr"),
+    LifetimeLaw("events with the rows of a table", ("table join of events",),
+        "CREATE TABLE labels (key INT, word STRING); "
+        "SELECT STREAM s.k, word FROM s LEFT JOIN labels AS l ON l.key = s.k",
+        _labelled, tables=LABELS),
+    LifetimeLaw("what is alike once", ("stitch",), "SELECT STREAM DISTINCT 0 * k AS z FROM s", _once),
+    LifetimeLaw("the two greatest with their ranks", ("snapshot sets", "select"),
+        "CREATE VIEW top AS SELECT STREAM SLICE(SORT_ARRAY(COLLECT_LIST(STRUCT(k AS v)), FALSE), 1, 2) AS best FROM s "
+        "GROUP BY SNAPSHOT(); SELECT STREAM rank + 1 AS n, x.v AS v FROM top LATERAL VIEW POSEXPLODE(best) AS rank, x",
+        _ranked),
+    LifetimeLaw("edges that are events again", ("events of rows",),
+        "CREATE VIEW m AS SELECT STREAM k FROM s EMIT EDGES (edge, since, until); "
+        "CREATE VIEW v AS SELECT STREAM since, until, k FROM m EVENT SHAPE EDGE (since, until); "
+        "SELECT STREAM k FROM v", _edges_again),
+    LifetimeLaw("rows that are events with bounds of their own", ("events of rows",),
+        "CREATE VIEW m AS SELECT STREAM k FROM s EMIT POINTS (at); "
+        "CREATE VIEW v AS SELECT STREAM TIMESTAMP_MICROS(UNIX_MICROS(at) - 5 * k) AS since, "
+        "TIMESTAMP_MICROS(UNIX_MICROS(at) + 9) AS until, k FROM m "
+        "EVENT SHAPE INTERVAL (since, until) ON LATE ADJUST BOUND EVERY 2 ROWS DELAY INTERVAL '2' MICROSECOND; "
+        "SELECT STREAM k FROM v", _moved_again),
     LifetimeLaw("the starts of both sides of a join", ("lifetime join", "lifetime anti-join", "union all"),
         "SELECT STREAM unix_micros(s.ROWTIME) AS a, unix_micros(r.ROWTIME) AS b FROM s LEFT JOIN r ON s.k = r.k",
         _started, reads="sr"),
@@ -350,13 +488,17 @@ IMPORTED = (
     ImportingLaw("events under the bounds of others", ("imported bounds", "events under imported bounds"),
         "SELECT STREAM k FROM s EMIT INTERVALS", _emitted(o.intervals), "BOUND FROM r",
         reads="sr"),
+    ImportingLaw("events under the bounds of others and their own", ("imported bounds", "events under imported bounds"),
+        "SELECT STREAM k FROM s EMIT CHANGES", lambda gates: o.changes(gates["s"]),
+        "BOUND FROM r DELAY INTERVAL '1' MICROSECOND BOUND EVERY 2 ROWS DELAY INTERVAL '3' MICROSECOND",
+        {"delay": 1, "every_rows": 2, "own_delay": 3}, reads="sr"),
     ImportingLaw("changes under delayed bounds of others, adjusted", ("events under imported bounds", "emit changes"),
         "SELECT STREAM k FROM s EMIT CHANGES", lambda gates: o.changes(gates["s"]),
         "ON LATE ADJUST BOUND FROM r DELAY INTERVAL '2' MICROSECOND", {"adjusts": True, "delay": 2},
         reads="sr"),
     ImportingLaw("a join of events with those whose bounds they take", ("imported bounds", "lifetime join"),
         "SELECT STREAM s.k AS k FROM s JOIN r ON s.k = r.k", _pairs, "ON LATE ADJUST BOUND FROM r", {"adjusts": True},
-        "sr", "BOUND EVERY 2 ROWS DELAY INTERVAL '2' MICROSECOND", EVERY),
+        "sr", lent="BOUND EVERY 2 ROWS DELAY INTERVAL '2' MICROSECOND", lends=EVERY),
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ HALF = SECOND // 2
 OVERLAPPING = Windows(2 * SECOND, SECOND, HALF, age=SECOND)
 TUMBLING = Windows(SECOND, SECOND, age=2 * SECOND)
 LONG = Windows(3 * SECOND, 3 * SECOND, age=2 * SECOND)
+LABELS = [{"v": 1, "w": 7}, {"v": 2, "w": 7}, {"v": 2, "w": 8}]
 APART = Windows(SECOND, 2 * SECOND)
 
 
@@ -49,6 +50,33 @@ def _spaced(feeds: Feeds) -> Result:
     items, refused = _in_order(feeds)
     timed, lost = event_time(items, lambda v: v["ev"], "t.event_time", gap=SECOND)
     made, late = panes("query", timed, TUMBLING, lambda _: (), _lists)
+    return made, [*refused, *lost, *late]
+
+
+def _told(feeds: Feeds) -> Result:
+    """Rows with the bound before them, and without those of v = 1, which moved it all the same."""
+    items, refused = _in_order(feeds)
+    _, lost = region(items, lambda v: v["ev"], "t.event_time", lag=SECOND)
+    bound, out = f.BEGINNING, []
+    for item in items:
+        if not isinstance(item, f.Row):
+            out.append(item)
+        elif item.values["ev"] is not None:
+            values = {"n": item.values["n"], "b": None if bound == f.BEGINNING else bound}
+            out += [replace(item, values=values)] if item.values["v"] not in (None, 1) else []
+            bound = max(bound, item.values["ev"] - SECOND)
+    return {"": out}, [*refused, *lost]
+
+
+def _labelled(feeds: Feeds) -> Result:
+    """Rows with those of a table that they meet, under the bounds of all rows."""
+    items, refused = _in_order(feeds)
+    timed, lost = event_time(items, lambda v: v["ev"], "t.event_time", lag=SECOND)
+    joined: list[f.Item] = []
+    for item in timed:
+        met = [row["w"] for row in LABELS if isinstance(item, f.Row) and row["v"] == item.values["v"]]
+        joined += [replace(item, values={**item.values, "v": w}) for w in met] if isinstance(item, f.Row) else [item]
+    made, late = panes("query", joined, TUMBLING, lambda v: (v["v"],), _fires)
     return made, [*refused, *lost, *late]
 
 
@@ -180,6 +208,15 @@ PANES = (
         "unix_micros(PANE_END) AS end, PANE_TIMING AS timing, PANE_INDEX AS i, COLLECT_LIST(n) AS all, "
         "COUNT(DISTINCT v) AS d FROM t GROUP BY PANES(ev, DURATION INTERVAL '1' SECOND, "
         "DISCARD AGE INTERVAL '2' SECOND)"), _spaced),
+    Law("the bound before each row", ("event time", "current bound"), _over(
+        f"LAG INTERVAL '1' SECOND, {_NONE}",
+        "n, unix_micros(CURRENT_BOUND()) AS b FROM (SELECT STREAM n, v, ev FROM t WHERE v <> 1) AS u"), _told),
+    Law("panes behind a join with a table", ("event time", "table join", "panes"),
+        f"CREATE TABLE labels (v INT, w INT); CREATE VIEW t EVENT TIME (ev, LAG INTERVAL '1' SECOND, {_NONE}) AS "
+        "SELECT STREAM * FROM a; CREATE VIEW j AS SELECT STREAM n, w AS v, ev FROM t JOIN labels AS l ON l.v = t.v; "
+        f"SELECT STREAM {_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM j "
+        "GROUP BY PANES(ev, DURATION INTERVAL '1' SECOND, DISCARD AGE INTERVAL '2' SECOND), v", _labelled,
+        tables={"labels": LABELS}),
     Law("panes over a filter", ("panes",), _over(
         _NONE,
         f"{_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM t WHERE v <> 1 GROUP BY v, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tests.laws.lifetime_pipelines import Gates, LifetimeLaw
+from tests.laws.lifetime_pipelines import LABELS, Gates, LifetimeLaw
 from tests.oracle import feed as f
 from tests.oracle import lifetimes as o
 
@@ -38,6 +38,11 @@ def _hopping(inputs: Inputs) -> list[o.Event]:
     return o.windows(_lasting(inputs[0]), 4, 2, f.END, lambda e: {"c": len(e), "m": max(x.payload["k"] for x in e)})
 
 
+def _limited_hopping(inputs: Inputs) -> list[o.Event]:
+    limited = [o.replace(e, end=min(e.end, e.start + 2 + e.payload["k"])) for e in inputs[0]]
+    return o.windows(limited, 4, 2, f.END, lambda e: {"c": len(e), "m": max(x.payload["k"] for x in e)})
+
+
 def _pairs(inputs: Inputs) -> list[o.Event]:
     pairs = o.joined(inputs[0], inputs[1], lambda a, b: bool(a["k"] == b["k"]))
     return [o.Event(start, end, {"k": a.payload["k"]}) for start, end, a, _ in pairs]
@@ -51,6 +56,19 @@ def _outer(inputs: Inputs) -> list[o.Event]:
     pairs = o.joined(inputs[0], inputs[1], lambda a, b: bool(a["k"] == b["k"]))
     made = [o.Event(start, end, {"k": a.payload["k"], "j": b.payload["k"]}) for start, end, a, b in pairs]
     return [*made, *(o.Event(e.start, e.end, {"k": e.payload["k"], "j": None}) for e in _alone(inputs))]
+
+
+def _full(inputs: Inputs) -> list[o.Event]:
+    alone = o.alone(inputs[1], inputs[0], _same)
+    return [*_outer(inputs), *(o.Event(e.start, e.end, {"k": None, "j": e.payload["k"]}) for e in alone)]
+
+
+def _labelled(inputs: Inputs) -> list[o.Event]:
+    return [
+        o.replace(e, payload={"k": e.payload["k"], "word": word})
+        for e in inputs[0]
+        for word in ([row["word"] for row in LABELS["labels"] if row["key"] == e.payload["k"]] or [None])
+    ]
 
 
 def _counted_pairs(inputs: Inputs) -> list[o.Event]:
@@ -69,6 +87,10 @@ def _containing(inputs: Inputs) -> list[o.Event]:
 
 def _same(a: f.Values, b: f.Values) -> bool:
     return bool(a["k"] == b["k"])
+
+
+def _greater(a: f.Values, b: f.Values) -> bool:
+    return bool(b["k"] > a["k"] or b["k"] == 0)
 
 
 def _signal(inputs: Inputs) -> list[o.Event]:
@@ -134,6 +156,13 @@ SPECULATION = (
     LifetimeLaw("changes of events cut by others", ("versions", "speculative clip"),
         "SELECT STREAM k FROM CLIP(s, r, k) EMIT CHANGES",
         _speculated(lambda inputs: o.clipped(inputs[0], inputs[1], _same), "sr"), reads="sr"),
+    LifetimeLaw("changes of events cut by some others", ("versions", "speculative clip"),
+        "SELECT STREAM k FROM CLIP(s, r WHERE r.k > s.k OR r.k = 0) EMIT CHANGES",
+        _speculated(lambda inputs: o.clipped(inputs[0], inputs[1], _greater), "sr"), reads="sr"),
+    LifetimeLaw("changes of windows over limited events", ("versions", "speculative groups"),
+        "SELECT STREAM COUNT(*) AS c, MAX(k) AS m FROM CLIP(s, AT MOST k * INTERVAL '1' MICROSECOND "
+        "+ INTERVAL '2' MICROSECOND) GROUP BY HOP(INTERVAL '2' MICROSECOND, INTERVAL '4' MICROSECOND) EMIT CHANGES",
+        _speculated(_limited_hopping, "s")),
     LifetimeLaw("changes of a signal", ("versions", "speculative clip"),
         "SELECT STREAM k FROM POINT_TO_SIGNAL(s, k) EMIT CHANGES", _speculated(_signal, "s")),
     LifetimeLaw("changes of events that contain a period", ("versions", "select"),
@@ -162,6 +191,19 @@ SPECULATION = (
     LifetimeLaw("changes of an outer join", ("versions", "speculative anti-join", "lifetime join"),
         "SELECT STREAM s.k AS k, r.k AS j FROM s LEFT JOIN r ON s.k = r.k EMIT CHANGES", _speculated(_outer, "sr"),
         reads="sr"),
+    LifetimeLaw("changes of a semi-join", ("versions", "speculative anti-join"),
+        "SELECT STREAM s.k AS k FROM s LEFT SEMI JOIN r ON s.k = r.k EMIT CHANGES",
+        _speculated(lambda inputs: o.met(inputs[0], inputs[1], _same), "sr"), reads="sr"),
+    LifetimeLaw("changes of a full join", ("versions", "speculative anti-join", "lifetime join"),
+        "SELECT STREAM s.k AS k, r.k AS j FROM s FULL JOIN r ON s.k = r.k EMIT CHANGES", _speculated(_full, "sr"),
+        reads="sr"),
+    LifetimeLaw("changes of events with the rows of a table", ("versions", "table join of events"),
+        "CREATE TABLE labels (key INT, word STRING); "
+        "SELECT STREAM s.k, word FROM s LEFT JOIN labels AS l ON l.key = s.k EMIT CHANGES",
+        _speculated(_labelled, "s"), tables=LABELS),
+    LifetimeLaw("changes of what is alike once", ("versions", "speculative stitch"),
+        "SELECT STREAM DISTINCT 0 * k AS z FROM s EMIT CHANGES", _speculated(
+            lambda inputs: o.stitched([o.replace(e, payload={"z": 0}) for e in inputs[0]], "z"), "s")),
     LifetimeLaw("changes of snapshots of a join", ("versions", "speculative groups", "lifetime join"),
         "CREATE VIEW pairs AS SELECT STREAM s.k AS k FROM s JOIN r ON s.k = r.k; "
         "SELECT STREAM k, COUNT(*) AS c FROM pairs GROUP BY SNAPSHOT(), k EMIT CHANGES",

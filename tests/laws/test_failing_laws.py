@@ -53,7 +53,7 @@ def check(spark: SparkSession, clause: Clause, made: list[ScriptItem], seed: int
         assert rows_of(other) == rows_of(first)
         assert refused_of(other) == refused_of(first)
     assert {row["reason"] for row in first.refused} <= {"MALFORMED"}
-    assert all(clause.told in row["raw_record"] for row in first.refused)
+    assert all(clause.told in row["raw_record"] for row in first.refused), {row["raw_record"] for row in first.refused}
     assert not any("__" in row["raw_record"] for row in first.refused), "no name that only the engine has"
     return len(first.refused)
 

@@ -227,7 +227,9 @@ def _ends_of_cut_events_count(patch: pytest.MonkeyPatch) -> None:
 
 
 def _cutting_starts_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Clip, "_cut", lambda self, events, _cuts, bound, real=Clip._cut: real(self, events, None, bound))
+    patch.setattr(
+        Clip, "_cut", lambda self, tick, events, _cuts, bound, real=Clip._cut: real(self, tick, events, None, bound)
+    )
 
 
 def _nothing_is_remembered(patch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from rowtime.runtime.session import derive
 from rowtime.runtime.sinks.callables import MemorySink
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.state.checkpoint import Checkpoint
+from rowtime.testing.runner import tables_from
 from rowtime.testing.scripted import ScriptedSource
 from tests.laws.lifetime_pipelines import LIFETIMES, LifetimeLaw
 from tests.laws.speculation_pipelines import SPECULATION
@@ -69,7 +70,9 @@ def test_what_a_trace_names_suffices_to_make_the_row(spark: SparkSession, law: L
     }
     try:
         memory = MemorySink(sink.name)
-        engine = Engine(derive(spark), program, Checkpoint(folder), sources, {sink.name: Stage(memory, folder)})
+        tables = tables_from(case, program.operators)
+        stages = {sink.name: Stage(memory, folder)}
+        engine = Engine(derive(spark), program, Checkpoint(folder), sources, stages, tables=tables)
         engine.start()
         taps = engine.tap = Taps(engine.spark, folder / "taps")
         chosen = []

@@ -68,7 +68,9 @@ def test_the_changes_do_not_depend_on_the_cut(spark: SparkSession, law: Lifetime
 @pytest.mark.parametrize("law", SPECULATION, ids=IDS)
 def test_the_changes_of_every_arrival_order_add_up_to_the_final_output(spark: SparkSession, law: LifetimeLaw) -> None:
     session = derive(spark)
-    final = LifetimeLaw(law.name, law.operators, law.sql.replace(" EMIT CHANGES", ""), law.oracle, reads=law.reads)
+    final = LifetimeLaw(
+        law.name, law.operators, law.sql.replace(" EMIT CHANGES", ""), law.oracle, reads=law.reads, tables=law.tables
+    )
     rows = [item for item in ENDED if item.values and item.values["kind"] in ("point", "interval")]
     ends = [item for item in ENDED if item.at == END]
     for seed in range(3):

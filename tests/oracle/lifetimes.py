@@ -106,13 +106,18 @@ def gate(
         writer.rows += 1
         if start is not None and kind != "end" and not early:
             writer.highest = max(writer.highest, start)
-        step = every_rows is not None and writer.rows % every_rows == 0
-        if every is not None and writer.highest > BEGINNING:
-            step = raised == BEGINNING or writer.highest // every > raised // every
-        if step and writer.highest > BEGINNING:
+        if _generates(writer, raised, every_rows, every):
             writer.clock = max(before, writer.highest - delay)
     found.clocks = {name: writer.clock for name, writer in writers.items()}
     return found
+
+
+def _generates(writer: _Writer, raised: int, every_rows: int | None, every: int | None) -> bool:
+    """Whether the row that was the last one of its writer makes a bound; ``raised``: the greatest start before it."""
+    step = every_rows is not None and writer.rows % every_rows == 0
+    if every is not None and writer.highest > BEGINNING:
+        step = raised == BEGINNING or writer.highest // every > raised // every
+    return step and writer.highest > BEGINNING
 
 
 def _well_formed(values: Values) -> bool:
@@ -128,10 +133,13 @@ def importing(
     *,
     adjusts: bool = False,
     delay: int = 0,
+    every_rows: int | None = None,
+    own_delay: int = 0,
 ) -> Gated:
     """The gate of stream ``reads``, as one writer, under the bounds of the other stream, whose gate is ``lends``.
 
     Items arrive in the order of their numbers. What is certain is what no item of another writer can come before.
+    ``every_rows``: its own rows make bounds too, ``own_delay`` behind the greatest start.
     """
     mine = [item for item in items if item.stream == reads]
     others = [item for item in items if item.stream != reads]
@@ -153,6 +161,11 @@ def importing(
             break
         if item.stream == reads and item.values is not None:
             _take(found, alone, replace(item, writer=""), adjusts, ("kind", "start", "stop"))
+            alone.rows += 1
+            if item.values["start"] is not None and item.values["kind"] != "end":
+                alone.highest = max(alone.highest, item.values["start"])
+            if _generates(alone, BEGINNING, every_rows, None):
+                alone.clock = max(alone.clock, alone.highest - own_delay)
             continue
         lent = gate([other for other in others if other.number <= item.number], **lends)
         known = min(lent.clocks.get(writer, BEGINNING) for writer in writers[others[0].stream]) if others else BEGINNING
@@ -439,6 +452,22 @@ def alone(left: Sequence[Event], right: Sequence[Event], on: Callable[[Values, V
             at = max(at, other.end)
         if at < event.end:
             found.append(replace(event, start=at))
+    return found
+
+
+def met(left: Sequence[Event], right: Sequence[Event], on: Callable[[Values, Values], bool]) -> list[Event]:
+    """Each left event while a right event that it meets is alive."""
+    found = []
+    for event in left:
+        others = [b for b in right if on(event.payload, b.payload)]
+        times = sorted((max(b.start, event.start), min(b.end, event.end)) for b in others)
+        pieces: list[tuple[int, int]] = []
+        for start, end in times:
+            if pieces and start <= pieces[-1][1] and start < end:
+                pieces[-1] = pieces[-1][0], max(pieces[-1][1], end)
+            elif start < end:
+                pieces.append((start, end))
+        found += [replace(event, start=start, end=end) for start, end in pieces]
     return found
 
 

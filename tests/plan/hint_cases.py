@@ -76,8 +76,9 @@ JOINS = [
     Case("SELECT STREAM s.page FROM s RIGHT ANTI JOIN r ON s.page = r.page AND s.ROWTIME = r.ROWTIME", "R190", r"Write (LEFT JOIN), and keep what found no match: (WHERE) b.k (IS NULL)", "RIGHT ANTI JOIN (.*)", "{0} r ON s.page = r.page AND s.ROWTIME = r.ROWTIME {1} r.page {2}"),
     Case("SELECT STREAM a.name FROM names AS a JOIN names AS b ON a.page = b.page", "R155", "Join a stream", "FROM names AS a", "FROM s JOIN names AS a ON s.page = a.page"),
     Case("SELECT STREAM page FROM s WHERE EXISTS (SELECT STREAM * FROM r WHERE r.page = s.page)", "R190", "(SEMI JOIN)", "page FROM .*", "s.page FROM s LEFT {0} r ON r.page = s.page AND s.ROWTIME = r.ROWTIME"),
-    Case("SELECT STREAM k FROM e WHERE EXISTS (SELECT STREAM * FROM f WHERE f.k = e.k)", "R190", "(LEFT ANTI JOIN) b ON", "k FROM .*", "e.k FROM e {0} f ON f.k = e.k"),
-    Case("SELECT STREAM k FROM e WHERE NOT EXISTS (SELECT STREAM * FROM f, points WHERE f.k = e.k)", "R190", r"Write (NOT EXISTS \(SELECT STREAM \* FROM )t", "NOT EXISTS.*", "{0}f WHERE f.k = e.k)"),
+    Case("SELECT STREAM k FROM e WHERE EXISTS (SELECT STREAM * FROM f WHERE f.k = e.k) OR n > 1", "R190", "(LEFT SEMI JOIN) b ON", "k FROM .*", "e.k FROM e {0} f ON f.k = e.k"),
+    Case("SELECT STREAM k FROM e WHERE EXISTS (SELECT STREAM * FROM f WHERE f.k = e.k) OR n > 1", "R190", "(LEFT ANTI JOIN) b ON", "k FROM .*", "e.k FROM e {0} f ON f.k = e.k"),
+    Case("SELECT STREAM k FROM e WHERE NOT EXISTS (SELECT STREAM * FROM f, points WHERE f.k = e.k)", "R190", r"Write (EXISTS \(SELECT STREAM \* FROM )t", "EXISTS.*", "{0}f WHERE f.k = e.k)"),
 ]
 GROUPS = [
     Case(f"SELECT STREAM page, COUNT(*) AS c FROM s GROUP BY CUBE({HOUR}, page)", "R127", "each set have it: (GROUP BY .*)[.]$", "GROUP BY .*", "{0}"),
@@ -151,7 +152,6 @@ OVERS = [
 EVENTS = [
     Case("SELECT STREAM k FROM e ORDER BY k", "R193", "a T-sort stands above a view that EMITs", "", f"CREATE VIEW l AS SELECT STREAM k, n FROM e EMIT INTERVALS (since, until); SELECT STREAM since AS ROWTIME, k FROM l ORDER BY since WITHIN {MINUTE}"),
     Case("SELECT STREAM n, a AS ROWTIME FROM e", "R193", r"(SHIFT\()s, interval", "n, a AS ROWTIME FROM e", f"n FROM {{0}}e, {MINUTE})"),
-    Case("SELECT STREAM DISTINCT k FROM e", "R193", r"(SNAPSHOT\(\))", "DISTINCT k FROM e", "k FROM e GROUP BY k, {0}"),
     Case("SELECT STREAM k FROM e LIMIT 3", "R193", "above a view that EMITs", "", "CREATE VIEW l AS SELECT STREAM k FROM e EMIT POINTS; SELECT STREAM k FROM l LIMIT 3"),
     Case("SELECT STREAM SUM(n) OVER (ROWS 2 PRECEDING) AS x FROM e", "R193", r"Group by (SNAPSHOT\(\))", "SUM.*", "SUM(n) AS x FROM e GROUP BY {0}"),
     Case("SELECT STREAM COUNT(*) AS c FROM e GROUP BY COUNT_WINDOW(0)", "R196", r"example (COUNT_WINDOW\(10\))", r"COUNT_WINDOW\(0\)", "{0}"),
@@ -168,9 +168,12 @@ EVENTS = [
     Case("SELECT STREAM e.k FROM e JOIN s ON e.k = s.page", "R197", "read a view that EMITs", "", "CREATE VIEW l AS SELECT STREAM k FROM e EMIT POINTS; SELECT STREAM l.k FROM l JOIN s ON l.k = s.page AND l.ROWTIME = s.ROWTIME"),
     Case("SELECT STREAM e.k FROM e JOIN s ON e.k = s.page", "R197", "Declare an (EVENT SHAPE) for both", "", "CREATE STREAM sh (page STRING, t TIMESTAMP) {0} POINT (t); SELECT STREAM e.k FROM e JOIN sh ON e.k = sh.page"),
     Case("SELECT STREAM e.ROWTIME FROM e JOIN f ON e.k = f.k", "R193", "Write (e.ROWTIME AS .*)[.]", "e.ROWTIME", "{0}"),
-    Case("SELECT STREAM e.k FROM e FULL JOIN f ON e.k = f.k", "R190", "are (JOIN), (LEFT JOIN) and (LEFT ANTI JOIN)", "FULL JOIN", "{0}"),
-    Case("SELECT STREAM e.k FROM e FULL JOIN f ON e.k = f.k", "R190", ", (LEFT JOIN) and (LEFT ANTI JOIN)", "FULL JOIN", "{0}"),
-    Case("SELECT STREAM e.k FROM e FULL JOIN f ON e.k = f.k", "R190", "and (LEFT ANTI JOIN)", "FULL JOIN", "{0}"),
+    Case("SELECT STREAM e.k FROM e RIGHT ANTI JOIN f ON e.k = f.k", "R190", "are (JOIN), LEFT", "RIGHT ANTI JOIN", "{0}"),
+    Case("SELECT STREAM e.k FROM e RIGHT ANTI JOIN f ON e.k = f.k", "R190", "(LEFT JOIN),", "RIGHT ANTI JOIN", "{0}"),
+    Case("SELECT STREAM e.k FROM e RIGHT ANTI JOIN f ON e.k = f.k", "R190", "(RIGHT JOIN)", "RIGHT ANTI JOIN", "{0}"),
+    Case("SELECT STREAM e.k FROM e RIGHT ANTI JOIN f ON e.k = f.k", "R190", "(FULL JOIN)", "RIGHT ANTI JOIN", "{0}"),
+    Case("SELECT STREAM e.k FROM e RIGHT ANTI JOIN f ON e.k = f.k", "R190", "(LEFT SEMI JOIN)", "RIGHT ANTI JOIN", "{0}"),
+    Case("SELECT STREAM e.k FROM e RIGHT ANTI JOIN f ON e.k = f.k", "R190", "(LEFT ANTI JOIN)", "RIGHT ANTI JOIN", "{0}"),
     Case("SELECT STREAM k FROM e UNION ALL SELECT STREAM page FROM s", "R197", "EMIT the events in a view", "", "CREATE VIEW l AS SELECT STREAM k FROM e EMIT POINTS; SELECT STREAM k FROM l UNION ALL SELECT STREAM page FROM s"),
     Case("CREATE STREAM x (a TIMESTAMP ASCENDING, n INT) EVENT SHAPE POINT (a); SELECT STREAM n FROM x", "R190", "Leave one of the two out", " ASCENDING", ""),
     Case("CREATE STREAM x (a BIGINT, n INT) EVENT SHAPE POINT (a); SELECT STREAM n FROM x", "R170", r"Write (RESOLUTION MILLISECONDS) behind", r"\(a\);", "(a) {0};"),
@@ -187,7 +190,31 @@ EVENTS = [
     Case("SELECT STREAM e.k FROM e WHERE COALESCE(LIFETIME(e) CONTAINS u, TRUE)", "R198", "by (AND), OR and NOT", r"COALESCE\((.*), TRUE\)", "LIFETIME(e) CONTAINS u {0} TRUE"),
     Case("SELECT STREAM LIFETIME(e) CONTAINS u AS x FROM e", "R198", "It stands in (WHERE)", "LIFETIME.*", "k FROM e {0} LIFETIME(e) CONTAINS u"),
 ]
+LIFETIMES = [
+    Case("SELECT STREAM COUNT(*) AS c FROM edges GROUP BY TUMBLE(INTERVAL '1' HOUR) EMIT CHANGES", "R195", r"FROM (CLIP\()s, (AT MOST .*?)\)[.]", "FROM edges", "FROM {0}edges, {1})"),
+    Case("SELECT STREAM k FROM CHOP(edges, INTERVAL '1' HOUR) EMIT CHANGES", "R195", "leave (EMIT CHANGES) out", " EMIT CHANGES", ""),
+    Case("SELECT STREAM k FROM ALTER_DURATION(e, n)", "R194", r"as (n \* INTERVAL '1' SECOND)", ", n", ", {0}"),
+    Case("SELECT STREAM k FROM ALTER_DURATION(e, SUM(n) * INTERVAL '1' SECOND)", "R194", "Aggregate in a view below", "", "CREATE VIEW l AS SELECT STREAM k, MAX(n) AS m FROM f GROUP BY SNAPSHOT(), k; CREATE VIEW j AS SELECT STREAM e.k, l.m FROM e JOIN l ON l.k = e.k; SELECT STREAM k FROM ALTER_DURATION(j, m * INTERVAL '1' SECOND)"),
+    Case("SELECT STREAM k FROM CLIP(e, f, AT MOST INTERVAL '1' HOUR)", "R194", r"(CLIP\()s, (AT MOST .*?)\) or", "CLIP.*", "{0}e, {1})"),
+    Case("SELECT STREAM k FROM CLIP(e, f WHERE f.ROWTIME > e.ROWTIME)", "R194", "Take a column", "f.ROWTIME > e.ROWTIME", "f.u > e.u"),
+    Case("SELECT STREAM k FROM CLIP(e, e WHERE e.n > 1)", "R194", "(CREATE VIEW .*)[.]$", "", "{0}; SELECT STREAM k FROM CLIP(e, later WHERE later.n > e.n)"),
+    Case("SELECT STREAM e.k, name FROM e RIGHT JOIN names ON names.page = e.k", "R190", "and (LEFT JOIN), with", "RIGHT JOIN", "{0}"),
+    Case("SELECT STREAM e.k FROM e JOIN names ON names.page = e.k AND LIFETIME(e) CONTAINS u", "R198", "(WHERE) of a view of the join", "", "CREATE VIEW l AS SELECT STREAM e.k, u FROM e JOIN names ON names.page = e.k; SELECT STREAM k FROM l {0} LIFETIME(l) CONTAINS u"),
+    Case("SELECT STREAM e.k FROM names JOIN e ON names.page = e.k", "R197", "FROM events (JOIN) table ON", "names JOIN e ON", "e {0} names ON"),
+    Case("CREATE STREAM x (a TIMESTAMP, k STRING) EVENT SHAPE POINT (a) BOUND EVERY 1 ROW DELAY INTERVAL '-1' SECOND; SELECT STREAM k FROM x", "R101", "Write (STRICT)", "DELAY .*? SECOND", "{0}"),
+    Case("CREATE VIEW x AS SELECT STREAM k FROM e EVENT SHAPE POINT (k); SELECT STREAM k FROM x", "R193", "Leave it out", " EVENT SHAPE POINT .k.", ""),
+    Case("CREATE VIEW x AS SELECT STREAM page, t FROM s EVENT SHAPE POINT (t) BOUND FROM points; SELECT STREAM page FROM x", "R190", "Pump the rows into a stream of events that has (BOUND FROM points)", "", "CREATE STREAM x (page STRING, t TIMESTAMP) EVENT SHAPE POINT (t) {0}; CREATE PUMP p AS INSERT INTO x SELECT STREAM page, t FROM s"),
+    Case("CREATE VIEW x AS SELECT STREAM page, t FROM s EVENT SHAPE POINT (t); SELECT STREAM page FROM x", "R193", "with (BOUND EVERY .*?) behind", "POINT .t.", "POINT (t) {0}"),
+    Case("CREATE VIEW x AS SELECT STREAM page, t FROM s EVENT SHAPE POINT (t); SELECT STREAM page FROM x", "R193", "or select (s.ROWTIME AS t)", "page, t FROM", "page, {0} FROM"),
+    Case("CREATE VIEW x AS SELECT STREAM t, t + INTERVAL '1' HOUR AS u, page FROM s EVENT SHAPE EDGE (t, u); SELECT STREAM page FROM x", "R193", r"(EMITs) (EDGES \(edge, t, u\))", "", "CREATE VIEW m AS SELECT STREAM k FROM e EMIT {1}; CREATE VIEW x AS SELECT STREAM t, u, k FROM m EVENT SHAPE EDGE (t, u); SELECT STREAM k FROM x"),
+    Case("CREATE VIEW x EVENT TIME (t) AS SELECT STREAM page, s.ROWTIME AS t FROM s EVENT SHAPE POINT (t); SELECT STREAM page FROM x", "R190", "Leave one of the two out", " EVENT TIME .t.", ""),
+    Case("CREATE VIEW x EVENT SHAPE POINT (t) AS SELECT STREAM page, s.ROWTIME AS t FROM s; SELECT STREAM page FROM x", "R101", "Write AS SELECT … (EVENT SHAPE) …", "", "CREATE VIEW x AS SELECT STREAM page, s.ROWTIME AS t FROM s {0} POINT (t); SELECT STREAM page FROM x"),
+]
 PANES = [
+    Case("SELECT STREAM name, COUNT(*) AS c FROM timed JOIN names ON names.page = CAST(timed.n AS STRING) GROUP BY PANES(timed.t, DURATION INTERVAL '1' HOUR), name", "R170", "(CREATE VIEW j AS SELECT STREAM t), …", "", "{0}, name FROM timed JOIN names ON names.page = CAST(timed.n AS STRING); SELECT STREAM name, COUNT(*) AS c FROM j GROUP BY PANES(t, DURATION INTERVAL '1' HOUR), name"),
+    Case("SELECT STREAM n, CURRENT_BOUND() AS b FROM s", "R170", "(CREATE VIEW v EVENT TIME .* AS SELECT) …[.] The", "", "{0} STREAM * FROM s; SELECT STREAM n, CURRENT_BOUND() AS b FROM v"),
+    Case("SELECT STREAM n, CURRENT_BOUND() AS b FROM s", "R170", "is the (ROWTIME) of the row", r"CURRENT_BOUND\(\)", "s.{0}"),
+    Case("SELECT STREAM n, CURRENT_BOUND(t) AS b FROM timed", "R170", r"Write (CURRENT_BOUND\(\))", r"CURRENT_BOUND\(t\)", "{0}"),
     Case("SELECT STREAM COUNT(*) AS c FROM timed GROUP BY PANES(timed.ROWTIME, DURATION INTERVAL '1' HOUR)", "R170", r"Write (PANES\(t, )…", r"PANES\(timed.ROWTIME, ", "{0}"),
     Case("SELECT STREAM COUNT(*) AS c FROM timed GROUP BY PANES(t, DURATION INTERVAL '1' HOUR), PANES(t, DURATION INTERVAL '2' HOUR)", "R170", "a query for each", "", "SELECT STREAM COUNT(*) AS c FROM timed GROUP BY PANES(t, DURATION INTERVAL '1' HOUR); SELECT STREAM COUNT(*) AS c FROM timed GROUP BY PANES(t, DURATION INTERVAL '2' HOUR)"),
     Case("SELECT STREAM PANE_END AS ROWTIME, COUNT(*) AS c FROM timed GROUP BY PANES(t, DURATION INTERVAL '1' HOUR)", "R170", "Leave it out", "PANE_END AS ROWTIME, ", ""),
@@ -427,4 +454,4 @@ ELEMENTS = [
     Case(TAGS + f"SELECT STREAM tag FROM t OVER (RANGE {MINUTE} PRECEDING) AS w LATERAL VIEW EXPLODE(tags) x AS tag", "R190", "leave it out", "OVER .*? AS w ", ""),
     Case(TAGS + "SELECT STREAM tag FROM (SELECT STREAM tags FROM t) LATERAL VIEW EXPLODE(tags) x AS tag", "R190", r"(\) AS s LATERAL VIEW)", r"\) LATERAL VIEW", "{0}"),
 ]
-CASES = [*ELEMENTS, *JOINS, *GROUPS, *OVERS, *EVENTS, *PANES, *FORMS, *FUNCTIONS, *STATEMENTS, *FILES, *MORE]
+CASES = [*ELEMENTS, *JOINS, *GROUPS, *OVERS, *EVENTS, *LIFETIMES, *PANES, *FORMS, *FUNCTIONS, *STATEMENTS, *FILES, *MORE]

@@ -10,12 +10,14 @@ from rowtime.operators.events.anti_join import AntiJoin
 from rowtime.operators.events.chop import Chop
 from rowtime.operators.events.clip import Clip
 from rowtime.operators.events.event_groups import EventGroups
+from rowtime.operators.events.event_table_join import EventTableJoin
 from rowtime.operators.events.lifetime_join import LifetimeJoin
 from rowtime.operators.events.period_filter import PeriodFilter
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
 from rowtime.operators.events.stitch import Stitch
 from rowtime.operators.every import OPERATORS
 from rowtime.operators.rows.select import Select
+from rowtime.operators.streams.table import Table
 from rowtime.operators.streams.union_all import UnionAll
 from rowtime.plan.stored import CLASSES
 
@@ -37,6 +39,7 @@ def test_an_operator_that_lacks_an_answer_cannot_be_built() -> None:
 
 FOR_VERSIONS = (
     Select, AlterLifetime, UnionAll, PeriodFilter, LifetimeJoin, AntiJoin, Chop, Stitch, Clip, EventGroups,
+    EventTableJoin, Table,
 )  # fmt: skip
 
 

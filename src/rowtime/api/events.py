@@ -35,9 +35,9 @@ class Events(Relation):
         """The end moved, or for ever."""
         return self._called("EXTEND", *([] if by is None else [interval(by)]))
 
-    def alter_duration(self, duration: timedelta) -> Events:
-        """From the start as long as that."""
-        return self._called("ALTER_DURATION", interval(duration))
+    def alter_duration(self, duration: timedelta | str) -> Events:
+        """From the start as long as that; or as long as an expression says of each."""
+        return self._called("ALTER_DURATION", _length(duration))
 
     def quantize(self, step: timedelta, offset: timedelta | None = None) -> Events:
         """The start rounded down and the end rounded up."""
@@ -54,6 +54,14 @@ class Events(Relation):
     def clip(self, other: Events, *keys: str) -> Events:
         """Cut at the first later start of another, of the same values of some columns."""
         return self._called("CLIP", other.argument, *map(named, keys))
+
+    def clip_at_most(self, limit: timedelta | str) -> Events:
+        """Cut where it has lasted so long; or as long as an expression says of each."""
+        return self._called("CLIP", f"AT MOST {_length(limit)}")
+
+    def clip_within(self, period: Period) -> Events:
+        """What lies in a period."""
+        return self._called("CLIP", f"WITHIN {_period(period)}")
 
     def point_to_signal(self, *keys: str) -> Events:
         """From each start to the next one of the same values of some columns."""
@@ -98,8 +106,7 @@ class Events(Relation):
         return self._said("IMMEDIATELY SUCCEEDS", period)
 
     def _said(self, how: str, period: Period | datetime) -> Events:
-        given = f"PERIOD ({', '.join(map(_time, period))})" if isinstance(period, tuple) else _time(period)
-        said = f"LIFETIME(e) {how} {given}"
+        said = f"LIFETIME(e) {how} {_period(period)}"
         return self._query(f"SELECT STREAM * FROM {self.argument} AS e WHERE {said}")  # noqa: S608 - the user's own query
 
     # -- groups -----------------------------------------------------------------------
@@ -147,6 +154,18 @@ class Events(Relation):
         """The same, and this side alone where it meets nothing."""
         return self._joined("LEFT JOIN", other, on, columns)
 
+    def right_join(self, other: Events, on: str | None = None, **columns: str) -> Events:
+        """The same, and the other side alone where it meets nothing."""
+        return self._joined("RIGHT JOIN", other, on, columns)
+
+    def full_join(self, other: Events, on: str | None = None, **columns: str) -> Events:
+        """The same, and either side alone where it meets nothing."""
+        return self._joined("FULL JOIN", other, on, columns)
+
+    def left_semi_join(self, other: Events, on: str | None = None) -> Events:
+        """These events while they meet any of the other."""
+        return self._joined("LEFT SEMI JOIN", other, on, {})
+
     def left_anti_join(self, other: Events, on: str | None = None) -> Events:
         """These events while they meet none of the other."""
         return self._joined("LEFT ANTI JOIN", other, on, {})
@@ -193,6 +212,14 @@ class Grouped:
         text = f"SELECT STREAM {', '.join(items)} FROM {self.below.source}"  # noqa: S608 - the user's own query
         text += f" GROUP BY {', '.join([self.window, *map(named, self.keys)])}"
         return Events(self.below.pipeline, *queried(text + (f" HAVING {having}" if having else "")))
+
+
+def _period(period: Period | datetime) -> str:
+    return f"PERIOD ({', '.join(map(_time, period))})" if isinstance(period, tuple) else _time(period)
+
+
+def _length(length: timedelta | str) -> str:
+    return length if isinstance(length, str) else interval(length)
 
 
 def _time(time: str | datetime) -> str:

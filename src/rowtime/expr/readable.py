@@ -18,10 +18,12 @@ _COLUMNS = {
     "l_start": "left start", "l_end": "left end", "r_start": "right start", "r_end": "right end",
     "lifetime_start": "LIFETIME_START", "lifetime_end": "LIFETIME_END",
     "change": "change", "start": "start", "stop": "end", "new_stop": "new end",
+    "since": "new start", "until": "new end", "bound": "CURRENT_BOUND()",
     "is_left": "is left", "row": "row", "latest": "latest",
 }  # fmt: skip
 _NUMBERED = {
     "k": "key", "a": "aggregate", "o": "sort key", "h": "window", "v": "value", "i": "row number", "r": "right value",
+    "w": "right value",
 }  # fmt: skip
 _PLAIN = re.compile(r"`(\w+)`")
 _OURS = re.compile(r"\b__([a-z_]+?)(\d*)\b")

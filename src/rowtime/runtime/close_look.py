@@ -26,11 +26,12 @@ from rowtime.expr.conditions import col, columns_in
 from rowtime.kernels.exact import Overflow
 from rowtime.operators.contract import Delta, Operator, walk
 from rowtime.operators.events.failing_events import refuse_events
+from rowtime.operators.groups.finished import in_words
 from rowtime.operators.rows.attempt import judged
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.plan.program import Program
 from rowtime.runtime.tick import RunningTick
-from rowtime.sql.generate import to_rowtime, to_spark
+from rowtime.sql.generate import to_spark
 
 _OF_A_VALUE = re.compile(r"SQLSTATE: 22[0-9A-Z]{3}")
 _WORD = re.compile(r"\w+")
@@ -131,7 +132,7 @@ class CloseLook:
 
 
 def _told(node: exp.Expr) -> tuple[str, str]:
-    return to_spark(node), to_rowtime(node)
+    return to_spark(node), in_words(node)
 
 
 def closer(error: Exception, program: Program, tap: object, before: CloseLook | None) -> CloseLook | None:

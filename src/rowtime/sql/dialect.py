@@ -40,6 +40,8 @@ class RowtimeGenerator(SparkGenerator):
             + (f" PARTITION BY {self.expressions(e, flat=True)}" if e.expressions else "")
         ),
         nodes.Period: lambda self, e: f"PERIOD ({self.sql(e, 'this')}, {self.sql(e, 'expression')})",
+        nodes.AtMost: lambda self, e: f"AT MOST {self.sql(e, 'this')}",
+        nodes.WithinPeriod: lambda self, e: f"WITHIN {self.sql(e, 'this')}",
         nodes.Lifetime: lambda self, e: f"LIFETIME({self.sql(e, 'this')})",
         nodes.LifetimeEdge: lambda self, e: f"{e.args['which'].strip('_').upper()}({self.sql(e, 'this')})",
         nodes.PeriodPredicate: lambda self, e: f"{self.sql(e, 'this')} {e.args['how']} {self.sql(e, 'expression')}",

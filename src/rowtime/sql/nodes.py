@@ -20,6 +20,7 @@ Ordered    resync           the number of ``RESYNC AFTER n ROWS`` there
 Table,     over             ``exp.Window``: the window of a join input,
 Subquery                    ``s OVER (RANGE ...) AS s``
 Floor/Ceil to               ``exp.Var``: the unit, in singular and upper case
+Anonymous  where            of CLIP: the condition behind its arguments
 ========== ================ ==========================================================
 """
 
@@ -103,6 +104,14 @@ class Period(exp.Expression):
     arg_types = {"this": True, "expression": True}
 
 
+class AtMost(exp.Expression):
+    """``AT MOST this`` in CLIP: how long an event lasts at most."""
+
+
+class WithinPeriod(exp.Expression):
+    """``WITHIN PERIOD (a, b)`` in CLIP: the times that are left of each event; ``this`` is the Period."""
+
+
 class Lifetime(exp.Expression):
     """``LIFETIME(s)``: the lifetime of the event of an input as a period; ``this`` is the name."""
 
@@ -132,6 +141,6 @@ class PeriodPredicate(exp.Expression, exp.Predicate):
 
 UNTRANSLATED = (
     CurrentRowTimestamp, Within, Stagger, TableArgument, Panes, PaneFact, Period, Lifetime, PeriodPredicate,
-    LifetimeEdge,
+    LifetimeEdge, AtMost, WithinPeriod,
 )  # fmt: skip
 """Nodes that have no Spark SQL text: binding replaces them."""

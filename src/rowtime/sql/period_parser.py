@@ -23,6 +23,7 @@ class PeriodParser(CallParser):
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr | None]]] = {
         **CallParser.FUNCTION_PARSERS,
         "PERIOD": lambda self: self._parse_period(),
+        "CLIP": lambda self: self._parse_clip(),
         "LIFETIME": lambda self: self._parse_lifetime(),
         "LIFETIME_START": lambda self: self._parse_lifetime(LIFETIME_START),
         "LIFETIME_END": lambda self: self._parse_lifetime(LIFETIME_END),
@@ -36,6 +37,27 @@ class PeriodParser(CallParser):
         period = self.expression(nodes.Period(this=start, expression=end))
         locate(period, first, self._prev)
         return period
+
+    def _parse_clip(self) -> exp.Anonymous:
+        """``CLIP(s, AT MOST interval)``, ``CLIP(s, WITHIN PERIOD (a, b))`` or ``CLIP(s, t, k WHERE condition)``."""
+        call = self.expression(exp.Anonymous(this="CLIP", expressions=self._parse_csv(self._parse_clip_argument)))
+        if self._match(TokenType.WHERE):
+            call.set("where", self._parse_disjunction())
+        return call
+
+    def _parse_clip_argument(self) -> exp.Expr | None:
+        first = self._curr
+        if self._match_text_seq("AT", "MOST"):
+            made: exp.Expr = self.expression(nodes.AtMost(this=self._parse_bitwise()))
+        elif self._match_text_seq("WITHIN"):
+            period = self._parse_bitwise()
+            if not isinstance(period, nodes.Period):
+                self.raise_error("WITHIN needs a period, as WITHIN PERIOD (a, b)")
+            made = self.expression(nodes.WithinPeriod(this=period))
+        else:
+            return self._parse_lambda()
+        locate(made, first, self._prev)
+        return made
 
     def _parse_lifetime(self, which: str = "") -> exp.Expr:
         first, name = self._prev, self._parse_id_var()

@@ -55,6 +55,7 @@ class RowtimeParser(IntervalParser, PeriodParser, WindowParser, JoinParser):
         ),
         ("WINDOWED", "BY"),
         ("KEYS", "EXPIRE"),
+        ("EVENT", "SHAPE"),
     )
 
     # SELECT STREAM

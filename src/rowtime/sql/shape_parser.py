@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from rowtime.core.shapes import EventShape
+from rowtime.core.shapes import STRICT, EventShape
 from rowtime.sql.column_parser import RESOLUTIONS, ColumnParser
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.nodes import EmitLifetimes
@@ -36,19 +36,20 @@ class ShapeParser(ColumnParser):
         return EventShape(kind, start, stop, by, **self._advances(), resolution=resolution)
 
     def _advances(self) -> dict[str, Any]:
-        """ON LATE, and BOUND EVERY or BOUND FROM, in any order."""
+        """ON LATE, BOUND EVERY and BOUND FROM, in any order."""
         found: dict[str, Any] = {}
         while True:
             if "adjusts" not in found and self._match_text_seq("ON", "LATE"):
                 if not self._match_texts(("DROP", "ADJUST")):
                     self.raise_error("ON LATE knows DROP and ADJUST")
                 found["adjusts"] = self._prev.text.upper() == "ADJUST"
-            elif "delay" not in found and self._match_text_seq("BOUND", "FROM"):
-                found |= {"imports": self._name_part(any_token=True), "delay": self._delay()}
+            elif "imports" not in found and self._match_text_seq("BOUND", "FROM"):
+                found |= {"imports": self._name_part(any_token=True), "import_delay": self._delay()}
             elif "delay" not in found and self._match_text_seq("BOUND", "EVERY"):
                 found |= self._bound_every()
             else:
-                return found
+                alone = "delay" not in found and "imports" in found
+                return {**found, "delay": found["import_delay"], "import_delay": 0} if alone else found
 
     def _bound_every(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -65,12 +66,14 @@ class ShapeParser(ColumnParser):
         return {**found, "delay": self._delay()}
 
     def _delay(self) -> int:
-        """µs."""
+        """µs; below zero of a strict bound."""
+        if self._match_text_seq("STRICT"):
+            return STRICT
         if not self._match_text_seq("DELAY"):
             return 0
         at, delay = self._curr, self._micros()
         if delay < 0:
-            self.raise_error("a delay is not below zero", at)
+            self.raise_error("a delay is not below zero", at, hint="Write STRICT for a bound just above the start.")
         return delay
 
     def _micros(self) -> int:

@@ -273,8 +273,13 @@ class StatementParser(SchemaParser):
         comment = self._comment()
         event_time = self._event_time() if self._match_text_seq("EVENT", "TIME") else None
         comment = comment or self._comment()
+        if self._match_text_seq("EVENT", "SHAPE", advance=False):
+            self.raise_error("EVENT SHAPE stands behind the query of a view", hint="Write AS SELECT … EVENT SHAPE …")
         self._required("AS")
-        return st.CreateView(columns=columns, event_time=event_time, comment=comment, query=self._query(), **facts)
+        query = self._query()
+        shape = self._event_shape() if self._match_text_seq("EVENT", "SHAPE") else None
+        facts |= {"event_time": event_time, "shape": shape, "comment": comment}
+        return st.CreateView(columns=columns, query=query, **facts)
 
     def _create_pump(self, facts: dict[str, Any]) -> st.CreatePump:
         facts = self._named(facts)

@@ -129,12 +129,13 @@ class CreateTable(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class CreateView(Statement):
-    """``CREATE [TEMPORARY] VIEW v [(columns)] AS query``; a view is of its script anyway."""
+    """``CREATE [TEMPORARY] VIEW v [(columns)] AS query [EVENT SHAPE …]``; a view is of its script anyway."""
 
     name: Name
     query: exp.Query
     columns: tuple[str, ...] = ()
     event_time: EventTimeDef | None = None
+    shape: EventShape | None = None
     comment: str = ""
     replace: bool = False
     if_not_exists: bool = False

@@ -26,6 +26,7 @@ from rowtime.client.rows import batch
 from rowtime.core.clock import least
 from rowtime.core.errors import RowtimeError
 from rowtime.core.time import to_micros, to_text
+from rowtime.operators.contract import Operator
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.table import Table, tables_of
 from rowtime.plan.program import Program, compile_script
@@ -128,14 +129,16 @@ def _engine(spark: SparkSession, program: Program, case: Transcript, folder: Pat
     stages = {sink.name: Stage(FunctionSink(take, sink.name), folder) for sink in program.sinks[-1:]}
     for sink in program.sinks[:-1]:
         stages[sink.name] = Stage(FunctionSink(lambda _batch: None, sink.name), folder)
-    tables = {
-        n.table: partial(_rows_of, n, case.tables[n.table])
-        for n in tables_of(program.operators)
-        if n.table in case.tables
-    }
+    tables = tables_from(case, program.operators)
     engine = Engine(spark, program, place, sources, stages, tables=tables)
     engine.start()
     return engine
+
+
+def tables_from(case: Transcript, operators: Iterable[Operator]) -> dict[str, Callable[[SparkSession], DataFrame]]:
+    """What reads the tables among some operators whose rows a case lists, by their names."""
+    known = (node for node in tables_of(operators) if node.table in case.tables)
+    return {node.table: partial(_rows_of, node, case.tables[node.table]) for node in known}
 
 
 def _rows_of(node: Table, rows: Sequence[Mapping[str, Any]], spark: SparkSession) -> DataFrame:

@@ -49,10 +49,14 @@ class Column:
 
 @dataclass(frozen=True)
 class EventTime:
-    """Where an edge has its event time: the operator that knows its bound, and the column."""
+    """Where an edge has its event time: the operator that knows its bound, and the column.
+
+    ``here``: what the column is called between a join and the select list above it; empty for its own name.
+    """
 
     declared: str
     column: str
+    here: str = ""
 
 
 class Trait(Enum):

@@ -53,6 +53,8 @@ class Operator(ABC):
     """True if the operator keeps events where it works on versions of them."""
     numbers_changes: ClassVar[bool] = False
     """True if the operator numbers the changes of events, by which those above tell them apart."""
+    cuts_time: ClassVar[bool] = False
+    """True if it makes results of every part of an event's time, which are endless if the event is."""
     writes_final: ClassVar[bool] = False
     """True if events that are final can go to a file of their own, which a directory takes."""
 
@@ -225,6 +227,10 @@ class Operator(ABC):
     def is_settable(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - the operator's
         """True if the bound of one with these stored fields may be set by hand."""
         return cls.promotes
+
+    def opens_events(self) -> bool:
+        """True if each of its events comes without an end before it has one, as those of edges do."""
+        return any(one.opens_events() for one in self.inputs)
 
     def gives_groups(self) -> bool:
         """True if its rows are groups as `finishes_groups` has them."""

@@ -1,32 +1,36 @@
-"""Alters lifetimes one by one: to-point, shift, extend, alter duration, quantize (semantics 9.6).
+"""Alters lifetimes one by one: to-point, shift, extend, alter duration, limit, quantize (semantics 9.6).
 
-Each row is mapped by itself, those that take an event back as well, so nothing is kept. An
-event that has no length left is no event.
+What an expression over the event makes of its times stands in columns that do not go on. Each row is mapped by itself,
+those that take an event back as well, so nothing is kept. An event that has no length left is no event.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from rowtime.core.clock import Clocks
-from rowtime.core.columns import CHANGED_BY, MET, POSITION, ROWTIME, STOP, WEIGHT, WRITER
-from rowtime.core.fields import Micros
+from rowtime.core.columns import CHANGED_BY, MET, NEW_END, NEW_START, POSITION, ROWTIME, STOP, WEIGHT, WRITER
+from rowtime.core.fields import LATER, Micros
 from rowtime.core.time import BEGINNING, END, shift
 from rowtime.operators.contract import Control, Delta, Link, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.rows.lifetimes import BEGINS, instant
 
-How = Literal["TO_POINT", "POINT_AT_END", "SHIFT", "EXTEND", "ALTER_DURATION", "QUANTIZE"]
+How = Literal["TO_POINT", "POINT_AT_END", "SHIFT", "EXTEND", "ALTER_DURATION", "AT_MOST", "WITHIN", "QUANTIZE"]
 
 
 @dataclass(frozen=True)
 class AlterLifetime(Unary):
-    """``how`` the lifetimes of the input change, ``by`` how many µs (EXTEND without: for ever); ``offset`` of steps."""
+    """``how`` the lifetimes of the input change, ``by`` how many µs (EXTEND without: for ever); ``offset`` of steps.
+
+    ``computed``: the input has the new end of each event (`NEW_END`), and for WITHIN the new start (`NEW_START`).
+    """
 
     how: How
     by: Micros | None = None
     offset: Micros = 0
+    computed: bool = field(default=False, metadata=LATER)
 
     kind: ClassVar[str] = "alter lifetime"
     promise: ClassVar[str] = "the input's bounds, moved as a change at the bound is moved"
@@ -35,9 +39,10 @@ class AlterLifetime(Unary):
     def emits(self) -> Shape:
         """The same events with other lifetimes."""
         below = self.input.emits()
+        below = replace(below, columns=tuple(c for c in below.columns if c.name not in (NEW_START, NEW_END)))
         if self.how != "SHIFT":
             below = replace(below, lasts=0)
-        ends = self.how in ("TO_POINT", "ALTER_DURATION") and below.retracts != "none"
+        ends = self.how in ("TO_POINT", "ALTER_DURATION", "AT_MOST", "WITHIN") and below.retracts != "none"
         return replace(below, retracts="any") if ends else below
 
     def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
@@ -57,6 +62,12 @@ class AlterLifetime(Unary):
         return Link(
             (*self.passed_on(n, WRITER, POSITION, WEIGHT, CHANGED_BY), (BEGINS, start), (STOP, end)), narrows="own"
         )
+
+    def opens_events(self) -> bool:
+        """False if every event gets an end, or waits for its own; true if none has one."""
+        if self.how == "EXTEND" and self.by is None:
+            return True
+        return self.how in ("SHIFT", "EXTEND", "QUANTIZE") and super().opens_events()
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
         """The same: it maps each row by itself."""
@@ -78,10 +89,13 @@ class AlterLifetime(Unary):
     def times(self) -> tuple[str, str]:
         """Start and end as BIGINT expressions; what has no end has none afterwards, unless it is given one."""
         by, offset = self.by, self.offset
+        until = f"unix_micros({NEW_END})" if self.computed else f"{BEGINS} + {by}L"
         known = {
             "TO_POINT": (BEGINS, f"{BEGINS} + 1"),
             "POINT_AT_END": (STOP, f"IF({STOP} < {END}L, {STOP} + 1, {STOP})"),
-            "ALTER_DURATION": (BEGINS, f"{BEGINS} + {by}L"),
+            "ALTER_DURATION": (BEGINS, f"coalesce({until}, {END}L)" if self.computed else until),
+            "AT_MOST": (BEGINS, f"least({STOP}, {until})"),
+            "WITHIN": (f"greatest({BEGINS}, unix_micros({NEW_START}))", f"least({STOP}, {until})"),
             "EXTEND": (BEGINS, f"{END}L" if by is None else _finite(f"{STOP} + {by}L")),
             "SHIFT": (f"{BEGINS} + {by}L", _finite(f"{STOP} + {by}L")),
             "QUANTIZE": (

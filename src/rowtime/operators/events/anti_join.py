@@ -88,6 +88,10 @@ class AntiJoin(OfEvents):
         """What goes on of each input, under its new names, side by side."""
         return beside(rows, [(self.left, self._renamed(0))])
 
+    def opens_events(self) -> bool:
+        """Until something covers them, as those of the left side do."""
+        return self.left.opens_events()
+
     def on_versions(self, below: Sequence[Operator]) -> Operator:
         """What is uncovered in each version."""
         return SpeculativeAntiJoin(self.name, below[0], below[1], self.names, self.on)

@@ -68,6 +68,10 @@ class BoundedEvents(Unary):
         """An event of two edges has two rows; any other stands where its row does."""
         return Link(self.passed_on(n, *(() if self.shape.edges else (POSITION,))))
 
+    def opens_events(self) -> bool:
+        """True of edges."""
+        return self.shape.kind == "EDGE"
+
     def checks_declared(self) -> bool:
         """True: of the time that the definition gives."""
         return True
@@ -96,5 +100,5 @@ class BoundedEvents(Unary):
         names = [quoted(column.name) for column in self.columns]
         ours = [name for name in self.input.emits().internals if name not in ORIGIN]
         writer = f"substr({ORIGIN[0]}, {len(prefix(0)) + 1}) AS {ORIGIN[0]}"
-        bound = f"timestamp_micros({GIVEN} - {self.shape.delay}L) AS {BOUND}"
+        bound = f"timestamp_micros({GIVEN} - {self.shape.imported_delay}L) AS {BOUND}"
         return [*names, *ours, writer, ORIGIN[1], bound]

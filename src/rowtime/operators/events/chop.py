@@ -38,6 +38,7 @@ class Chop(Unary):
 
     control: ClassVar = UpTo
     kind: ClassVar[str] = "chop"
+    cuts_time: ClassVar[bool] = True
     promises = Operator.promises
 
     def keeps(self) -> tuple[StateNote, ...]:

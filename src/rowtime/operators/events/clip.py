@@ -1,4 +1,4 @@
-"""Clip: each event ends where a later one of another stream starts (semantics 9.6).
+"""Clip: each event ends where a later one of another stream starts, if a condition holds of both (semantics 9.6).
 
 Below the bound no start is to come, so what is cut there is final, and is forgotten with what
 cut it: kept are the events that are open, and the starts ahead of the bound. EMIT CHANGES shows what
@@ -7,32 +7,37 @@ no later start covers, if each covers everything from there on: an anti-join.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from sqlglot import exp
 
 from rowtime.core.columns import ASKED_AT, ASKED_UPTO, DUE, ROUTE, ROWTIME, STOP, WEIGHT
+from rowtime.core.fields import LATER
 from rowtime.core.time import BEGINNING, END
-from rowtime.expr.conditions import col
+from rowtime.expr.conditions import col, conjuncts
 from rowtime.operators.contract import Binary, DataFrame, Delta, Link, Operator, Shape, Tick, UpTo, named
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import StateNote
 from rowtime.operators.contract.texts import passed
 from rowtime.operators.events.anti_join import SpeculativeAntiJoin
+from rowtime.operators.rows.conditions import holds
 from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, advanced, derived, due, made, netted, routed
-from rowtime.sql.generate import quoted
+from rowtime.sql.generate import quoted, to_spark
 
 
 @dataclass(frozen=True)
 class Clip(Binary):
     """Events of ``left``, each cut at the first start of ``right`` above its own with the same values of ``keys``.
 
-    ``keys``: pairs of columns, of the left and of the right; NULLs are the same value, as in GROUP BY.
+    ``keys``: pairs of columns, of the left and of the right; NULLs are the same value, as in GROUP BY. ``where``: what
+    holds of both as well, over the columns of the left and those of the right under their names in ``asked``.
     """
 
     keys: tuple[tuple[str, str], ...] = ()
+    where: exp.Expr | None = field(default=None, metadata=LATER)
+    asked: tuple[tuple[str, str], ...] = field(default=(), metadata=LATER)
 
     control: ClassVar = UpTo
     kind: ClassVar[str] = "clip"
@@ -57,12 +62,17 @@ class Clip(Binary):
             return Link(self.passed_on(n, ROWTIME), narrows="own")
         return Link(named(self.keys), meets=f"{BEGINS} > {ASKED_AT} AND {BEGINS} <= {ASKED_UPTO}", narrows="own")
 
+    def opens_events(self) -> bool:
+        """Until something covers them, as those of the left side do."""
+        return self.left.opens_events()
+
     def on_versions(self, below: Sequence[Operator]) -> Operator:
         """The anti-join that it is, with names of its own for the columns of the right side."""
         left, right = (side.emits().names for side in below)
         named = {name: f"__r{number}" for number, name in enumerate(right)}
         same = [exp.NullSafeEQ(this=col(one), expression=col(named[other])) for one, other in self.keys]
-        on = exp.and_(*same, copy=False) if same else None
+        where = [] if self.where is None else [_under_names(self.where, {to: named[name] for name, to in self.asked})]
+        on = exp.and_(*same, *where, copy=False) if same or where else None
         return SpeculativeClip(self.name, below[0], below[1], (left, tuple(named.values())), on)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
@@ -93,7 +103,8 @@ class Clip(Binary):
                 rows = rows.where(later) if was is None else rows.where(later).unionByName(self._open_of(old, was))
             kept[0].add(rows, deltas[0].count)
         if cuts is not None:
-            named = [f"{quoted(name)} AS {to}" for (_, name), to in zip(self.keys, self._cutting, strict=True)]
+            names = [*(name for _, name in self.keys), *(name for name, _ in self.asked)]
+            named = [f"{quoted(name)} AS {to}" for name, to in zip(names, self._cutting, strict=True)]
             rows = cuts.selectExpr(*named, f"{BEGINS} AS __rs", WEIGHT, f"{BEGINS} + 1 AS {DUE}")
             kept[1].add(
                 rows.where(f"__rs >= {passed(before, '__rs')}") if before > BEGINNING else rows, deltas[1].count
@@ -113,7 +124,7 @@ class Clip(Binary):
         """Events as far as the bound, against those that went out as open before; and what is cut is forgotten."""
         was, events, cuts = kept
         before, bound = span
-        cut = self._cut(events.where(f"__ls < {passed(bound, '__ls')}"), cuts, bound)
+        cut = self._cut(tick, events.where(f"__ls < {passed(bound, '__ls')}"), cuts, bound)
         until = f"CASE WHEN __c IS NOT NULL THEN __c WHEN __le < {passed(bound, '__le')} THEN __le ELSE {END}L END"
         now = cut.selectExpr(*self._quoted, "__ls", f"{until} AS {STOP}", WEIGHT)
         if was is not None:
@@ -134,15 +145,20 @@ class Clip(Binary):
         rows = found if found is not None else results.where("false")
         return rows.selectExpr(*self._quoted, *made("__ls", STOP, WEIGHT))
 
-    def _cut(self, events: DataFrame, cuts: DataFrame | None, bound: int) -> DataFrame:
+    def _cut(self, tick: Tick, events: DataFrame, cuts: DataFrame | None, bound: int) -> DataFrame:
         """Each event once, with ``__c``: the first start that cuts it, or NULL."""
         identity = [*self._names, "__ls", "__le"]
         alive = netted(events.drop(DUE), identity)
         if cuts is None:
             return alive.selectExpr("*", "CAST(NULL AS BIGINT) AS __c")
         starts = netted(cuts.drop(DUE).where(f"__rs < {passed(bound, '__rs')}"), [*self._cutting, "__rs"]).drop(WEIGHT)
-        same = [f"{quoted(name)} <=> {to}" for (name, _), to in zip(self.keys, self._cutting, strict=True)]
-        met = alive.join(starts, F.expr(" AND ".join([*same, "__rs > __ls", "__rs < __le"])), "left")
+        same = [f"{quoted(name)} <=> {to}" for (name, _), to in zip(self.keys, self._cutting, strict=False)]
+        if self.where is not None and not tick.trying:
+            same.append(f"({to_spark(self.where)})")
+        cutting = F.expr(" AND ".join([*same, "__rs > __ls", "__rs < __le"]))
+        if self.where is not None and tick.trying:
+            cutting &= holds(tick.spark, [(to_spark(part), "") for part in conjuncts(self.where)])
+        met = alive.join(starts, cutting, "left")
         return met.groupBy(*map(quoted, [*identity, WEIGHT])).agg(F.expr("min(__rs) AS __c"))
 
     @property
@@ -155,8 +171,16 @@ class Clip(Binary):
 
     @property
     def _cutting(self) -> list[str]:
-        """What the columns of the right side are called that must have the same values."""
-        return [f"__k{n}" for n in range(len(self.keys))]
+        """What the columns of the right side are called that must have the same values, or are asked for."""
+        return [*(f"__k{n}" for n in range(len(self.keys))), *(to for _, to in self.asked)]
+
+
+def _under_names(condition: exp.Expr, names: Mapping[str, str]) -> exp.Expr:
+    """A condition with some of its columns under other names."""
+    renamed = condition.copy()
+    for column in renamed.find_all(exp.Column):
+        column.this.set("this", names.get(column.name, column.name))
+    return renamed
 
 
 @dataclass(frozen=True)

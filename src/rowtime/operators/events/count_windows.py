@@ -66,6 +66,10 @@ class CountWindows(EventGroups):
         """What began up to the start of the window."""
         return Link(self.same_keys(), meets=f"{BEGINS} <= {ASKED_AT}", narrows="own")
 
+    def opens_events(self) -> bool:
+        """False: each result is a point."""
+        return False
+
     def on_versions(self, below: Sequence[Operator]) -> Operator:
         """The windows of each version."""
         listed = self.keys, self.aggregates, self.items, self.size

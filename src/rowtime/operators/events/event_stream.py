@@ -65,6 +65,10 @@ class EventStream(Stream):
         """The payload, and the lifetime in hidden columns."""
         return self.gate.emits(single=self.single)
 
+    def opens_events(self) -> bool:
+        """True of edges."""
+        return self.shape.kind == "EDGE"
+
     def may_change(self) -> Mapping[str, str]:
         """The conditions on its rows alone: its guard is that of its events."""
         return {"checks": super().may_change()["checks"]}

@@ -105,6 +105,10 @@ class LifetimeJoin(OfEvents):
         """What goes on of each input, under its new names, side by side."""
         return beside(rows, [(one, self._renamed(n)) for n, one in enumerate(self.inputs)])
 
+    def opens_events(self) -> bool:
+        """A pair ends when one of its events does."""
+        return all(one.opens_events() for one in self.inputs)
+
     def on_versions(self, below: Sequence[Operator]) -> Operator:
         """The same: each pair comes with the later change."""
         return replace(self, left=below[0], right=below[1], versioned=True)

@@ -38,6 +38,7 @@ class LifetimeWindows(EventGroups):
 
     control: ClassVar = UpTo
     kind: ClassVar[str] = "lifetime windows"
+    cuts_time: ClassVar[bool] = True
     promise: ClassVar[str] = "the beginning of the first window that is not final"
     reason: ClassVar[str] = "a window goes out as a whole once the bound has reached its end, and begins before"
 
@@ -61,6 +62,10 @@ class LifetimeWindows(EventGroups):
         """What is alive in the window."""
         span = (f"{STOP} - {self.size}L", STOP) if self.point else (BEGINS, STOP)
         return Link(self.same_keys(), meets=OVERLAPS, span=span, narrows="meet")
+
+    def opens_events(self) -> bool:
+        """False: a window has an end."""
+        return False
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
         """The windows of each version."""

@@ -64,6 +64,10 @@ class PeriodFilter(Unary):
         """The input's bound, but not beyond the start of what is held."""
         return {"": min(least(clocks[0].values()), control.oldest)}
 
+    def opens_events(self) -> bool:
+        """False: it may let out those alone that have an end."""
+        return False
+
     def on_versions(self, below: Sequence[Operator]) -> Operator:
         """The filter, as every end is known."""
         return passing(self.name, below[0], self.where, self.hidden)

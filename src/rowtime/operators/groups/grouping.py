@@ -28,8 +28,12 @@ _WRAPPERS = (exp.AggFunc, exp.WithinGroup, exp.Order, exp.Ordered, exp.Distinct,
 
 
 def is_sorted_collection(node: exp.Expr) -> bool:
-    """True for ARRAY_SORT(COLLECT_LIST(x)) and its like, which no order of rows changes."""
-    return isinstance(node, exp.ArraySort) and isinstance(node.this, exp.ArrayAgg | exp.ArrayUniqueAgg)
+    """True for ARRAY_SORT(COLLECT_LIST(x)), SORT_ARRAY(COLLECT_LIST(x), FALSE) and others that no order changes."""
+    inner = node.this if isinstance(node, exp.ArraySort) else None
+    if isinstance(node, exp.Anonymous) and node.name.upper() == "SORT_ARRAY":
+        gathered, *way = node.expressions
+        inner = gathered if all(isinstance(one, exp.Boolean) for one in way) else None
+    return isinstance(inner, exp.ArrayAgg | exp.ArrayUniqueAgg)
 
 
 def needs_places(aggregates: Sequence[Item]) -> bool:
@@ -169,7 +173,7 @@ def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
             yield exp.Case(ifs=[exp.If(this=condition.copy(), true=part.copy())])
     elif isinstance(node, _WRAPPERS) or is_sorted_collection(node):
         for part in node.iter_expressions():
-            yield from _arguments(part)
+            yield from _arguments(part.unalias())
     elif not isinstance(node, exp.Star | exp.Literal) and _is_text(node):
         yield node
 

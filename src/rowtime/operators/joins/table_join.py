@@ -82,13 +82,15 @@ class TableJoin(OfRows):
             return replace(stream, columns=kept, event=self._event(stream))
         columns = tuple(Column(name, known[n][old].type) for n in (0, 1) for old, name in self.sides[n].columns)
         order, extra = (*stream.order, self._number), (*stream.extra, self._number)
-        return replace(stream, columns=columns, order=order, extra=extra, placed=False)
+        return replace(stream, columns=columns, order=order, extra=extra, placed=False, event=self._event(stream))
 
     def _event(self, stream: Shape) -> EventTime | None:
-        """The event time, under the new name of its column."""
-        names = dict(self.sides[0].columns)
-        found = stream.event
-        return replace(found, column=names[found.column]) if found and found.column in names else None
+        """The event time of the stream, whose rows go on in their order, under the new name of its column."""
+        event, names = stream.event, dict(self.sides[0].columns)
+        here = None if event is None else names.get(event.here or event.column)
+        if event is None or here is None:
+            return None
+        return replace(event, here="" if here == event.column else here)
 
     def origin(self, column: str) -> Origin | None:
         """That of the stream's column, if its rows go out as they are."""

@@ -62,8 +62,12 @@ class Select(Unary):
     def emits(self) -> Shape:
         """The select list, placed as the input was; the event time as long as its column is passed on."""
         below = self.input.emits()
-        same = (i for i in self.items if isinstance(i.expression, exp.Column) and i.expression.name == i.column.name)
-        event = below.event if below.event and below.event.column in {i.column.name for i in same} else None
+        plain = {i.column.name: i.expression.name for i in self.items if isinstance(i.expression, exp.Column)}
+        event = below.event
+        if event and plain.get(event.column) == (event.here or event.column):
+            event = replace(event, here="")
+        elif event and plain.get(event.here) != event.here:
+            event = None
         return replace(below, columns=tuple(item.column for item in self.items), event=event)
 
     def renames_for(self, types: Mapping[str, str]) -> dict[str, str] | None:

@@ -59,6 +59,10 @@ class Table(Operator):
         """The end."""
         return {"": END}
 
+    def on_versions(self, below: Sequence[Operator]) -> Operator:  # noqa: ARG002 - none
+        """The same: it does not change."""
+        return self
+
     @property
     def _state(self) -> Kept:
         return Kept(ROW_NUMBER, (*self.emits().names, ROW_NUMBER), PINNED)

@@ -10,13 +10,15 @@ from sqlglot import exp
 from rowtime.core.errors import refuse
 from rowtime.operators.contract import Operator
 from rowtime.operators.rows.lifetimes import is_lifetimes
+from rowtime.operators.streams.table import is_table
 from rowtime.plan.bind.as_of import refuse_as_of
 from rowtime.plan.bind.buffers import BUFFERS, buffered
+from rowtime.plan.bind.current_bound import with_bound
 from rowtime.plan.bind.functions import bind_call, called, input_of
 from rowtime.plan.bind.join_range import window_of
 from rowtime.plan.bind.joins import Joins
 from rowtime.plan.bind.lifetime_functions import altering, bind_altering
-from rowtime.plan.bind.lifetime_joins import LifetimeJoins, anti_joins, is_inner, starts_of
+from rowtime.plan.bind.lifetime_joins import LifetimeJoins, exists_joins, is_inner, starts_of
 from rowtime.plan.bind.periods import Periods, split_off
 from rowtime.plan.bind.scope import From
 from rowtime.plan.bind.sources import Binder, BoundQuery
@@ -56,17 +58,18 @@ class FromClause:
             events = is_lifetimes(found.node) or is_lifetimes(right.node)
             if events:
                 refuse_as_of(self.text, clause.this, "events meet while both are alive, not as of a time", _EVENTS)
-                meets = about if clause is clauses[-1] and is_inner(clause) else []
+                last = clause is clauses[-1] and is_inner(clause) and not is_table(right.node)
+                meets = about if last else []
                 about = [] if meets else about
                 found = LifetimeJoins(self.binder, self.name, starts).bind(found, right, clause, meets)
             else:
                 found = joins.bind(found, right, clause)
         found = periods.filtered(found, about)
         if is_lifetimes(found.node):
-            for clause in anti_joins(self.query, self.text):
+            for clause in exists_joins(self.query, self.text):
                 right = self._windowed(clause.this)
                 found = LifetimeJoins(self.binder, self.name, starts).bind(found, right, clause)
-        return found
+        return with_bound(self.sources.fresh, self.query, self.text, found, self.name)
 
     def _windowed(self, item: exp.Expr) -> From:
         """An input with its window; a table only where a join is."""

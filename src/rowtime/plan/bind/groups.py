@@ -18,6 +18,7 @@ from rowtime.expr.monotonicity import is_constant, order_of, prove
 from rowtime.expr.order import Order
 from rowtime.expr.readable import readable
 from rowtime.operators.contract import Column
+from rowtime.operators.groups.grouping import is_sorted_collection
 from rowtime.operators.over.value_clocks import Closer
 from rowtime.operators.rows.select import Item
 from rowtime.plan.bind import rewrites
@@ -283,7 +284,7 @@ class Grouping:
         for known in self.aggregates:
             if known.expression == call:
                 return known.column.name
-        wraps = isinstance(call, exp.Filter | exp.IgnoreNulls | exp.WithinGroup | exp.ArraySort)
+        wraps = isinstance(call, exp.Filter | exp.IgnoreNulls | exp.WithinGroup) or is_sorted_collection(call)
         if not wraps and any(map(has_aggregates, call.iter_expressions())):
             self.scope.refuse("R130", "an aggregate of an aggregate needs a sub-query", call)
         if any(column.name in (SESSION_START, SESSION_END) for column in call.find_all(exp.Column)):

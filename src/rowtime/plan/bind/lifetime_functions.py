@@ -14,10 +14,11 @@ from rowtime.operators.events.chop import Chop
 from rowtime.operators.events.clip import Clip
 from rowtime.operators.events.stitch import Stitch
 from rowtime.operators.rows.lifetimes import is_lifetimes
+from rowtime.plan.bind.computed_lifetimes import Computed
 from rowtime.plan.bind.sources import Binder
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import duration_of
-from rowtime.sql.nodes import TableArgument
+from rowtime.sql.nodes import AtMost, TableArgument, WithinPeriod
 from rowtime.sql.places import place_of
 
 FUNCTIONS = {
@@ -25,11 +26,12 @@ FUNCTIONS = {
     "POINT_AT_END": "POINT_AT_END(s)",
     "SHIFT": "SHIFT(s, INTERVAL '1' MINUTE)",
     "EXTEND": "EXTEND(s, INTERVAL '1' MINUTE), or EXTEND(s) for ever",
-    "ALTER_DURATION": "ALTER_DURATION(s, INTERVAL '1' MINUTE)",
+    "ALTER_DURATION": "ALTER_DURATION(s, INTERVAL '1' MINUTE), or with an interval made of the event's columns",
     "QUANTIZE": "QUANTIZE(s, INTERVAL '10' MINUTE), perhaps with an offset",
     "CHOP": "CHOP(s, INTERVAL '1' HOUR), perhaps with an offset",
     "STITCH": "STITCH(s)",
-    "CLIP": "CLIP(s, t, key), where key is a column of both; or without",
+    "CLIP": "CLIP(s, t, key), where key is a column of both, CLIP(s, t WHERE s.k = t.k AND t.v > s.v), "
+    "CLIP(s, AT MOST INTERVAL '1' HOUR) or CLIP(s, WITHIN PERIOD (a, b))",
     "POINT_TO_SIGNAL": "POINT_TO_SIGNAL(s, key), or without a key",
 }
 """Each function with how it is called."""
@@ -52,9 +54,9 @@ def bind_altering(binder: Binder, call: exp.Anonymous, name: str) -> Operator:
         return AlterLifetime(binder.sources.fresh(f"{name}.{how.lower()}"), node, how, by, offset)
 
     if how == "CLIP":
-        other = _events(binder, call, 1, name, place)
-        keys = _keys(call, call.expressions[2:], (source, other), place)
-        return Clip(binder.sources.fresh(f"{name}.clip"), source, other, keys)
+        return _clipped(binder, call, source, name)
+    if how == "ALTER_DURATION" and len(call.expressions) > 1 and call.expressions[1].find(exp.Column):
+        return Computed(binder, call, name).lasting(source, "ALTER_DURATION", call.expressions[1])
     if how == "POINT_TO_SIGNAL":
         points = altered(source, "TO_POINT")
         keys = _keys(call, call.expressions[1:], (points, points), place)
@@ -74,6 +76,35 @@ def bind_altering(binder: Binder, call: exp.Anonymous, name: str) -> Operator:
         return Chop(binder.sources.fresh(f"{name}.chop"), source, by, offset)
     assert how in get_args(How)
     return altered(source, how, by, offset)  # type: ignore[arg-type]
+
+
+def _clipped(binder: Binder, call: exp.Anonymous, source: Operator, name: str) -> Operator:
+    """CLIP, by the starts of another stream, by a length or by a period."""
+    limits = [argument for argument in call.expressions[1:] if isinstance(argument, AtMost | WithinPeriod)]
+    place, where = place_of(binder.text, call), call.args.get("where")
+    if limits and call.expressions[1:] == limits[:1]:
+        return _limited(binder, call, limits[0], source, name)
+    if limits:
+        raise _refused(call, f"{to_rowtime(limits[0])} stands alone behind what it cuts", place)
+    other = _events(binder, call, 1, name, place)
+    keys = _keys(call, call.expressions[2:], (source, other), place)
+    clip = Clip(binder.sources.fresh(f"{name}.clip"), source, other, keys)
+    return clip if where is None else Computed(binder, call, name).cut_where(clip, where)
+
+
+def _limited(binder: Binder, call: exp.Anonymous, limit: exp.Expr, source: Operator, name: str) -> Operator:
+    """CLIP by a length or a period: of literals, or of columns of the event."""
+    place, computed = place_of(binder.text, call), Computed(binder, call, name)
+    if call.args.get("where") is not None:
+        raise _refused(call, "WHERE in CLIP says which events of another stream cut", place)
+    if isinstance(limit, WithinPeriod):
+        return computed.within(source, limit.this)
+    if limit.find(exp.Column):
+        return computed.lasting(source, "AT_MOST", limit.this)
+    by = _micros(limit.this, call, place)
+    if by <= 0:
+        raise _refused(call, "CLIP takes a time above zero", place)
+    return AlterLifetime(binder.sources.fresh(f"{name}.at_most"), source, "AT_MOST", by)
 
 
 def _keys(

@@ -1,4 +1,8 @@
-"""Binds JOIN, LEFT JOIN and LEFT ANTI JOIN of events with lifetimes; NOT EXISTS in WHERE is an anti join, too."""
+"""Binds joins of events with lifetimes, with each other and with tables; EXISTS in WHERE is a join, too.
+
+An outer join is the pairs and, for each side that is kept, an anti-join. A semi-join is what an anti-join of the left
+events with what their anti-join leaves: whether an event meets another at a time depends on its payload and the time.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,14 @@ from rowtime.core.errors import Refused, refuse
 from rowtime.expr.conditions import col, conjuncts
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.events.anti_join import AntiJoin
+from rowtime.operators.events.event_table_join import EventTableJoin
 from rowtime.operators.events.lifetime_join import LifetimeJoin
+from rowtime.operators.joins.join import Side
 from rowtime.operators.rows.lifetimes import is_lifetimes
-from rowtime.operators.rows.select import Item, Select, extended, unchanged
+from rowtime.operators.rows.select import Item, Select, extended
+from rowtime.operators.streams.table import is_table
 from rowtime.operators.streams.union_all import UnionAll
-from rowtime.plan.bind.periods import Periods
+from rowtime.plan.bind.periods import Periods, timed
 from rowtime.plan.bind.scope import From, Input, Scope, null_of, unique
 from rowtime.plan.bind.sources import Binder
 from rowtime.sql.places import place_of, refuse_at
@@ -33,32 +40,47 @@ def starts_of(query: exp.Select) -> frozenset[str]:
     return frozenset(column.text("table").lower() for column in asked if column.text("table"))
 
 
-def anti_joins(query: exp.Select, text: str) -> list[exp.Join]:
-    """The joins that each NOT EXISTS of the WHERE stands for; it is taken out of the query.
+def exists_joins(query: exp.Select, text: str) -> list[exp.Join]:
+    """The joins that each EXISTS and NOT EXISTS of the WHERE stands for; it is taken out of the query.
 
     The sub-query reads one stream, view or query, and its WHERE says which events meet.
     """
     where = query.args.get("where")
     conditions = conjuncts(where.this if where else None)
-    found = [c for c in conditions if isinstance(c, exp.Not) and isinstance(c.this.unnest(), exp.Exists)]
-    joins = [_anti_join(condition.this.unnest(), text) for condition in found]
+    found = {id(c): exists for c in conditions if (exists := _exists(c)) is not None}
+    joins = [
+        _exists_join(found[id(c)], text, "ANTI" if isinstance(c.unnest(), exp.Not) else "SEMI")
+        for c in conditions
+        if id(c) in found
+    ]
     if found:
-        others = [condition for condition in conditions if condition not in found]
+        others = [condition for condition in conditions if id(condition) not in found]
         query.set("where", exp.Where(this=exp.and_(*others, copy=False)) if others else None)
     return joins
 
 
-def _anti_join(exists: exp.Expr, text: str) -> exp.Join:
+def _exists(condition: exp.Expr) -> exp.Exists | None:
+    """The EXISTS of a condition that is one, or the opposite of one."""
+    inner = condition.unnest()
+    inner = inner.this.unnest() if isinstance(inner, exp.Not) else inner
+    return inner if isinstance(inner, exp.Exists) else None
+
+
+def _exists_join(exists: exp.Exists, text: str, kind: str) -> exp.Join:
     inner = exists.this
     known = {"expressions", "from_", "where", "stream", "kind"}
     clauses = {name for name, value in inner.args.items() if value} - known
     if not isinstance(inner, exp.Select) or inner.args.get("from_") is None or clauses:
-        hint = "Write NOT EXISTS (SELECT STREAM * FROM t WHERE t.k = s.k), with a view for anything more."
-        raise refuse_at(text, exists, "R190", "NOT EXISTS of such a query is not supported", hint)
+        hint = "Write EXISTS (SELECT STREAM * FROM t WHERE t.k = s.k), with a view for anything more."
+        raise refuse_at(text, exists, "R190", "EXISTS of such a query is not supported", hint)
     where = inner.args.get("where")
-    join = exp.Join(this=inner.args["from_"].this, side="LEFT", kind="ANTI", on=where.this if where else None)
+    join = exp.Join(this=inner.args["from_"].this, side="LEFT", kind=kind, on=where.this if where else None)
     join.meta.update(exists.meta)
     return join
+
+
+_KINDS = ("", "INNER", "CROSS", "ANTI", "LEFT ANTI", "SEMI", "LEFT SEMI",
+          *(f"{side}{outer}" for side in ("LEFT", "RIGHT", "FULL") for outer in ("", " OUTER")))  # fmt: skip
 
 
 class LifetimeJoins:
@@ -71,35 +93,53 @@ class LifetimeJoins:
     def bind(self, left: From, right: From, node: exp.Join, more: Sequence[exp.Expr] = ()) -> From:
         """The join of what stands before a JOIN with what stands behind it; ``more``: what WHERE adds to ON."""
         kind, side = (str(node.args.get(part) or "").upper() for part in ("kind", "side"))
-        self._check(left, right, node, f"{side} {kind}".strip())
-        left, right = self._with_start(left), self._with_start(right)
+        tabled = is_table(right.node) and is_lifetimes(left.node)
+        self._check(left, right, node, f"{side} {kind}".strip(), tabled=tabled)
+        left, right = self._with_start(left), right if tabled else self._with_start(right)
         taken: set[str] = set()
         lefts, rights = self._named(left, taken), self._named(right, taken)
         periods, on = Periods(self.binder, self.name), [*conjuncts(node.args.get("on")), *more]
-        (left, right), meets, others = periods.meeting((left, right), (lefts, rights), on, inner=is_inner(node))
+        if tabled:
+            condition = self._condition(From(left.node, (*lefts, *rights)), (lefts, rights), node, on)
+            return self._with_table((left, right), (lefts, rights), condition, outer=side == "LEFT")
+        alone = [] if is_inner(node) else [n for n, word in enumerate(("RIGHT", "LEFT")) if side != word]
+        (left, right), meets, others = periods.meeting((left, right), (lefts, rights), on, alone)
         condition = self._condition(From(left.node, (*lefts, *rights)), (lefts, rights), node, others)
         names = tuple(tuple(name for one in inputs for name in named_in(one)) for inputs in (lefts, rights))
-        if kind == "ANTI":
+        if kind in ("ANTI", "SEMI"):
             anti = AntiJoin(self._fresh("anti"), left.node, right.node, names, condition)  # type: ignore[arg-type]
-            return From(anti, lefts)
+            return From(anti if kind == "ANTI" else self._met(left.node, anti, names[0], taken), lefts)
         if meets:
             left, right = (periods.with_times(one, number) for number, one in enumerate((left, right)))
             names = tuple((*own, *more) for own, more in zip(names, PERIODS, strict=True))
         made: Operator = LifetimeJoin(self._fresh("join"), left.node, right.node, names, condition)  # type: ignore[arg-type]
-        if side == "LEFT":
-            made = self._with_unmatched(made, left, right, names, condition)
+        if alone:
+            lonely = [self._unmatched(made, (left, right), names, condition, n) for n in alone]
+            made = UnionAll(self._fresh("outer"), (made, *lonely))
         return From(periods.paired(made, meets) if meets else made, (*lefts, *rights))
 
     def _fresh(self, what: str) -> str:
         return self.sources.fresh(f"{self.name}.{what}")
 
-    def _check(self, left: From, right: From, node: exp.Join, kind: str) -> None:
+    def _check(self, left: From, right: From, node: exp.Join, kind: str, *, tabled: bool) -> None:
         place = place_of(self.text, node.this)
+        if tabled:
+            if kind not in ("", "INNER", "CROSS", "LEFT", "LEFT OUTER") or node.args.get("method"):
+                hint = "There are JOIN and LEFT JOIN, with the events on the left."
+                raise refuse("R190", f"{kind} JOIN of events with a table is not supported yet", hint, place)
+            about = [part for part in conjuncts(node.args.get("on")) if timed(part)]
+            if about:
+                what, hint = "a table has no lifetimes to compare with", "Put it into the WHERE of a view of the join."
+                raise refuse_at(self.text, about[0], "R198", what, hint)
+            return
+        if is_table(left.node):
+            hint = "Put the events first: FROM events JOIN table ON …."
+            raise refuse("R197", "a table stands in front of the events that it is joined with", hint, place)
         if not (is_lifetimes(left.node) and is_lifetimes(right.node)):
             hint = "Declare an EVENT SHAPE for both, or read a view that EMITs the events as rows."
             raise refuse("R197", "one side of the join has lifetimes and the other has not", hint, place)
-        if kind not in ("", "INNER", "CROSS", "LEFT", "LEFT OUTER", "ANTI", "LEFT ANTI") or node.args.get("method"):
-            hint = "There are JOIN, LEFT JOIN and LEFT ANTI JOIN."
+        if kind not in _KINDS or node.args.get("method"):
+            hint = "There are JOIN, LEFT JOIN, RIGHT JOIN, FULL JOIN, LEFT SEMI JOIN and LEFT ANTI JOIN."
             raise refuse("R190", f"{kind} JOIN of events is not supported yet", hint, place)
         if any(one.window is not None for one in (*left.inputs, *right.inputs)):
             raise refuse("R197", "events have lifetimes and no OVER window", "Use EXTEND(s, interval).", place)
@@ -119,7 +159,7 @@ class LifetimeJoins:
         inputs = []
         for one in source.inputs:
             columns = tuple((name, Column(unique(f"{one.alias}_{name}", taken), c.type)) for name, c in one.columns)
-            time = ROWTIME if one.rowtime == ROWTIME else unique(f"{one.alias}_ROWTIME", taken)
+            time = one.rowtime if one.rowtime in (ROWTIME, "") else unique(f"{one.alias}_ROWTIME", taken)
             inputs.append(Input(one.alias, columns, time))
         return tuple(inputs)
 
@@ -144,17 +184,50 @@ class LifetimeJoins:
             raise Refused(*scope.problems)
         return bound
 
-    def _with_unmatched(
-        self, joined: Operator, left: From, right: From, names: tuple[tuple[str, ...], ...], on: exp.Expr | None
+    def _unmatched(
+        self,
+        joined: Operator,
+        sides: tuple[From, From],
+        names: tuple[tuple[str, ...], ...],
+        on: exp.Expr | None,
+        kept: int,
     ) -> Operator:
-        """LEFT JOIN: the pairs, and the left events alone while they have none."""
-        anti = AntiJoin(self._fresh("anti"), left.node, right.node, names, on)  # type: ignore[arg-type]
-        columns = joined.emits().columns
-        nothing = [Item(replace(c), null_of(c.type)) for c in columns[len(names[0]) :]]
-        lonely = Select(self._fresh("unmatched"), anti, (*unchanged(columns[: len(names[0])]), *nothing))
-        return UnionAll(self._fresh("outer"), (joined, lonely))
+        """The events of one side while they have no pair, with NULL in the columns of the other."""
+        one, other = sides[kept].node, sides[1 - kept].node
+        anti = AntiJoin(self._fresh("anti"), one, other, (names[kept], names[1 - kept]), on)
+        own = set(names[kept])
+        items = (Item(c, col(c.name)) if c.name in own else Item(c, null_of(c.type)) for c in joined.emits().columns)
+        return Select(self._fresh("unmatched"), anti, tuple(items))
+
+    def _met(self, left: Operator, alone: AntiJoin, names: tuple[str, ...], taken: set[str]) -> AntiJoin:
+        """The left events while they are not alone: without the times at which one of their payload is."""
+        there = tuple(unique(f"{name}_alone", taken) for name in names)
+        types = [column.type.upper() for column in left.emits().columns]
+        same = [
+            exp.NullSafeEQ(this=_as_written(col(one), kind), expression=_as_written(col(other), kind))
+            for one, other, kind in zip(names, there, types, strict=False)
+        ]
+        on = exp.and_(*same, copy=False) if same else None
+        return AntiJoin(self._fresh("semi"), left, alone, (names, there), on)
+
+    def _with_table(
+        self, sides: tuple[From, From], named: tuple[tuple[Input, ...], ...], on: exp.Expr | None, *, outer: bool
+    ) -> From:
+        """Each event once for every row of a table that it meets; ``outer``: or once without."""
+        parts = []
+        for side, inputs in zip(sides, named, strict=True):
+            own = [name for one in inputs for name in named_in(one)]
+            parts.append(Side(tuple(zip(side.node.emits().names, own, strict=True))))
+        nodes = (sides[0].node, sides[1].node)
+        made = EventTableJoin(self._fresh("join"), nodes, (parts[0], parts[1]), on, outer=outer)
+        return From(made, (*named[0], *named[1]))
+
+
+def _as_written(column: exp.Expr, kind: str) -> exp.Expr:
+    """A column whose equal values are the same ones: of texts under a collation, their bytes."""
+    return exp.cast(column, "BINARY", dialect="spark") if "COLLATE" in kind else column
 
 
 def named_in(one: Input) -> tuple[str, ...]:
     """What the columns of an input are called in a join, with that of its start where it goes along."""
-    return (*(column.name for _, column in one.columns), *((one.rowtime,) if one.rowtime != ROWTIME else ()))
+    return (*(column.name for _, column in one.columns), *((one.rowtime,) if one.rowtime not in (ROWTIME, "") else ()))

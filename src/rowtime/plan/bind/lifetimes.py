@@ -39,7 +39,20 @@ def _changes(text: str, sources: Sources, query: exp.Expr, node: Operator, name:
     if taken:
         what = f"the result has two columns {', '.join(sorted(taken))}"
         raise refuse_at(text, query, "R119", what, "Rename the column of the query.")
+    _refuse_endless(text, query, node)
     return with_changes(sources, node, name)
+
+
+def _refuse_endless(text: str, query: exp.Expr, node: Operator) -> None:
+    """Raise ``Refused`` (R195) if the first event that comes would have endless changes."""
+    if node.cuts_time and any(one.opens_events() for one in node.inputs):
+        calls = [call for call in query.find_all(exp.Anonymous) if call.name.upper() in ("TUMBLE", "HOP", "CHOP")]
+        what = "events come here before their end is known, and EMIT CHANGES would show endless windows of each at once"
+        hint = "Limit the events below: FROM CLIP(s, AT MOST INTERVAL '1' DAY). Or leave EMIT CHANGES out."
+        raise refuse_at(text, calls[0] if calls else query, "R195", what, hint)
+    for one in node.inputs:
+        if is_lifetimes(one):
+            _refuse_endless(text, query, one)
 
 
 def alike(text: str, query: exp.Expr, nodes: Sequence[Operator]) -> bool:
@@ -65,8 +78,6 @@ def refuse_in_select(query: exp.Select, scope: Scope) -> None:
             table = entry.text("table")
             what = f"{table}.ROWTIME, the start of one side of a join, is a column here and needs a name"
             scope.refuse("R193", what, entry, f"Write {table}.ROWTIME AS {table}_start.")
-    if query.args.get("distinct") is not None:
-        scope.refuse("R193", "DISTINCT does not go with events", query, "Group by the columns and SNAPSHOT().")
     for key, words in (("limit", "LIMIT"), ("windowed", "WINDOWED BY"), ("qualify", "QUALIFY")):
         if query.args.get(key):
             hint = "Put it above a view that EMITs the events as rows."

@@ -78,6 +78,12 @@ class PaneGrouping(Grouping):
             self.scope.refuse("R170", "PANES needs an event time", node, hint, lost_at(self.scope.input))
             return None
         bound = self.scope.bind(node.this)
+        here = self.scope.input.emits().event
+        if here is not None and here.here not in ("", event.column):
+            what = "PANES groups the rows of a view, and these are of a join"
+            hint = f"Group above it: CREATE VIEW j AS SELECT STREAM {here.column}, … FROM …; and read j."  # noqa: S608 - a hint
+            self.scope.refuse("R170", what, node, hint)
+            return None
         if not isinstance(bound, exp.Column) or bound.name != event.column:
             what = f"the event time here is {event.column}, and panes are of the event time"
             self.scope.refuse("R170", what, node, f"Write PANES({event.column}, …).")

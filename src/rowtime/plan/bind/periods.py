@@ -77,10 +77,12 @@ class Periods:
         sides: tuple[From, From],
         named: tuple[tuple[Input, ...], tuple[Input, ...]],
         on: Sequence[exp.Expr],
-        *,
-        inner: bool,
+        alone: Sequence[int],
     ) -> tuple[tuple[From, From], list[exp.Expr], list[exp.Expr]]:
-        """The sides, with the conditions about one of them below; those about both; and those about neither."""
+        """The sides, with the conditions about one of them below; those about both; and those about neither.
+
+        ``alone``: the sides whose events go out without a pair, too.
+        """
         found, both, others = list(sides), [], []
         names = [
             {c.name for one in inputs for _, c in one.columns} | {one.rowtime for one in inputs} - {ROWTIME}
@@ -97,7 +99,7 @@ class Periods:
             bound = self._bound(whole, condition, times)
             used = {column.name for column in bound.find_all(exp.Column)}
             side = next((n for n in (0, 1) if used <= names[n] | set(PERIODS[n])), None)
-            if not inner and side != 1:
+            if alone and (side is None or side in alone):
                 what = f"{to_rowtime(given)} would say which events are left alone, before their ends are known"
                 hint = "Filter the events before, in a view or a query in parentheses; inside JOIN it can stand."
                 raise self._refused(what, given, hint)

@@ -20,12 +20,14 @@ def refused_rows(
     """
     gates = [part for part in walk(node) if part.refuses()]
     gate = next((part for part in gates if part.name == name), None)
+    gate = gate or next((part for part in gates if part.name == f"{name}.events"), None)
     if gate is None and node.computes:
         return Rejected(fresh(f"{name}.rejected"), node, node.emits().of_users, failing=name)
     if gate is None:
         raise refuse("R125", f"{name} refuses no rows", f"These do: {', '.join(part.name for part in gates)}.", place)
     filled = [part for part in gates if part.name in pumps]
-    orders = [part for part in gates if part.checks_declared() and part.name.startswith(f"{name}.")]
+    others = (part for part in gates if part is not gate and part.name.startswith(f"{name}."))
+    orders = [part for part in others if part.checks_declared()]
     return _together(fresh, name, (gate, *filled, *orders), optional=bool(filled))
 
 

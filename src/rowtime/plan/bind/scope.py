@@ -9,7 +9,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from rowtime.core.columns import ARRIVAL, ROWTIME
+from rowtime.core.columns import ARRIVAL, BOUND_BEFORE, ROWTIME
 from rowtime.core.errors import Problem
 from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.facts import ROWTIME_FACT, Fact, Kind
@@ -203,7 +203,10 @@ class Scope:
         if isinstance(part, exp.Query) and not isinstance(part.parent, exp.Subquery):
             hint = "Join instead: JOIN of streams and tables, SEMI JOIN and ANTI JOIN of streams."
             if is_lifetimes(self.input):
-                hint = "Join instead: a JOIN b ON …, for each pair; or a LEFT ANTI JOIN b ON …, for a without any b."
+                hint = (
+                    "Join instead: a JOIN b ON …, for each pair; a LEFT SEMI JOIN b ON …, for a with any b; "
+                    "or a LEFT ANTI JOIN b ON …, for a without any b."
+                )
             self.refuse("R190", "a sub-query in an expression is not supported", part, hint)
 
     def _bound(self, part: exp.Expr) -> exp.Expr:
@@ -211,8 +214,8 @@ class Scope:
             return self._column(part)
         if isinstance(part, CurrentRowTimestamp):
             return self._arrival(part)
-        if isinstance(part, LifetimeEdge):
-            return _named(part.args["which"], part)
+        if isinstance(part, LifetimeEdge) or (is_current_bound(part) and self._has_bound):
+            return _named(part.args.get("which") or BOUND_BEFORE, part)
         if isinstance(part, Monotonic) and not is_constant(part.this):
             text = to_spark(part.this)
             if text not in self.promises:
@@ -222,6 +225,11 @@ class Scope:
         if isinstance(part, exp.Window) and self.over is not None and not any(map(told, part.this.walk())):
             return self.over(part)
         return part
+
+    @property
+    def _has_bound(self) -> bool:
+        """True if the rows have the bound of their event time."""
+        return any(column.name == BOUND_BEFORE for column in self.columns)
 
     def _column(self, column: exp.Column) -> exp.Expr:
         """A column of an input by its name; else, as in Spark, a field of a struct: ``s.x``, ``a.s.x``, ``s.x.y``."""
@@ -306,6 +314,11 @@ class Scope:
 
     def _lineage(self, part: exp.Expr) -> exp.Expr | None:
         return {**self.source.lineage, **self.windows.lineage}.get(part.name) if isinstance(part, exp.Column) else None
+
+
+def is_current_bound(node: exp.Expr) -> bool:
+    """True for ``CURRENT_BOUND()``."""
+    return isinstance(node, exp.Anonymous) and node.name.upper() == "CURRENT_BOUND"
 
 
 def _replaced(node: exp.Expr, change: object) -> exp.Expr:

@@ -17,6 +17,7 @@ from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.many_rows import has_aggregates
 from rowtime.expr.monotonicity import prove
 from rowtime.operators.contract import Column, Operator
+from rowtime.operators.events.stitch import Stitch
 from rowtime.operators.gates.tsort import TSort
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.rows.first_rows import unknown_at_first
@@ -198,6 +199,11 @@ class _SelectBinder:
         return condition
 
     def _built(self, scope: Scope, condition: exp.Expr | None) -> Build:
+        if is_lifetimes(scope.input) and self.query.args.get("distinct"):
+            self.query = self.query.copy()
+            self.query.set("distinct", None)
+            build = self._built(scope, condition)
+            return lambda: BoundQuery(Stitch(self.sources.fresh(f"{self.name}.distinct"), build().node))
         if not self._groups():
             return self._plain(scope, condition)
         if not is_lifetimes(scope.input):

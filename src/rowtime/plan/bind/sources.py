@@ -33,6 +33,7 @@ from rowtime.plan.bind.declared import declared, order_of, tolerance
 from rowtime.plan.bind.emit import as_rows
 from rowtime.plan.bind.event_pumps import check_order
 from rowtime.plan.bind.event_time import MANUAL, event_timed, forwarded, settings_of
+from rowtime.plan.bind.event_views import events_of
 from rowtime.plan.bind.ledger import system_stream
 from rowtime.plan.bind.pump_edge import PumpEdge, edge_of, pump_name
 from rowtime.plan.bind.pump_list import by_place
@@ -234,7 +235,14 @@ class Sources:
         return True
 
     def _event_timed(self, bound: BoundQuery, view: CreateView) -> BoundQuery:
-        """A view under the event time that it declares: from here on another region."""
+        """A view under the event time that it declares, from here on another region; or its rows as events."""
+        if view.shape is not None:
+            name = view.name.text.lower()
+            if view.event_time is not None:
+                what = "EVENT TIME beside EVENT SHAPE is not supported yet"
+                raise refuse("R190", what, "Leave one of the two out.", view.name.place)
+            bound = replace(bound, node=self.enforced(bound.node, name))
+            return BoundQuery(events_of(self.fresh, bound.node, view.shape, name, view.name.place))
         if view.event_time is None:
             return bound
         name = view.name.text.lower()

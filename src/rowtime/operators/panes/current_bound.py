@@ -1,0 +1,72 @@
+"""``CURRENT_BOUND()``: the bound of the event time that stood before each row (semantics 8.1).
+
+A row goes out before the bound that it causes. So the bound before it is that of the rows before it in the merged
+order, however they were cut into ticks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from rowtime.core.clock import Clocks
+from rowtime.core.columns import BOUND_BEFORE
+from rowtime.core.fields import UNSTORED
+from rowtime.core.time import BEGINNING
+from rowtime.operators.contract import NOTHING, Column, Control, Delta, Link, Operator, Shape, Tick, quoted
+from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED
+from rowtime.operators.panes.event_time import EventTimed
+from rowtime.operators.rows.halves import value_at
+
+if TYPE_CHECKING:
+    from rowtime.kernels.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class CurrentBound(Operator):
+    """The rows of ``input``, each with the bound of its ``event`` time before it; NULL before the first one."""
+
+    name: str
+    input: Operator
+    event: EventTimed = field(metadata=UNSTORED)
+
+    kind: ClassVar[str] = "current bound"
+    needs: ClassVar = (EVENT_TIME, UNORDERED)  # the places of the rows in the merged order
+    in_traces: ClassVar[bool] = False
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The rows, and the operator that knows their event time."""
+        return (self.input, self.event)
+
+    def emits(self) -> Shape:
+        """The input's columns, and the bound."""
+        below = self.input.emits()
+        return replace(below, columns=(*below.columns, Column(BOUND_BEFORE, "TIMESTAMP")))
+
+    def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
+        """Those of the input."""
+        return clocks[0]
+
+    def link(self, n: int) -> Link:
+        """The row itself."""
+        return self.unchanged(0) if n == 0 else NOTHING
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
+        """The new rows with their bounds; lazily, without a job."""
+        delta, line = deltas[0], deltas[1].timeline
+        if delta.rows is None:
+            return Delta(None, delta.clocks)
+        assert line is not None
+        shape = self.input.emits()
+        rows = delta.rows.selectExpr(*map(quoted, shape.names), *shape.internals, f"{_before(line)} AS {BOUND_BEFORE}")
+        return replace(delta, rows=rows, peek=None, files=None, timeline=None)
+
+
+def _before(line: Timeline) -> str:
+    """The bound in force before a row, by its position."""
+    bound = f"{line.before}L"
+    if len(line.values):
+        bound = value_at([line.before, *line.values.tolist()], line.positions.tolist(), "<")
+    return f"timestamp_micros(nullif({bound}, {BEGINNING}L))"
