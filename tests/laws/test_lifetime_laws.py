@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 
 from rowtime.core.time import END, to_micros
+from rowtime.kernels import events as kernel
 from rowtime.operators.events import imported_bounds
+from rowtime.operators.events.alter_lifetime import AlterLifetime
 from rowtime.operators.events.clip import Clip
 from rowtime.operators.events.imported_bounds import ImportedBounds
 from rowtime.operators.events.lifetime_windows import LifetimeWindows
@@ -251,6 +253,24 @@ def _windows_wait_for_the_next(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LifetimeWindows, "emits", lambda self: replace(real(self), lasts=0))
 
 
+def _limits_extend(patch: pytest.MonkeyPatch) -> None:
+    real = AlterLifetime.times
+    patch.setattr(AlterLifetime, "times", lambda self: (real(self)[0], real(self)[1].replace("least", "greatest")))
+
+
+def _every_start_cuts(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Clip, "_cut", lambda self, *given, real=Clip._cut: real(replace(self, where=None), *given))
+
+
+def _bounds_are_not_strict(patch: pytest.MonkeyPatch) -> None:
+    real = kernel._generated
+    patch.setattr(
+        kernel,
+        "_generated",
+        lambda shape, *given, **more: real(replace(shape, delay=max(0, shape.delay)), *given, **more),
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "made", "plant"),
@@ -260,6 +280,10 @@ def _windows_wait_for_the_next(patch: pytest.MonkeyPatch) -> None:
         ("events that contain a period", WAITING, _ends_are_taken_as_known),
         ("events that contain a period", WAITING, _nothing_holds_the_bound),
         ("events that contain a period", WAITING, _nothing_is_remembered),
+        ("events of a limited length", EXAMPLE, _limits_extend),
+        ("events within a period", EXAMPLE, _limits_extend),
+        ("events cut by some others", CLIPPED, _every_start_cuts),
+        ("starts that have to increase", EXAMPLE, _bounds_are_not_strict),
         ("events cut by others", CLIPPED, _ends_of_cut_events_count),
         ("events cut by others", CLIPPED, _cutting_starts_are_forgotten),
         ("events cut by others", CLIPPED, _nothing_is_remembered),
