@@ -108,6 +108,11 @@ CLAUSES = (
         ("10 / t.u", "10 / NULLIF(t.u, 0)")),
     _of("semi join with a table", "SELECT STREAM a.v AS av FROM a LEFT SEMI JOIN t ON a.n = t.n AND 10 / t.u > 0",
         ("10 / t.u", "10 / NULLIF(t.u, 0)")),
+    _of("value before IN", "SELECT STREAM v FROM a WHERE 10 DIV n NOT IN (SELECT u FROM t)",
+        ("10 DIV n", "10 DIV NULLIF(n, 0)"), "10 DIV `n`"),
+    _of("value before IN, beside OR",
+        "SELECT STREAM v FROM a WHERE n = 99 OR 10 DIV n NOT IN (SELECT u FROM t)",
+        ("10 DIV n", "10 DIV NULLIF(n, 0)"), "10 DIV `n`"),
     _of("computed below an anti join with a table",
         "CREATE VIEW x AS SELECT STREAM 10 / n AS q, n, v FROM a;"
         "SELECT STREAM x.q AS q FROM x ANTI JOIN t ON x.n = t.n AND x.v > 2", told="10 / `n`"),

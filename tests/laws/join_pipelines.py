@@ -128,6 +128,16 @@ def _where(keeps: Callable[[f.Values], bool]) -> Callable[[Feeds], Result]:
     return oracle
 
 
+def _counted(feeds: Feeds) -> Result:
+    """Each row with how many rows of the table have its v, if its n is above the least v of the table."""
+    (a,), refused = _streams(feeds, "a")
+
+    def shown(values: f.Values) -> f.Values:
+        return {"n": values["n"], "c": sum(values["v"] is not None and row["v"] == values["v"] for row in LABELS)}
+
+    return merge(select(a, lambda v: v["n"] > 1, shown)), refused
+
+
 _LABELS = "CREATE TABLE labels (v INT, w STRING); "
 _NUMBERS = "SELECT STREAM a.n AS an, b.n AS bn FROM "
 _SECOND = "OVER (RANGE INTERVAL '1' SECOND PRECEDING)"
@@ -180,6 +190,16 @@ JOINS = (
     Law("an anti join with a table", ("table", "table join"),
         f"{_LABELS}SELECT STREAM n FROM a LEFT ANTI JOIN labels ON a.v = labels.v AND labels.w = 'two'",
         _where(lambda v: v["v"] != 2), tables={"labels": LABELS}),
+    Law("values in one query over a table and not in another", ("table", "table query", "table join"),
+        f"{_LABELS}SELECT STREAM n FROM a WHERE v IN (SELECT v FROM labels WHERE w <> 'uno') "
+        "AND v NOT IN (SELECT v FROM labels WHERE w = 'two')", _where(lambda v: v["v"] == 1),
+        tables={"labels": LABELS}),
+    Law("a value that is in no row of a table with a NULL", ("table", "table query", "table join"),
+        f"{_LABELS}SELECT STREAM n FROM a WHERE v NOT IN (SELECT v FROM labels WHERE w IN ('two', 'none'))",
+        _where(lambda _: False), tables={"labels": LABELS}),
+    Law("a value that a table has for each row", ("table", "table query", "table join", "merge"),
+        f"{_LABELS}SELECT STREAM n, (SELECT COUNT(*) FROM labels WHERE labels.v = a.v) AS c FROM a "
+        "WHERE n > (SELECT MIN(v) FROM labels)", _counted, tables={"labels": LABELS}),
     Law("three inputs", ("join", "merge"),
         f"SELECT STREAM a.n AS an, b.n AS bn, c.n AS cn FROM a {_SECOND} JOIN b {_SECOND} ON a.v = b.v "
         "JOIN b AS c ON c.v = a.v", _three),

@@ -15,7 +15,9 @@ from rowtime.operators.joins.join import Join
 from rowtime.operators.joins.join_edge import Edge
 from rowtime.operators.joins.join_rows import SideRows
 from rowtime.operators.joins.table_join import TableJoin
+from rowtime.operators.streams.table_query import TableQuery
 from rowtime.runtime.session import derive
+from rowtime.sql.generate import to_spark
 from tests.laws.checking import check, check_cuts, outcome
 from tests.laws.deeper_pipelines import close_items
 from tests.laws.fault_rows import EXAMPLE, bound, item
@@ -112,6 +114,15 @@ def _matches_in_another_order(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def _null_differs_from_all(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TableJoin, "_met", property(lambda self: to_spark(self.on).split(" OR ")[0].strip("(")))
+
+
+def _computed_of_other_rows(patch: pytest.MonkeyPatch) -> None:
+    real = TableQuery._computed
+    patch.setattr(TableQuery, "_computed", lambda self, rows: real(replace(self, where=None), rows))
+
+
 FAULTS = (
     ("windows on both sides", _earlier_rows_not_asked),
     ("windows on both sides", _rows_forgotten_too_early),
@@ -121,6 +132,8 @@ FAULTS = (
     ("a semi join of an interval", _semi_rows_without_a_match),
     ("an anti join of windows", _unmatched_rows_that_match),
     ("a stream with a table", _matches_in_another_order),
+    ("a value that is in no row of a table with a NULL", _null_differs_from_all),
+    ("values in one query over a table and not in another", _computed_of_other_rows),
 )
 LAW = {law.name: law for law in JOINS}
 MEETING = [

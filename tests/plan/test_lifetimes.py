@@ -221,16 +221,20 @@ def test_exists_is_a_semi_join_and_not_exists_an_anti_join(written: str, joined:
 
 
 @pytest.mark.parametrize(
-    ("sql", "hint"),
+    ("sql", "code", "hint"),
     [
-        ("SELECT STREAM k FROM s WHERE NOT EXISTS (SELECT STREAM k FROM t GROUP BY k)", "with a view"),
-        ("SELECT STREAM k FROM s WHERE k > 1 OR EXISTS (SELECT STREAM * FROM t WHERE t.k = s.k)", "LEFT SEMI JOIN"),
-        ("SELECT STREAM k FROM p WHERE NOT EXISTS (SELECT STREAM * FROM t WHERE t.k = p.k)", ""),
+        ("SELECT STREAM k FROM s WHERE NOT EXISTS (SELECT STREAM k FROM t GROUP BY k)", "R190", "with a view"),
+        (
+            "SELECT STREAM k FROM s WHERE k > 1 OR EXISTS (SELECT STREAM * FROM t WHERE t.k = s.k)",
+            "R190",
+            "LEFT SEMI JOIN",
+        ),
+        ("SELECT STREAM k FROM p WHERE NOT EXISTS (SELECT STREAM * FROM t WHERE t.k = p.k)", "R197", "EVENT SHAPE"),
     ],
 )
-def test_other_sub_queries_are_refused(sql: str, hint: str) -> None:
+def test_other_sub_queries_are_refused(sql: str, code: str, hint: str) -> None:
     problems = program(TWO + sql).problems
-    assert any(problem.code == "R190" and hint in problem.hint for problem in problems), problems
+    assert any(problem.code == code and hint in problem.hint for problem in problems), problems
 
 
 def test_collections_of_events_are_sorted() -> None:

@@ -30,8 +30,9 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 
 def has_aggregates(node: exp.Expr) -> bool:
-    """True if an aggregate stands anywhere in the expression, not under OVER."""
-    return any(is_aggregate(part) and part.find_ancestor(exp.Window) is None for part in node.walk())
+    """True if an aggregate stands anywhere in the expression, not under OVER and not in a query inside."""
+    parts = node.walk(prune=lambda part: part is not node and isinstance(part, exp.Query))
+    return any(is_aggregate(part) and part.find_ancestor(exp.Window) is None for part in parts)
 
 
 GENERATORS = frozenset({

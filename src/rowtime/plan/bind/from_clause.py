@@ -22,6 +22,7 @@ from rowtime.plan.bind.lifetime_joins import LifetimeJoins, exists_joins, is_inn
 from rowtime.plan.bind.periods import Periods, split_off
 from rowtime.plan.bind.scope import From
 from rowtime.plan.bind.sources import Binder, BoundQuery
+from rowtime.plan.bind.table_queries import TableQueries
 from rowtime.plan.bind.window_tables import WINDOW_TABLES, WindowTable
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.places import place_of, refuse_at
@@ -73,6 +74,8 @@ class FromClause:
 
     def _windowed(self, item: exp.Expr) -> From:
         """An input with its window; a table only where a join is."""
+        if isinstance(item, exp.Subquery) and item.meta.get("derived"):
+            return TableQueries(self.text, self.sources, self.name, item).bind()
         table = self.sources.static(item) if isinstance(item, exp.Table) else None
         if table is not None and self.query.args.get("joins"):
             if item.args.get("over"):

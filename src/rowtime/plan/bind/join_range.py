@@ -79,6 +79,15 @@ class Clause:
         )
 
 
+def unique(wanted: str, taken: set[str]) -> str:
+    """A name that is not taken; from now on it is."""
+    new, number = wanted, 2
+    while new.lower() in taken:
+        new, number = f"{wanted}_{number}", number + 1
+    taken.add(new.lower())
+    return new
+
+
 def comparisons(condition: exp.Expr | None) -> list[exp.Expr]:
     """The parts of a condition that must all hold; BETWEEN is two comparisons."""
     if condition is None:

@@ -21,8 +21,9 @@ from rowtime.operators.joins.table_join import TableJoin
 from rowtime.operators.streams.table import is_table
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.as_of import AsOf, take_match
-from rowtime.plan.bind.join_range import Clause, Range, between, comparisons, windows
-from rowtime.plan.bind.scope import From, Input, Scope, unique
+from rowtime.plan.bind.asked_values import computed_below
+from rowtime.plan.bind.join_range import Clause, Range, between, comparisons, unique, windows
+from rowtime.plan.bind.scope import From, Input, Scope
 from rowtime.plan.bind.sources import Binder
 from rowtime.plan.bind.window_tables import NAMES
 from rowtime.sql.nodes import CurrentRowTimestamp
@@ -84,7 +85,7 @@ class Joins:
             raise self._refused("R151", what, node.this, "Give each input a name of its own with AS.")
         wanted = _wanted(self.query, (*left.inputs, *right.inputs))
         times = (ROWTIME, ROWTIME) if tabled else (PLACES[0][0], PLACES[1][0])
-        plain = tabled and kind in _ALONE  # a filter: names stay
+        plain = tabled and (kind in _ALONE or _is_derived(node))  # a filter, or beside hidden columns: names stay
         sides = [self._qualified(left, times[0], wanted, plain=plain), self._qualified(right, times[1], wanted)]
         same = {name: time for _, _, found in sides for name, time in found.items()}
         outer = (side in ("LEFT", "FULL") or kind in _ALONE, side in ("RIGHT", "FULL"))
@@ -184,7 +185,7 @@ class Joins:
             what = "a join of rowtimes behind one as of a time is not supported"
             raise self._refused("R190", what, clause.node, hint)
         above = self._above(clause)
-        inner = not any(join.args.get("side") for join in self.query.args["joins"])
+        inner = not any(join.args.get("side") and not _is_derived(join) for join in self.query.args["joins"])
         found = between([*comparisons(on), *(above if inner else ())], left, right)
         if clause.windowed(found):
             window = windows(left, right)
@@ -224,6 +225,8 @@ class Joins:
         given = clause.node.args
         if not found.timed and (given.get("on") or given.get("using") or given.get("method")):
             if not _compares_clocks(clause, found.rest):
+                if clause.node.meta.get("subquery"):
+                    raise self._timeless(clause)
                 self.sources.warnings.append(self._simultaneous(clause))
             return replace(found, low=0, high=0)
         if self.query.args.get("unbounded_state"):
@@ -256,6 +259,13 @@ class Joins:
         )
         return Problem("R158", what, place_of(self.text, clause.node.this), hint, warns=True)
 
+    def _timeless(self, clause: Clause) -> Refused:
+        """A sub-query of a stream that says nothing of time, so that nobody knows which rows it means."""
+        left, right = clause.inputs[0][0].alias, clause.inputs[1][0].alias
+        what = f"a sub-query of the stream {right} does not say which of its rows are meant, by their time"
+        limit = f"{right}.ROWTIME BETWEEN {left}.ROWTIME - INTERVAL '1' HOUR AND {left}.ROWTIME"
+        return self._refused("R152", what, clause.node.this, f"Limit the time between them, in its WHERE: {limit}.")
+
     # -- a stream and a table ---------------------------------------------------------
 
     def _with_table(
@@ -272,11 +282,14 @@ class Joins:
             hint = "Keep those of the stream: LEFT JOIN with the stream on the left."
             raise self._refused("R154", what, clause.node.this, _SWAPPED.get(clause.alone, hint))
         stream, table = clause.sources[n], clause.sources[1 - n]
-        sides = (Side(clause.columns[n]), Side(clause.columns[1 - n]))
+        below, columns = stream.node, clause.columns[n]
+        if _is_derived(clause.node):
+            alias = clause.inputs[1 - n][0].alias
+            asked = f"{self.name}.{alias}.asked"
+            below, columns, on = computed_below(below, columns, on, lambda: self.sources.fresh(asked), f"{alias}_asked")
+        sides = (Side(columns), Side(clause.columns[1 - n]))
         outer = clause.outer[n] and not clause.alone
-        node = TableJoin(
-            self.sources.fresh(f"{self.name}.join"), (stream.node, table.node), sides, on, outer, clause.alone
-        )
+        node = TableJoin(self.sources.fresh(f"{self.name}.join"), (below, table.node), sides, on, outer, clause.alone)
         inputs = (
             clause.inputs[n]
             if clause.alone
@@ -323,6 +336,11 @@ class Joins:
             self.sources.warnings.append(Problem("R185", what, place_of(self.text, place), hint, warns=True))
         seen = inputs[: len(clause.inputs[0])] if clause.alone else inputs
         return From(node, tuple(seen), lineage, merged)
+
+
+def _is_derived(join: exp.Join) -> bool:
+    """True for what a sub-query reads of a table."""
+    return bool(join.this.meta.get("derived"))
 
 
 def _compares_clocks(clause: Clause, rest: Sequence[exp.Expr]) -> bool:

@@ -23,8 +23,9 @@ from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.operators.rows.select import Item, Select, extended
 from rowtime.operators.streams.table import is_table
 from rowtime.operators.streams.union_all import UnionAll
+from rowtime.plan.bind.join_range import unique
 from rowtime.plan.bind.periods import Periods, timed
-from rowtime.plan.bind.scope import From, Input, Scope, null_of, unique
+from rowtime.plan.bind.scope import From, Input, Scope, null_of
 from rowtime.plan.bind.sources import Binder
 from rowtime.sql.places import place_of, refuse_at
 

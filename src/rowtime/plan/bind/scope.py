@@ -35,7 +35,8 @@ class Input:
     """One input under its name: its columns as (name there, column of the operator), and its rowtime's column.
 
     ``window``: how long its rows stay in the window of a join, µs. ``lag``: how far its rowtime may lie below that of
-    the joined row. ``optional``: it is missing where an outer join found no match.
+    the joined row. ``optional``: it is missing where an outer join found no match. ``hidden``: it is what a sub-query
+    reads, of which nobody knows the name.
     """
 
     alias: str
@@ -44,6 +45,7 @@ class Input:
     window: int | None = None
     lag: int = 0
     optional: bool = False
+    hidden: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ class From:
     inputs: tuple[Input, ...]
     lineage: Mapping[str, exp.Expr] = field(default_factory=dict)
     merged: Mapping[str, exp.Expr] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> list[Input]:
+        """The inputs that the query names."""
+        return [one for one in self.inputs if not one.hidden]
 
     @classmethod
     def one(cls, node: Operator, alias: str, lineage: Mapping[str, exp.Expr]) -> From:
@@ -95,7 +102,8 @@ class Scope:
     @property
     def rowtime(self) -> str:
         """How the rowtime of the rows is written."""
-        alias = self.source.inputs[0].alias if len(self.source.inputs) == 1 else ""
+        shown = self.source.shown
+        alias = shown[0].alias if len(shown) == 1 else ""
         return f"{alias}.ROWTIME" if alias else "ROWTIME"
 
     @property
@@ -108,13 +116,13 @@ class Scope:
         if table:
             return [pair for one in self._inputs(table) for pair in one.columns]
         once = {name.lower() for name in self.source.merged}
-        others = [pair for one in self.source.inputs for pair in one.columns if pair[0].lower() not in once]
+        others = [pair for one in self.source.shown for pair in one.columns if pair[0].lower() not in once]
         return [*self.source.merged.items(), *others]
 
     @property
     def names(self) -> set[str]:
         """The names that columns have in the query, in lower case."""
-        return {name.lower() for one in self.source.inputs for name, _ in one.columns}
+        return {name.lower() for one in self.source.shown for name, _ in one.columns}
 
     @property
     def _aliases(self) -> list[str]:
@@ -122,7 +130,7 @@ class Scope:
         return [one.alias.lower() for one in self.source.inputs] if len(self.source.inputs) == 1 else []
 
     def _inputs(self, table: str) -> list[Input]:
-        return [one for one in self.source.inputs if table.lower() in ("", one.alias.lower())]
+        return [one for one in self.source.inputs if table.lower() == one.alias.lower() or not (table or one.hidden)]
 
     @property
     def facts(self) -> dict[str, Fact]:
@@ -172,10 +180,12 @@ class Scope:
 
     def _named_by_inputs(self, text: str) -> str:
         """A text with the names that joined columns have inside (``s_t``) as the query has them (``s.t``)."""
-        if len(self.source.inputs) < 2:  # noqa: PLR2004 - one input keeps its names
+        alone = len(self.source.shown) == 1
+        pairs = ((one.alias, name, known) for one in self.source.shown for name, known in one.columns)
+        listed = ((name if alone else f"{alias}.{name}", name, c) for alias, name, c in pairs)
+        named = {c.name: shown for shown, name, c in listed if isinstance(c, Column) and c.name != name}
+        if not named:
             return text
-        pairs = ((one.alias, name, known) for one in self.source.inputs for name, known in one.columns)
-        named = {c.name: f"{alias}.{name}" for alias, name, c in pairs if isinstance(c, Column) and c.name != name}
         return re.sub(r"(?<![\w.])\w+", lambda word: named.get(word[0], word[0]), text)
 
     def _check(self, part: exp.Expr) -> None:
@@ -201,13 +211,16 @@ class Scope:
             hint = "It stands in aggregates of GROUP BY TUMBLE or HOP over events, and names what is behind FROM."
             self.refuse("R198", f"{to_rowtime(part)} does not stand here", part, hint)
         if isinstance(part, exp.Query) and not isinstance(part.parent, exp.Subquery):
-            hint = "Join instead: JOIN of streams and tables, SEMI JOIN and ANTI JOIN of streams."
+            hint = (
+                "Write it in WHERE, beside other conditions by AND; or LEFT JOIN t ON t.k = s.k, and ask for "
+                "t.k IS NOT NULL."
+            )
             if is_lifetimes(self.input):
                 hint = (
                     "Join instead: a JOIN b ON …, for each pair; a LEFT SEMI JOIN b ON …, for a with any b; "
                     "or a LEFT ANTI JOIN b ON …, for a without any b."
                 )
-            self.refuse("R190", "a sub-query in an expression is not supported", part, hint)
+            self.refuse("R190", "a sub-query is not supported in this place", part, hint)
 
     def _bound(self, part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Column) and not isinstance(part.this, exp.Star):
@@ -251,7 +264,7 @@ class Scope:
         name, table = column.name, column.text("table")
         inputs = self._inputs(table)
         if not inputs:
-            known = [one.alias for one in self.source.inputs]
+            known = [one.alias for one in self.source.shown]
             self.refuse("R103", f"there is no stream {table} here", column, suggestion(table, known))
             return column
         if name.lower() == "rowtime":
@@ -368,15 +381,6 @@ def follows(node: exp.Expr) -> bool:
     """True if an inlined expression is over the rowtime and marks alone, so that it has a clock."""
     names = columns_in([node])
     return bool(names) and all(name == ROWTIME or name.startswith(MARK) for name in names)
-
-
-def unique(wanted: str, taken: set[str]) -> str:
-    """A name that is not taken; from now on it is."""
-    new, number = wanted, 2
-    while new.lower() in taken:
-        new, number = f"{wanted}_{number}", number + 1
-    taken.add(new.lower())
-    return new
 
 
 def null_of(kind: str) -> exp.Expr:

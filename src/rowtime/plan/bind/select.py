@@ -43,6 +43,7 @@ from rowtime.plan.bind.qualify import qualified
 from rowtime.plan.bind.scope import From, Scope, follows, type_of
 from rowtime.plan.bind.sources import Binder, BoundQuery, Sources
 from rowtime.plan.bind.struct_stars import fields_of, hint_of
+from rowtime.plan.bind.subqueries import Subqueries, has_subqueries
 from rowtime.plan.bind.union_order import common, distinct_union, flat, sorted_union
 from rowtime.plan.bind.windows import has_clock, refuse_outside
 from rowtime.sql.places import place_of, refuse_at
@@ -90,6 +91,9 @@ class QueryBinder:
             return self._bare(qualified(query, self.text, lambda inner: self._names(inner, name)), name)
         if has_sets(query):
             return self._of_sets(query, name)
+        if has_subqueries(query):
+            tables = self.sources.table_of
+            query = Subqueries(self.text, query, tables, lambda inner: self._apart().bind(inner, name).node).joined()
         return _SelectBinder(self, query, name).bind()
 
     def _of_sets(self, query: exp.Select, name: str) -> BoundQuery:

@@ -43,7 +43,7 @@ from rowtime.plan.enforce import Enforcer
 from rowtime.plan.formats import read_problems
 from rowtime.plan.formats.lake import LAKES
 from rowtime.sql.places import place_of, refuse_at
-from rowtime.sql.statements import CreatePump, CreateView
+from rowtime.sql.statements import CreatePump, CreateTable, CreateView
 
 SINGLE_WRITER = frozenset({"parquet", "csv", "json", "rate", "delta", "iceberg", "ledger"})
 
@@ -144,9 +144,7 @@ class Sources:
 
     def static(self, item: exp.Table) -> Operator | None:
         """The operator of a table of the script or of the session; ``None`` where the name is no table's."""
-        name = _full_name(item)
-        ours = system_stream(name) is not None or (item.text("db") and item.name.lower() == "rejected")
-        statement = self.catalog.tables.get(name) if ours else self.catalog.table(name)
+        name, statement = _full_name(item), self.table_of(item)
         if statement is None:
             return None
         key = f"{_OURS}table {name}"
@@ -155,6 +153,12 @@ class Sources:
             source = ((statement.using or "").lower(), statement.options)
             self.bound[key] = BoundQuery(Table(self.fresh(name), name, columns, source))
         return self.bound[key].node
+
+    def table_of(self, item: exp.Table) -> CreateTable | None:
+        """The definition of a table of the script or of the session."""
+        name = _full_name(item)
+        ours = system_stream(name) is not None or (item.text("db") and item.name.lower() == "rejected")
+        return self.catalog.tables.get(name) if ours else self.catalog.table(name)
 
     def named(self, binder: Binder, name: str, item: exp.Expr) -> BoundQuery:
         """The query or stream behind a name, bound once."""

@@ -1,0 +1,62 @@
+"""What the condition of a join asks of one side alone, computed once for each row of it, below the join.
+
+A row of which it cannot be computed is refused there, once, and not once for each row of the other side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from rowtime.core.columns import ROWTIME
+from rowtime.expr.conditions import col, columns_in, never_fails
+from rowtime.operators.contract import Column, Operator
+from rowtime.operators.rows.select import Item, extended
+from rowtime.plan.bind.scope import type_of
+
+Renamed = tuple[tuple[str, str], ...]
+"""Columns of a side: their names there and in the join."""
+
+
+def computed_below(
+    node: Operator, columns: Renamed, on: exp.Expr | None, name: Callable[[], str], column: str
+) -> tuple[Operator, Renamed, exp.Expr | None]:
+    """The side with what ``on`` asks of it alone and what may fail, as columns; and ``on`` over these.
+
+    ``name`` names the operator, and ``column`` with a number these columns.
+    """
+    if on is None:
+        return node, columns, on
+    below = {new: old for old, new in columns} | {ROWTIME: ROWTIME}
+    known = {column.name: column for column in node.emits().columns}
+    kinds = {new: known[old].known.kind for new, old in below.items() if old in known}
+    whole, found = exp.Paren(this=on.copy()), list[exp.Expr]()
+
+    def lift(part: exp.Expr) -> None:
+        names = columns_in([part])
+        if not names or isinstance(part, exp.Column) or (names <= below.keys() and never_fails(part, kinds)):
+            return
+        if not names <= below.keys():
+            for inner in list(part.iter_expressions()):
+                lift(inner)
+            return
+        if part not in found:
+            found.append(part.copy())
+        part.replace(col(f"{column}{found.index(part) + 1}"))
+
+    lift(whole.this)
+    if not found:
+        return node, columns, on
+    items = [_item(f"{column}{n}", part, below, node) for n, part in enumerate(found, 1)]
+    made = extended(name(), node, *items)
+    return made, (*columns, *((item.column.name, item.column.name) for item in items)), whole.this
+
+
+def _item(name: str, part: exp.Expr, below: dict[str, str], node: Operator) -> Item:
+    value = part.copy()
+    for column in [value] if isinstance(value, exp.Column) else value.find_all(exp.Column):
+        column.set("this", exp.to_identifier(below[column.name], quoted=True))
+    columns: Sequence[Column] = node.emits().columns
+    return Item(replace(Column(name), type=type_of(columns, value)), value)

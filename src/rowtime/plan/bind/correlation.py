@@ -1,0 +1,221 @@
+"""A sub-query of an expression, taken apart: what it reads, and what of it is about the query outside.
+
+A name inside means a column of what the sub-query reads, if that has one; else a column outside, as in Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from sqlglot import exp
+
+from rowtime.core.errors import Refused
+from rowtime.expr.many_rows import has_aggregates
+from rowtime.sql.numbers import whole_number
+from rowtime.sql.places import refuse_at
+from rowtime.sql.statements import CreateTable
+
+NamesOf = Callable[[exp.Expr], Sequence[str]]
+Tables = Callable[[exp.Table], CreateTable | None]
+"""The definition of a table by its name; ``None`` if it is none."""
+_KNOWN = frozenset({"expressions", "from_", "where", "group", "having", "distinct", "stream", "kind"})
+_WORDS = {"joins": "a join", "limit": "LIMIT", "order": "ORDER BY", "laterals": "LATERAL VIEW", "with_": "WITH"}
+_PLAIN = "A sub-query reads one table or stream, with WHERE; of a table with GROUP BY and HAVING, too."
+_VIEW = "Put it into a view, and read that: CREATE VIEW v AS SELECT STREAM …; … IN (SELECT STREAM k FROM v …)."
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A sub-query ``query`` over one ``source``, whose columns are ``columns`` (in lower case)."""
+
+    text: str
+    query: exp.Select
+    source: exp.Expr
+    columns: Sequence[str]
+    is_static: bool
+
+    @property
+    def alias(self) -> str:
+        """What the source is called inside."""
+        return str(self.source.alias_or_name)
+
+    @property
+    def grouped(self) -> bool:
+        """True if its rows are groups."""
+        clauses = self.query.args.get("group") or self.query.args.get("having")
+        return bool(clauses) or any(map(has_aggregates, self.query.expressions))
+
+    @cached_property
+    def conditions(self) -> list[exp.Expr]:
+        """What its WHERE joins by AND."""
+        where = self.query.args.get("where")
+        return conjuncts_of(where.this) if where else []
+
+    @property
+    def correlated(self) -> list[exp.Expr]:
+        """The conditions about the query outside."""
+        return [part for part in self.conditions if any(not self._own(column) for column in _columns(part))]
+
+    def asks(self, node: exp.Expr) -> bool:
+        """True if an expression asks for a column of the source."""
+        return any(map(self._own, _columns(node)))
+
+    def owns(self, node: exp.Expr) -> bool:
+        """True if it asks for such columns, and for no others."""
+        return self.asks(node) and all(map(self._own, _columns(node)))
+
+    def _own(self, column: exp.Column) -> bool:
+        names = [part.name.lower() for part in column.parts]
+        named = len(names) > 1 and names[0] == self.alias.lower()
+        return named or names[0] in self.columns or (names == ["rowtime"] and not self.is_static)
+
+    def listed(self) -> list[exp.Expr]:
+        """Its select list; ``*`` is all columns."""
+        stars = [entry.is_star for entry in self.query.expressions]
+        return [exp.column(name, quoted=True) for name in self.columns] if any(stars) else [*self.query.expressions]
+
+    def named(self, node: exp.Expr, outside: str) -> exp.Expr:
+        """An expression with the names of inputs before columns; ``outside``: that of the one outside, if it is one."""
+
+        def name(column: exp.Column) -> str:
+            return self.alias if self._own(column) else outside
+
+        return with_inputs(node, name)
+
+    def refused(self, what: str, node: exp.Expr) -> Refused:
+        """That it has what a sub-query cannot have."""
+        hint = _PLAIN if self.is_static else _VIEW
+        return refuse_at(self.text, node, "R190", f"{what} in a sub-query of an expression is not supported", hint)
+
+    def derived(self, alias: str) -> Derived:
+        """What of a table the sub-query reads, as the input ``alias`` of a join."""
+        return Derived(self, alias, [key.copy() for key in self._keys])
+
+    @property
+    def _keys(self) -> Iterator[exp.Expr]:
+        """GROUP BY, where a number or an alias of the select list means the entry there."""
+        group, listed = self.query.args.get("group"), self.query.expressions
+        for key in group.expressions if group else ():
+            place = whole_number(key)
+            aliased = [e for e in listed if isinstance(key, exp.Column) and e.alias.lower() == key.name.lower()]
+            if place is not None and 1 <= place <= len(listed):
+                yield listed[place - 1].unalias()
+            else:
+                yield key if not aliased or self._own(key) else aliased[0].unalias()
+
+
+@dataclass
+class Derived:
+    """The query over the table of a sub-query, with the columns that a join asks for."""
+
+    inner: Inner
+    alias: str
+    group: list[exp.Expr]
+    entries: list[exp.Expr] = field(default_factory=list)
+
+    def column(self, value: exp.Expr) -> exp.Expr:
+        """The column for an expression over the table."""
+        if value not in self.entries:
+            self.entries.append(value.copy())
+        found = exp.column(f"c{self.entries.index(value) + 1}", table=self.alias)
+        return placed(found, value)
+
+    def above(self, part: exp.Expr) -> exp.Expr:
+        """A condition with columns of this query in place of those of the table."""
+        whole = exp.Paren(this=part.copy())
+        for column in [one for one in _columns(whole) if self.inner._own(one)]:  # noqa: SLF001 - its own part
+            parts = column.parts
+            first = 2 if len(parts) > 1 and parts[0].name.lower() == self.inner.alias.lower() else 1
+            made = self.column(exp.column(parts[first - 1].copy()))
+            for field_name in parts[first:]:
+                made = exp.Dot(this=exp.paren(made), expression=field_name.copy())
+            column.replace(placed(made, column))
+        found: exp.Expr = whole.this
+        return found
+
+    def subquery(self, once: tuple[str, ...] | None) -> exp.Subquery:
+        """The query, which a join reads; ``once``: which columns say which row it is, if there may be one alone."""
+        own = [part.copy() for part in self.inner.conditions if part not in self.inner.correlated]
+        entries = [exp.alias_(one, f"c{n}") for n, one in enumerate(self.entries or [exp.Literal.number(1)], 1)]
+        query = exp.Select(expressions=entries, from_=exp.From(this=self.inner.source.copy()))
+        query.set("where", exp.Where(this=exp.and_(*own)) if own else None)
+        query.set("group", exp.Group(expressions=self.group) if self.group else None)
+        for clause in ("having", "distinct"):
+            given = self.inner.query.args.get(clause)
+            query.set(clause, given.copy() if given else None)
+        made = exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(self.alias)))
+        placed(made, self.inner.query)
+        made.meta.update({"derived": True, "once": once})
+        return made
+
+
+def read(text: str, node: exp.Expr, tables: Tables, names_of: NamesOf) -> Inner:
+    """A sub-query taken apart; raises ``Refused`` (R105, R190) where it is more than one SELECT over one input."""
+    query = node.unnest()
+    source = query.args.get("from_") if isinstance(query, exp.Select) else None
+    if not isinstance(query, exp.Select) or source is None:
+        what = "a sub-query of an expression is one SELECT with a FROM"
+        raise refuse_at(text, node, "R190", f"{what}; others are not supported", _PLAIN)
+    item = source.this
+    table = table_of(query, tables)
+    if table is None and query.args.get("stream") is not True:
+        raise refuse_at(text, query, "R105", "a stream cannot be read as a table", "Write SELECT STREAM.")
+    everything = exp.Select(expressions=[exp.Star()], from_=source.copy(), stream=True)
+    columns = [one.name for one in table.columns] if table is not None else names_of(everything)
+    inner = Inner(text, query, item, [column.lower() for column in columns], table is not None)
+    more = next((clause for clause, value in query.args.items() if value and clause not in _KNOWN), None)
+    if more is not None:
+        raise inner.refused(_WORDS.get(more, more.upper()), query)
+    nested = next(
+        (part.find(exp.Query) for part in (*query.expressions, *inner.conditions) if part.find(exp.Query)), None
+    )
+    if nested is not None:
+        what = "a sub-query inside a sub-query of an expression is not supported"
+        hint = "Write it beside the other: WHERE x IN (SELECT k FROM t) AND y IN (SELECT k FROM u); or join both."
+        raise refuse_at(text, nested, "R190", what, hint)
+    return inner
+
+
+def table_of(query: exp.Expr, tables: Tables) -> CreateTable | None:
+    """The static table that a query reads."""
+    source = query.unnest().args.get("from_")
+    item = source.this if source is not None else None
+    return tables(item) if isinstance(item, exp.Table) else None
+
+
+def listed_for(inner: Inner, values: Sequence[exp.Expr], node: exp.Expr) -> list[exp.Expr]:
+    """What a sub-query lists, which IN compares with ``values``; raises ``Refused`` (R159)."""
+    listed = inner.listed()
+    if len(values) != len(listed):
+        what = f"IN compares {len(values)} value{'s' * (len(values) > 1)} with {len(listed)} columns of the sub-query"
+        raise refuse_at(inner.text, node, "R159", what, "Select one column for each value before IN.")
+    return [entry.unalias() for entry in listed]
+
+
+def conjuncts_of(condition: exp.Expr) -> list[exp.Expr]:
+    """What a condition joins by AND, whatever its parentheses."""
+    node = condition.unnest()
+    return [*conjuncts_of(node.this), *conjuncts_of(node.expression)] if isinstance(node, exp.And) else [node]
+
+
+def with_inputs(node: exp.Expr, name: Callable[[exp.Column], str]) -> exp.Expr:
+    """An expression with the names of inputs before columns that have none; an empty one stays away."""
+    whole = exp.Paren(this=node.copy())
+    for column in _columns(whole):
+        if len(column.parts) == 1 and (alias := name(column)):
+            column.set("table", exp.to_identifier(alias))
+    found: exp.Expr = whole.this
+    return found
+
+
+def placed(made: exp.Expr, origin: exp.Expr) -> exp.Expr:
+    """A node that stands where another one did."""
+    found = next((part.meta for part in origin.walk() if part.meta.get("start") is not None), {})
+    made.meta.update({key: found[key] for key in ("line", "col", "start", "end") if key in found})
+    return made
+
+
+def _columns(node: exp.Expr) -> list[exp.Column]:
+    return [column for column in node.find_all(exp.Column) if not isinstance(column.this, exp.Star)]

@@ -1,0 +1,177 @@
+"""Sub-queries in expressions, as joins: IN and EXISTS in WHERE are semi joins, NOT IN and NOT EXISTS are anti joins.
+
+``WHERE x IN (SELECT c FROM t)`` is ``SEMI JOIN t ON x = t.c``. ``x NOT IN (…)`` keeps a row if x differs from all of
+them, so a row goes if x = c is true or NULL for one. Of a static table the join reads a query of its own, which is
+computed once; a stream is joined itself, within a range of time. Elsewhere see `table_values`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from rowtime.core.errors import Refused
+from rowtime.expr.many_rows import has_aggregates
+from rowtime.operators.contract import Operator
+from rowtime.operators.rows.lifetimes import is_lifetimes
+from rowtime.plan.bind.correlation import Inner, Tables, conjuncts_of, listed_for, read, table_of, with_inputs
+from rowtime.plan.bind.table_values import TableValues
+from rowtime.sql.places import refuse_at
+
+
+def has_subqueries(query: exp.Select) -> bool:
+    """True if a query asks for another one in its WHERE or in its select list."""
+    return any(part.find(exp.Query) is not None for part in (*query.expressions, *_where(query)))
+
+
+@dataclass
+class Subqueries:
+    """The sub-queries of one SELECT; ``bound`` binds a query by itself."""
+
+    text: str
+    query: exp.Select
+    tables: Tables
+    bound: Callable[[exp.Expr], Operator]
+    joins: list[exp.Join] = field(default_factory=list)
+
+    def joined(self) -> exp.Select:
+        """The query with joins in their place, as far as they can be there; itself if there are none.
+
+        Raises ``Refused`` where a sub-query is not what can be joined.
+        """
+        if self._of_events():
+            return self.query  # whose NOT EXISTS is a join of lifetimes
+        made, values = self.query.copy(), TableValues(self.text, self._fresh, self.joins)
+        conditions = [exp.Paren(this=part.copy()) for part in _where(made) if not self._filters(part)]
+        for part in (*conditions, *(() if _groups(made) else made.expressions)):
+            for node in [*part.find_all(exp.In, exp.Exists)]:
+                inner = _query(node)
+                if inner is not None and self._is_test(node, inner, part):
+                    node.replace(values.test(self._read(inner), node))
+            for node in [*_values(part)]:
+                node.replace(values.value(self._read(node), node))
+        if not self.joins:
+            return self.query
+        if not (source := self.query.args["from_"].this).alias_or_name:
+            what = "what is compared with a sub-query has no name"
+            raise refuse_at(self.text, source, "R151", what, "Give each input a name of its own with AS.")
+        made.set("where", exp.Where(this=exp.and_(*(one.this for one in conditions))) if conditions else None)
+        made.set("joins", [*(made.args.get("joins") or []), *self.joins])
+        return made
+
+    def _of_events(self) -> bool:
+        source = self.query.args.get("from_")
+        if source is None:
+            return True
+        try:
+            everything = exp.Select(expressions=[exp.Star()], from_=source.copy(), stream=True)
+            return is_lifetimes(self.bound(everything))
+        except Refused:  # what is wrong with it is told when it is bound
+            return False
+
+    def _read(self, node: exp.Expr) -> Inner:
+        return read(self.text, node, self.tables, lambda query: self.bound(query).emits().names)
+
+    def _filters(self, part: exp.Expr) -> bool:
+        """Whether a condition is one that a join stands for, which is made."""
+        node, negated = part, False
+        while isinstance(node, exp.Not):
+            node, negated = node.this.unnest(), not negated
+        values: list[exp.Expr] = []
+        if isinstance(node, exp.In):
+            values = [*node.this.expressions] if isinstance(node.this, exp.Tuple) else [node.this]
+        elif isinstance(node, exp.EQ | exp.NEQ) and isinstance(node.expression, exp.Any | exp.All):
+            if isinstance(node, exp.EQ) is isinstance(node.expression, exp.All):
+                return False  # = ALL and <> ANY
+            values, negated = [node.this], negated is isinstance(node, exp.EQ)
+        inner = _query(node)
+        if inner is None or any(value.find(exp.Query) for value in values):
+            return False
+        self.joins.append(self._join(self._read(inner), values, node, negated=negated))
+        return True
+
+    def _join(self, inner: Inner, values: Sequence[exp.Expr], node: exp.Expr, *, negated: bool) -> exp.Join:
+        listed = listed_for(inner, values, node) if values else []
+        kind = "ANTI" if negated else "SEMI"
+        if inner.is_static:
+            if inner.grouped and inner.correlated:
+                raise inner.refused("GROUP BY or an aggregate beside the query outside", inner.correlated[0])
+            derived = inner.derived(self._fresh("in" if values else "exists"))
+            columns = [derived.column(entry) for entry in listed]
+            for entry in inner.listed() if inner.grouped and not values else ():  # of no row there may be a group
+                derived.column(entry.unalias())
+            tests = [*_equal(values, columns, negated=negated), *map(derived.above, inner.correlated)]
+            on = exp.and_(*tests) if tests else exp.true()
+            return exp.Join(this=derived.subquery(None), kind=kind, on=on)
+        if inner.grouped or inner.query.args.get("distinct"):
+            raise inner.refused("GROUP BY, DISTINCT or an aggregate", inner.query)
+        columns = [inner.named(entry, self._outside) for entry in listed]
+        values = [with_inputs(value, lambda _: self._outside) for value in values]
+        tests = _equal(values, columns, negated=negated)
+        tests += [inner.named(part, self._outside) for part in inner.conditions]
+        join = exp.Join(this=inner.source.copy(), kind=kind, on=exp.and_(*tests) if tests else exp.true())
+        join.meta["subquery"] = True
+        return join
+
+    @property
+    def _outside(self) -> str:
+        """The name of what the query reads, if that is one input."""
+        return "" if self.query.args.get("joins") else str(self.query.args["from_"].this.alias_or_name)
+
+    def _is_test(self, node: exp.Expr, inner: exp.Expr, part: exp.Expr) -> bool:
+        """True for a test of a table that is a part of another expression."""
+        single = not isinstance(node, exp.In) or not isinstance(node.this, exp.Tuple)
+        return single and _stands(node, part) and table_of(inner, self.tables) is not None
+
+    def _fresh(self, word: str) -> str:
+        """A name for the input of a join, which no other input has."""
+        taken = {one.alias_or_name.lower() for one in self.query.find_all(exp.Table, exp.Subquery)}
+        taken |= {join.this.alias_or_name.lower() for join in self.joins}
+        return next(f"{word}{n}" for n in range(1, len(taken) + 2) if f"{word}{n}" not in taken)
+
+
+def _where(query: exp.Select) -> list[exp.Expr]:
+    return conjuncts_of(query.args["where"].this) if query.args.get("where") else []
+
+
+def _groups(query: exp.Select) -> bool:
+    """True if the select list is over groups, which see no other input."""
+    clauses = ("group", "having", "distinct", "windowed")
+    return any(query.args.get(clause) for clause in clauses) or any(map(has_aggregates, query.expressions))
+
+
+def _query(node: exp.Expr) -> exp.Expr | None:
+    """The sub-query of a test."""
+    inner = node.args.get("query") if isinstance(node, exp.In) else None
+    if isinstance(node, exp.Exists):
+        inner = node.this
+    elif isinstance(node, exp.EQ | exp.NEQ) and isinstance(node.expression, exp.Any | exp.All):
+        inner = node.expression.this
+    return inner if isinstance(inner, exp.Query) else None
+
+
+def _stands(node: exp.Expr, part: exp.Expr) -> bool:
+    """True if a node stands in an expression itself, and in no query and no window inside."""
+    above = node.find_ancestor(exp.Query, exp.Window)
+    return above is None or above is part.find_ancestor(exp.Query)
+
+
+def _values(part: exp.Expr) -> Iterator[exp.Subquery]:
+    """The sub-queries in an expression that stand for one value."""
+    for node in part.find_all(exp.Subquery):
+        of_test = isinstance(node.parent, exp.In) and node.arg_key == "query"
+        if not of_test and not isinstance(node.parent, exp.Exists | exp.Any | exp.All) and _stands(node, part):
+            yield node
+
+
+def _equal(values: Sequence[exp.Expr], columns: Sequence[exp.Expr], *, negated: bool) -> list[exp.Expr]:
+    """That values are those of a row; ``negated``: or may be, as a NULL may be any value."""
+    found: list[exp.Expr] = []
+    for value, column in zip(values, columns, strict=True):
+        one = value.copy() if isinstance(value, exp.Column) else exp.paren(value.copy())
+        same: exp.Expr = exp.EQ(this=one, expression=column)
+        unknown = exp.Is(this=exp.paren(same.copy()), expression=exp.null())
+        found.append(exp.paren(exp.or_(same, unknown)) if negated else same)
+    return found

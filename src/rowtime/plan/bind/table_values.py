@@ -1,0 +1,126 @@
+"""What a sub-query of a static table stands for in an expression: one value, or the truth of IN and EXISTS.
+
+It is a column of a LEFT JOIN with a query over the table, in which every row finds one row at most. IN and EXISTS are
+told by counts: how many rows are equal, how many there are, and how many of them are not NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from rowtime.expr.many_rows import is_aggregate
+from rowtime.plan.bind.correlation import Inner, listed_for, placed
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.places import refuse_at
+
+Pair = tuple[exp.Expr, exp.Expr]
+"""An equality: what is over the table, and what is over the row outside."""
+_ZERO = ("COUNT", "COUNT_IF")
+_NULL = ("MAX", "MIN", "SUM", "AVG", "MAX_BY", "MIN_BY", "BOOL_AND", "BOOL_OR", "EVERY", "SOME", "ANY")
+"""Aggregates by what they are of no row: 0 or NULL."""
+
+
+@dataclass(frozen=True)
+class TableValues:
+    """Makes ``joins`` and the columns of them; ``fresh`` names their inputs."""
+
+    text: str
+    fresh: Callable[[str], str]
+    joins: list[exp.Join]
+
+    def value(self, inner: Inner, node: exp.Expr) -> exp.Expr:
+        """What stands for a sub-query that is one value. Raises ``Refused`` (R159, R190)."""
+        listed = inner.listed()
+        if len(listed) != 1:
+            what = f"a sub-query that stands for one value has {len(listed)} columns"
+            raise refuse_at(self.text, node, "R159", what, "Select one column.")
+        if not inner.is_static:
+            what = "a sub-query of a stream that stands for one value is not supported"
+            hint = "Join its last row: LEFT JOIN b FOR SYSTEM_TIME AS OF a.ROWTIME ON a.k = b.k."
+            raise refuse_at(self.text, node, "R190", what, hint)
+        value, pairs = listed[0].unalias(), self._pairs(inner)
+        if not inner.grouped or not pairs:
+            derived = inner.derived(self.fresh("value"))
+            keys = [derived.column(mine) for mine, _ in pairs]
+            column = derived.column(value)
+            self._join(derived.subquery(tuple(key.name for key in keys)), keys, pairs)
+            return placed(exp.paren(column), node)
+        if inner.query.args.get("group") or inner.query.args.get("having"):
+            raise inner.refused("GROUP BY beside the query outside", inner.correlated[0])
+        whole = exp.Paren(this=value.copy())
+        calls = [part for part in whole.find_all(exp.Expr) if is_aggregate(part) and not _in_aggregate(part)]
+        for call, column in zip(calls, self._aggregates(inner, pairs, calls), strict=True):
+            call.replace(column)
+        return placed(whole, node)
+
+    def test(self, inner: Inner, node: exp.Expr) -> exp.Expr:
+        """The truth of IN or EXISTS: true, false, or NULL where a NULL may be the value. Raises ``Refused``."""
+        if inner.grouped:
+            raise inner.refused("GROUP BY or an aggregate, beside OR or outside of WHERE,", inner.query)
+        every, pairs = exp.Count(this=exp.Star()), self._pairs(inner)
+        if isinstance(node, exp.Exists):
+            [count] = self._aggregates(inner, pairs, [every])
+            return placed(exp.paren(_some(count)), node)
+        value = node.this
+        [column] = listed_for(inner, [value], node)
+        count, known = self._aggregates(inner, pairs, [every, exp.Count(this=column.copy())])
+        [equal] = self._aggregates(inner, [*pairs, (column, exp.paren(value.copy()))], [every])
+        is_null = exp.Is(this=exp.paren(value.copy()), expression=exp.null())
+        unknown = exp.or_(is_null, exp.GT(this=count.copy(), expression=known))
+        cases = [
+            exp.If(this=_some(equal), true=exp.true()),
+            exp.If(this=exp.and_(_some(count), unknown), true=exp.cast(exp.null(), "BOOLEAN")),
+        ]
+        return placed(exp.paren(exp.Case(ifs=cases, default=exp.false())), node)
+
+    def _pairs(self, inner: Inner) -> list[Pair]:
+        """What a sub-query says about the row outside: equalities."""
+        found = []
+        for part in inner.correlated:
+            sides = [(part.this, part.expression), (part.expression, part.this)] if isinstance(part, exp.EQ) else []
+            pair = next((one for one in sides if inner.owns(one[0]) and not inner.asks(one[1])), None)
+            if pair is None:
+                what = "a sub-query that stands for a value meets the row outside by equalities alone"
+                raise refuse_at(self.text, part, "R190", what, f"Write WHERE {inner.alias}.k = s.k, a side each.")
+            found.append((pair[0].copy(), pair[1].copy()))
+        return found
+
+    def _join(self, source: exp.Subquery, keys: Sequence[exp.Expr], pairs: Sequence[Pair]) -> None:
+        tests = [exp.EQ(this=other.copy(), expression=key.copy()) for key, (_, other) in zip(keys, pairs, strict=True)]
+        self.joins.append(exp.Join(this=source, side="LEFT", on=exp.and_(*tests) if tests else exp.true()))
+
+    def _aggregates(self, inner: Inner, pairs: Sequence[Pair], calls: Sequence[exp.Expr]) -> list[exp.Expr]:
+        """Aggregates of the rows that belong to a row outside; of no row, COUNT is 0 and others are NULL."""
+        derived, found = inner.derived(self.fresh("value")), []
+        keys = [derived.column(mine) for mine, _ in pairs]
+        derived.group = [mine.copy() for mine, _ in pairs]
+        for call in calls:
+            name = _function(call)
+            if name not in (*_ZERO, *_NULL):
+                what = f"{to_rowtime(call)} of the rows that belong to a row outside is not supported"
+                raise refuse_at(self.text, call, "R190", what, "There are COUNT, SUM, AVG, MIN and MAX.")
+            column = derived.column(call)
+            zero = [exp.Literal.number(0)]
+            found.append(exp.Coalesce(this=column, expressions=zero) if name in _ZERO else column)
+        self._join(derived.subquery(None), keys, pairs)
+        return found
+
+
+def _some(count: exp.Expr) -> exp.Expr:
+    return exp.GT(this=count.copy(), expression=exp.Literal.number(0))
+
+
+def _function(call: exp.Expr) -> str:
+    """The name of an aggregate, whatever stands around it."""
+    while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.WithinGroup):
+        call = call.this
+    if isinstance(call, exp.Anonymous):
+        return call.name.upper()
+    return call.sql_name().upper() if isinstance(call, exp.Func) else ""
+
+
+def _in_aggregate(call: exp.Expr) -> bool:
+    return call.parent is not None and is_aggregate(call.parent)
