@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test wheel slow goldens lint fuzz crash soak cluster bench docs flink format lock clean
+.PHONY: help env run test wheel slow goldens lint fuzz crash soak cluster bench docs matrix flink format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,11 @@ cluster: env ## run pipelines on a Spark cluster whose workers are killed (ARGS=
 bench: env ## run the short benchmarks
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks --short $(ARGS)
 
+matrix: env ## transcripts, flights and a short crash run on each Spark and Python (ARGS="4.2.1" for one Spark)
+	@rm -rf build/dist
+	@$(BIN)/python -m hatchling build -t wheel -d build/dist
+	@$(WITH_JAVA) scripts/matrix.sh "$(PYTHON)" $(LOCK) $(ARGS)
+
 flink: $(FLINK_VENV)/.ready ## make the environment with PyFlink, beside which the benchmarks then measure too
 
 $(FLINK_VENV)/.ready: requirements/flink.lock scripts/setup_venv.sh
@@ -100,7 +105,7 @@ format: env ## format the code and fix what ruff can fix
 
 lock: ## write requirements/dev.lock anew from pyproject.toml
 	@scripts/setup_venv.sh "$(PYTHON)" $(LOCK_VENV)
-	@$(LOCK_VENV)/bin/python -m pip install --quiet '.[dev]'
+	@$(LOCK_VENV)/bin/python -m pip install --quiet '.[dev,kafka]'
 	@{ echo "# Made by \`make lock\` from the dependencies and the dev extra in pyproject.toml."; \
 	   $(LOCK_VENV)/bin/python -m pip freeze --exclude rowtime; } > $(LOCK).new
 	@mv $(LOCK).new $(LOCK)

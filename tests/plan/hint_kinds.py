@@ -184,7 +184,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Install it with rowtime: pip install 'rowtime[stores]'.",
         "Start the session with a file system for it… (spark.jars or spark.jars.packages).",
         "Install a JDK or JRE … or newer: on Debian or Ubuntu `sudo apt-get install openjdk-…-jre-headless`, on macOS `brew install openjdk@…`, with conda `conda install openjdk=…`. If it is installed already, set JAVA_HOME to its folder.",
-        "Install Maven (mvn) and let it reach a repository that has them, or give Spark the jars yourself: spark.jars with their paths, or spark.jars.packages with the coordinates.",
+        "Install Maven (mvn) and let it reach a repository that has them, or give Spark the jars yourself: spark.jars with their paths, or spark.jars.packages with the coordinates. A connector is published some time after its Spark: pip install 'rowtime[kafka]' takes a Spark that has one.",
         "Start the session with spark.jars set to rowtime.runtime.jars.kafka_jars().",
         "Start the session with spark.jars set to rowtime.runtime.jars.jdbc_jars(url), or to the driver's.",
         "Install it: pip install 'rowtime[delta]'.",

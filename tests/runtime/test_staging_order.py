@@ -20,6 +20,8 @@ from rowtime.runtime.sinks.staging import Stage, _sorted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from rowtime.runtime.tick import RunningTick
+
 pytestmark = pytest.mark.sampled(4)
 
 WRITERS = ("", "a", "A", "ab", "z", "é", "ü", "zz", "\U0001f600", "\uffff")
@@ -56,8 +58,8 @@ def test_pairs_of_unknown_number_are_written_alike_however_many_they_are(
     came: list[bool | None] = []
     few = Stage._few
 
-    def noted(stage: Stage, rows: DataFrame, delta: Delta) -> pa.Table | None:
-        asked, found = delta.about is not None and delta.about <= stage._tried, few(stage, rows, delta)
+    def noted(stage: Stage, rows: DataFrame, delta: Delta, tick: RunningTick) -> pa.Table | None:
+        asked, found = delta.about is not None and delta.about <= stage._tried, few(stage, rows, delta, tick)
         came.append(found is not None if asked else None)
         return found
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from rowtime.core.capabilities import arrow_type
 from rowtime.frames.words import Untranslated, quoted
 
 if TYPE_CHECKING:
@@ -110,9 +111,7 @@ def spark_type(kind: str) -> DataType:
 @lru_cache(maxsize=1024)
 def arrow_of(kind: str) -> pa.DataType:
     """A type in Arrow, as Spark hands it over."""
-    from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415 - Spark
-
-    return to_arrow_type(spark_type(kind), timezone="UTC")
+    return arrow_type(spark_type(kind))
 
 
 def without_zones(kind: pa.DataType) -> pa.DataType:

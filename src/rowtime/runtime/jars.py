@@ -193,6 +193,7 @@ def _reason(output: str) -> str:
 def _missing(coordinates: Sequence[str], why: str) -> Failure:
     hint = (
         "Install Maven (mvn) and let it reach a repository that has them, or give Spark the "
-        "jars yourself: spark.jars with their paths, or spark.jars.packages with the coordinates."
+        "jars yourself: spark.jars with their paths, or spark.jars.packages with the coordinates. A connector is "
+        "published some time after its Spark: pip install 'rowtime[kafka]' takes a Spark that has one."
     )
     return Failure(Problem("R502", f"the jars of {', '.join(coordinates)} cannot be fetched: {why}", hint=hint))

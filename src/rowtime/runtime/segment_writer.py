@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
-from pyspark.sql.types import BooleanType, DatetimeType, NullType, NumericType
+from pyspark.sql.types import BooleanType, DateType, NullType, NumericType, TimestampNTZType, TimestampType
 
 from rowtime.client.parquet_statistics import trusted
 from rowtime.core.checksums import checksum
@@ -122,7 +122,7 @@ def _write_there(rows: DataFrame, target: _Target, routes: Mapping[str, Route]) 
 
 def _width(rows: DataFrame) -> int:
     """How many bytes a row takes at most, or where it holds text, probably."""
-    fixed = (NumericType, DatetimeType, BooleanType, NullType)
+    fixed = (NumericType, DateType, TimestampType, TimestampNTZType, BooleanType, NullType)
     fields = rows.schema.fields
     return sum(8 if isinstance(f.dataType, fixed) else NAME if f.name in NAMES else LONG for f in fields)
 

@@ -17,7 +17,7 @@ from sqlglot import exp
 from rowtime.core.columns import CHANGED_BY, DUE, LEFT_EVENT, MET, RIGHT_EVENT, STOP, VERSION, WEIGHT
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import conjuncts
-from rowtime.operators.contract import Column, Delta, Link, Operator, Pairs, Shape, Tick, named, quoted
+from rowtime.operators.contract import Column, Delta, Link, Made, Operator, Pairs, Shape, Tick, named, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import VERSIONS
 from rowtime.operators.contract.state import Kept, StateNote
@@ -72,6 +72,11 @@ class AntiJoin(OfEvents):
             names = named(list(zip(self.names[0], self.left.emits().names, strict=True)))
             return Link(names, meets=OVERLAPS, narrows="meet")
         return Link(self._equated(), meets=TOUCHES, narrows="meet")
+
+    def made_from(self, n: int, column: str) -> Made | None:
+        """From the column of the left side that has this name here; any of the right side may have a part."""
+        olds = [old for old, new in self._renamed(0) if new == column]
+        return super().made_from(n, column) if not olds else Made(olds) if n == 0 else None
 
     def _equated(self) -> Pairs:
         """The equations of its condition between a column of each side."""

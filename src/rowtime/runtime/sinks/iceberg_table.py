@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from rowtime.core.capabilities import arrow_schema
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.shared_paths import sync
 from rowtime.core.stores import ObjectPlace, Place, below
@@ -127,10 +128,9 @@ class IcebergTable:
             CommitStateUnknownException,
             TableAlreadyExistsError,
         )
-        from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
 
         catalog, home = self._opened_catalog(), self._home
-        schema = to_arrow_schema(columns, timezone="UTC")
+        schema = arrow_schema(columns)
         namespace = self._name.rpartition(".")[0]
         try:
             _make(catalog, namespace)

@@ -1,0 +1,36 @@
+"""Capabilities: what the installed PySpark can do, asked of itself and never of its version number.
+
+Spark is loaded when one of these is first called.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import DataType, StructType
+
+
+def arrow_type(kind: DataType) -> pa.DataType:
+    """The type by which Spark hands over values of a type; instants are in UTC."""
+    from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415 - Spark
+
+    return to_arrow_type(kind, **_in_utc())
+
+
+def arrow_schema(kinds: StructType) -> pa.Schema:
+    """The same for the columns of rows."""
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - Spark
+
+    return to_arrow_schema(kinds, **_in_utc())
+
+
+@cache
+def _in_utc() -> dict[str, Any]:
+    """Since 4.2 a zone is named; before, UTC was a switch."""
+    from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415 - Spark
+
+    return {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {"timestamp_utc": True}
