@@ -29,6 +29,7 @@ SHIM: Final = "https://unpkg.com/iframe-worker/shim"
 
 _SOURCE: Final = {target: source for source, target in PAGES.items()}
 _LINK: Final = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
+_IMAGE: Final = re.compile(r"(!\[[^\]]*\]\()docs/")
 _INFO: Final = re.compile(r"^(```\w+) .+$", re.MULTILINE)
 
 
@@ -57,6 +58,8 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
             return f"{text} (`{meant}`)" if f"`{meant}`" not in text and meant not in text else text
         return f"[{text}]({posixpath.relpath(target, posixpath.dirname(here) or '.')}{anchor})"
 
+    if not source.startswith("docs/"):
+        markdown = _IMAGE.sub(rf"\1{posixpath.relpath('.', posixpath.dirname(here) or '.')}/", markdown)
     return _LINK.sub(link, _INFO.sub(r"\1", markdown))
 
 
