@@ -1,0 +1,57 @@
+"""The public API does not change unseen: its names and signatures, and the commands with their options, are in a file.
+
+``make goldens`` writes the file anew. A name that goes away is deprecated first, with a warning and a date.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer.main
+
+import rowtime as rt
+from rowtime.cli.main import app
+
+GOLDEN = Path(__file__).parent / "public_api.txt"
+
+
+def described(name: str, value: object) -> Iterator[str]:
+    """A name with its signature; of a class with its public methods and attributes."""
+    if inspect.isclass(value) and issubclass(value, BaseException):
+        yield f"{name}: {', '.join(base.__name__ for base in value.__bases__)}"
+        return
+    yield f"{name}{inspect.signature(value)}" if callable(value) else name
+    if not inspect.isclass(value):
+        return
+    for own, member in sorted(vars(value).items()):
+        if own.startswith("_"):
+            continue
+        found = getattr(member, "__func__", member)
+        yield f"  {own}{inspect.signature(found)}" if inspect.isfunction(found) else f"  {own}"
+
+
+def api() -> str:
+    """All of it."""
+    lines = [line for name in sorted(rt.__all__) for line in described(name, getattr(rt, name))]
+    group = typer.main.get_command(app)
+    for name, command in sorted(group.commands.items()):  # type: ignore[attr-defined]  # a group has commands
+        options = sorted(option for one in command.params for option in (*one.opts, *one.secondary_opts))
+        lines.append(f"rowtime {name}: {' '.join(options)}")
+    return "\n".join(lines) + "\n"
+
+
+def test_names_and_signatures_are_those_of_the_golden_file(rewrite_goldens: bool) -> None:
+    found = api()
+    if rewrite_goldens:
+        GOLDEN.write_text(found, encoding="utf-8")
+    known = GOLDEN.read_text(encoding="utf-8") if GOLDEN.exists() else ""
+    changed = "\n".join(difflib.unified_diff(known.splitlines(), found.splitlines(), "golden", "now", lineterm="", n=0))
+    assert found == known, f"the public API has changed; if it should, run `make goldens`:\n{changed}"
+
+
+def test_the_package_says_that_it_has_types() -> None:
+    assert Path(rt.__file__).with_name("py.typed").exists()
+    assert {*rt.__all__} == {*rt._WHERE}
