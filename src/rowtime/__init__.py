@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rowtime.api.pipeline import Pipeline
     from rowtime.api.query import Query
     from rowtime.api.relations import EventTime, Folded, Relation
+    from rowtime.api.rows import Rows, floor, hop, session, tumble
     from rowtime.api.verification import verify
     from rowtime.audit.readmit import readmit
     from rowtime.client.writer import open_writer as writer
@@ -42,6 +43,11 @@ _WHERE = {
     "Events": ("rowtime.api.events", "Events"),
     "Folded": ("rowtime.api.relations", "Folded"),
     "Relation": ("rowtime.api.relations", "Relation"),
+    "Rows": ("rowtime.api.rows", "Rows"),
+    "floor": ("rowtime.api.rows", "floor"),
+    "hop": ("rowtime.api.rows", "hop"),
+    "session": ("rowtime.api.rows", "session"),
+    "tumble": ("rowtime.api.rows", "tumble"),
     "Metrics": ("rowtime.observe.metrics", "Metrics"),
     "Limits": ("rowtime.runtime.sources.contract", "Limits"),
     "readmit": ("rowtime.audit.readmit", "readmit"),
@@ -57,8 +63,9 @@ _WHERE = {
 }
 
 __all__ = [
-    "Batch", "EventTime", "Events", "Failure", "Folded", "Limits", "Metrics", "Pipeline", "Problem", "Query", "Refused",
-    "Relation", "RowtimeError", "TableFunction", "check", "configure_stores", "order_of", "readmit", "verify", "writer",
+    "Batch", "EventTime", "Events", "Failure", "Folded", "Limits", "Metrics", "Pipeline", "Problem", "Query",
+    "Refused", "Relation", "Rows", "RowtimeError", "TableFunction", "check", "configure_stores", "floor", "hop",
+    "order_of", "readmit", "session", "tumble", "verify", "writer",
 ]  # fmt: skip
 
 

@@ -106,6 +106,15 @@ def test_the_pipeline_of_the_page_on_functions_runs(
     assert [(row["city"], row["points"]) for rows in shown for row in rows] == [("Oslo", 90), ("Rome", 200)]
 
 
+def test_the_query_of_the_page_on_python_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [code] = blocks("docs/python.md", "python")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(compile(code, "docs/python.md", "exec"), names)  # noqa: S102 - as above
+    assert isinstance(pipeline := names["pipeline"], rt.Pipeline)
+    assert [sink.kind for sink in pipeline.compile().operators][-1] == "sink"
+
+
 def _first_rows(folder: Path, seconds: float) -> list[dict[str, object]]:
     end = time.monotonic() + seconds
     while time.monotonic() < end:

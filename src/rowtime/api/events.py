@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from rowtime.api.relations import Relation, interval, named, queried
+from rowtime.api.rows import Rows
 
 Period = tuple[str | datetime, str | datetime] | str
 """Two times (without a zone in UTC) or SQL texts of times; or the text of a period, as ``PERIOD (a, b)``."""
@@ -177,25 +178,25 @@ class Events(Relation):
 
     # -- out of the engine ------------------------------------------------------------
 
-    def emit_intervals(self, start: str = "start", stop: str = "stop", *, fully_ordered: bool = False) -> Relation:
+    def emit_intervals(self, start: str = "start", stop: str = "stop", *, fully_ordered: bool = False) -> Rows:
         """Rows of events that have ended."""
         return self._emitted("INTERVALS", (start, stop), " FULLY ORDERED" if fully_ordered else "")
 
-    def emit_points(self, start: str = "start") -> Relation:
+    def emit_points(self, start: str = "start") -> Rows:
         """Rows of starts."""
         return self._emitted("POINTS", (start,))
 
-    def emit_edges(self, edge: str = "edge", start: str = "start", stop: str = "stop") -> Relation:
+    def emit_edges(self, edge: str = "edge", start: str = "start", stop: str = "stop") -> Rows:
         """Rows of starts and of ends."""
         return self._emitted("EDGES", (edge, start, stop))
 
-    def emit_changes(self) -> Relation:
+    def emit_changes(self) -> Rows:
         """Rows of inserts and retractions, at once."""
-        return Relation(self.pipeline, *queried(f"{self.sql} EMIT CHANGES"))
+        return Rows(self.pipeline, *queried(f"{self.sql} EMIT CHANGES"))
 
-    def _emitted(self, form: str, columns: Sequence[str], more: str = "") -> Relation:
+    def _emitted(self, form: str, columns: Sequence[str], more: str = "") -> Rows:
         names = ", ".join(map(named, columns))
-        return Relation(self.pipeline, *queried(f"{self.sql} EMIT {form} ({names}){more}"))
+        return Rows(self.pipeline, *queried(f"{self.sql} EMIT {form} ({names}){more}"))
 
 
 @dataclass(frozen=True)

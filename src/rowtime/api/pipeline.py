@@ -18,7 +18,8 @@ from rowtime.api.given_streams import GivenStream
 from rowtime.api.graph import svg
 from rowtime.api.python_functions import PythonFunction, is_of_spark
 from rowtime.api.query import Query
-from rowtime.api.relations import EventTime, Relation, columns_text, named
+from rowtime.api.relations import EventTime, columns_text, named
+from rowtime.api.rows import Rows
 from rowtime.api.session_tables import SessionTables, rows_of_session
 from rowtime.api.sessions import Sessions
 from rowtime.api.shown import Explained
@@ -91,12 +92,12 @@ class Pipeline:
 
     def stream(
         self, name: str, columns: Mapping[str, str] | None = None, *, event_time: EventTime | None = None
-    ) -> Relation:
+    ) -> Rows:
         """A stream as an object to query: one that is known, or, with ``columns``, a new stream log."""
         if columns is not None:
             clause = f" {event_time}" if event_time else ""
             self.sql(f"CREATE STREAM {named(name)} ({columns_text(columns)}){clause}")
-        return Relation(self, named(name))
+        return Rows(self, named(name))
 
     def events(self, name: str, columns: Mapping[str, str] | None = None, *, shape: str = "") -> Events:
         """A stream of events with lifetimes: one that is known, or, with ``columns``, a new stream log.

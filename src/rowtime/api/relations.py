@@ -123,6 +123,13 @@ class Relation:
         grouped = [f"PANES({', '.join([named(time), *_given(settings)])})", *map(named, keys)]
         return Panes(self, ", ".join(grouped), tuple(keys))
 
+    def aggregated(self, value: str | Folded) -> str:
+        """An aggregate as SQL text; a Python function is registered with the pipeline."""
+        if isinstance(value, str):
+            return value
+        name = self.pipeline.python_function(value.function, value.returns)
+        return f"{name}(COLLECT_LIST({value.column}))"
+
     def into(self, stream: str) -> None:
         """Write the rows to a stream of the pipeline: a topic, a table, files."""
         self.pipeline.sql(f"INSERT INTO {named(stream)} {self.sql}")
@@ -147,19 +154,13 @@ class Panes:
         **values: str | Folded,
     ) -> Relation:  # fmt: skip
         """The keys, then what is named: aggregates, PANE_START, PANE_TIMING, …, or Python functions (`Folded`)."""
-        computed = [f"{self._text(value)} AS {named(name)}" for name, value in values.items()]
+        computed = [f"{self.below.aggregated(value)} AS {named(name)}" for name, value in values.items()]
         text = f"SELECT STREAM {', '.join([*map(named, self.keys), *computed])} FROM {self.below.source}"  # noqa: S608 - as above
         text += f" GROUP BY {self.grouped}"
         text += f" HAVING {having}" if having else ""
         text += " EMIT CHANGES" if emit_changes else ""
         text += f" EMIT EVERY {interval(emit_every)}" if emit_every else ""
         return self.below._query(text)  # noqa: SLF001 - the module's own
-
-    def _text(self, value: str | Folded) -> str:
-        if isinstance(value, str):
-            return value
-        name = self.below.pipeline.python_function(value.function, value.returns)
-        return f"{name}(COLLECT_LIST({value.column}))"
 
 
 def queried(text: str) -> tuple[str, str]:
