@@ -17,6 +17,7 @@ from sqlglot import exp
 from rowtime.core.columns import BROKEN, CHANGED_BY, DUE, FRESH, LEFT_EVENT, MET, RIGHT_EVENT, ROUTE, STOP, WEIGHT
 from rowtime.core.time import END
 from rowtime.expr.conditions import columns_in
+from rowtime.frames.local import joined
 from rowtime.operators.contract import Binary, Column, DataFrame, Delta, Link, Made, Operator, Shape, Tick, UpTo, named
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import Route, StateNote
@@ -246,8 +247,7 @@ class LifetimeJoin(OfEvents):
         """The pairs of two sides for which the condition holds, and what is ``also`` asked of them."""
         if left is None or right is None:
             return None
-        own = (dict(zip((WEIGHT, CHANGED_BY, MET), side[2:], strict=True)) for side in (LEFT_EVENT, RIGHT_EVENT))
-        left, right = (rows.withColumnsRenamed(named).drop(DUE) for rows, named in zip((left, right), own, strict=True))
+        left, right = _own(left, LEFT_EVENT[2:]), _own(right, RIGHT_EVENT[2:])
         together = f"__ls < __re AND __rs < __le AND ({also})"
         names = [quoted(name) for side in self.names for name in side]
         change = ["greatest(__lq, __rq)", "greatest(__lc, __rc)"] if self.versioned else []
@@ -259,7 +259,7 @@ class LifetimeJoin(OfEvents):
             found = judged(rows, others, {}, [], rows.columns)
             return refuse_events(tick, self, found.selectExpr(*names, *times, BROKEN))
         condition = f"({to_spark(self.on)}) AND {together}" if self.on is not None else together
-        return left.join(right, F.expr(condition), "inner").selectExpr(*names, *times)
+        return joined(left, right, condition, "inner").selectExpr(*names, *times)
 
 
 def side_of(
@@ -268,6 +268,14 @@ def side_of(
     """The rows of one side under the names that they have in the join; ``times``: those of start and end."""
     named = [f"{quoted(name)} AS {quoted(to)}" for name, to in zip(source.emits().names, names, strict=True)]
     return rows.selectExpr(*named, f"{BEGINS} AS {times[0]}", f"{STOP} AS {times[1]}", WEIGHT, *more, due(STOP))
+
+
+def _own(rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The rows of one side, whose weight and change have names that the other side does not have."""
+    named = dict(zip((WEIGHT, CHANGED_BY, MET), names, strict=True))
+    return rows.selectExpr(
+        *(f"{quoted(name)} AS {quoted(named.get(name, name))}" for name in rows.columns if name != DUE)
+    )
 
 
 def _flagged(rows: DataFrame | None, name: str, value: str) -> DataFrame | None:

@@ -16,15 +16,15 @@ from sqlglot import exp
 
 from rowtime.core.columns import DUE, ENDING, OLD, ROUTE, ROWTIME, SNAPSHOT_AT, STARTING, STOP, WEIGHT
 from rowtime.core.time import BEGINNING, END
+from rowtime.frames.local import is_local
 from rowtime.operators.contract import DataFrame, Delta, Operator, Shape, Tick, UpTo, passed, quoted
-from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote
 from rowtime.operators.events.event_groups import EventGroups
 from rowtime.operators.events.failing_events import fitting, refused, tried
 from rowtime.operators.events.running_sums import RunningSums
 from rowtime.operators.events.speculative_groups import SpeculativeGroups
 from rowtime.operators.groups.finished import in_words
-from rowtime.operators.rows.collations import grouped, in_bytes
+from rowtime.operators.rows.collations import grouped, grouped_as_they_are, in_bytes
 from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, instant, made, netted
 from rowtime.sql.generate import to_spark
 
@@ -113,12 +113,24 @@ class Snapshot(EventGroups):
     def _points(self, rows: DataFrame, sums: RunningSums) -> DataFrame:
         """Each event as its start and, where it has one, its end."""
         keys = [key.sql for key in self.keys]
+        if is_local(rows):
+            return self._points_here(rows, keys, sums)
         start = f"struct({BEGINS} AS {SNAPSHOT_AT}, {WEIGHT} AS {STARTING}, 0L AS {ENDING}, {WEIGHT} AS w)"
         end = f"struct({STOP} AS {SNAPSHOT_AT}, 0L AS {STARTING}, {WEIGHT} AS {ENDING}, -{WEIGHT} AS w)"
         both = rows.selectExpr("*", f"explode(IF({STOP} < {END}L, array({start}, {end}), array({start}))) AS __x")
         return both.selectExpr(
             *keys, f"__x.{SNAPSHOT_AT}", f"__x.{STARTING}", f"__x.{ENDING}", *sums.values("__x.w"), f"0 AS {OLD}"
         )
+
+    def _points_here(self, rows: DataFrame, keys: Sequence[str], sums: RunningSums) -> DataFrame:
+        """The same of rows on the driver, which has no lists of structs."""
+        starts = (BEGINS, WEIGHT, "0L", WEIGHT)
+        ends = (STOP, "0L", WEIGHT, f"-{WEIGHT}")
+        parts = []
+        for part, (at, starting, ending, weight) in ((rows, starts), (rows.where(f"{STOP} < {END}L"), ends)):
+            values = [f"{at} AS {SNAPSHOT_AT}", f"{starting} AS {STARTING}", f"{ending} AS {ENDING}"]
+            parts.append(part.selectExpr(*keys, *values, *sums.values(weight), f"0 AS {OLD}"))
+        return parts[0].unionByName(parts[1])
 
     # -- snapshots --------------------------------------------------------------------
 
@@ -173,10 +185,10 @@ class Snapshot(EventGroups):
         """Each time of a group, with what is alive from it on and the next time, and what becomes of it (route)."""
         keys = self.key_names
         totals = [*(f"sum({name}) AS {name}" for name in (STARTING, ENDING, *sums)), f"max({OLD}) AS {OLD}"]
-        if keys:  # one exchange for the groups and the windows over them
+        if keys and not is_local(points):  # one exchange for the groups and the windows over them
             points = points.repartition(*keys)
         points, back = in_bytes(points, keys)
-        times = points.groupBy(*keys, SNAPSHOT_AT).agg(*map(F.expr, totals)).where(f"{STARTING} <> 0 OR {ENDING} <> 0")
+        times = grouped_as_they_are(points, [*keys, SNAPSHOT_AT], totals).where(f"{STARTING} <> 0 OR {ENDING} <> 0")
         if back:  # of equal texts the least of those that begin or end there
             times = grouped(times.withColumns(back), [*keys, SNAPSHOT_AT], totals)
         times = times.selectExpr("*", f"{SNAPSHOT_AT} < {passed(bound, SNAPSHOT_AT)} AS __due")
