@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from rowtime.core.errors import Failure
-from rowtime.runtime.jars import artifact, connector, fetch, kafka_jars, shipped
+from rowtime.runtime.jars import artifact, avro_jars, connector, fetch, kafka_jars, shipped
 
 KAFKA: Final = "org.apache.kafka:kafka_2.13:3.9.1"
 CLUSTER: Final = "rowtimeAAAAAAAAAAAAAAA"  # 16 bytes in base64, as the storage tool wants it
@@ -28,7 +28,11 @@ STOP_SECONDS: Final = 15
 # Where the connector of the Spark in use is not published (yet), tests run on this one. It is
 # not what users of that Spark get, so the run says so (``Connector.note``). The second
 # coordinate is there because 4.2.0 of that library is not published either.
-STAND_IN: Final = (connector("4.2.0"), "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0")
+STAND_IN: Final = (
+    connector("4.2.0"),
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    "org.apache.spark:spark-avro_2.13:4.2.0",
+)
 
 _PROPERTIES: Final = """\
 process.roles=broker,controller
@@ -57,7 +61,7 @@ class Connector(NamedTuple):
 def find_connector() -> Connector:
     """The connector of this Spark, else the stand-in, else none."""
     try:
-        return Connector(kafka_jars(), "")
+        return Connector([*kafka_jars(), *avro_jars()], "")
     except Failure as failure:
         exact = failure.problems[0].message
     try:

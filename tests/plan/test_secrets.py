@@ -56,6 +56,26 @@ def test_explain_shows_none_as_text_and_as_json() -> None:
     assert "subscribe 'clicks'" in as_text(entries)
 
 
+REGISTRY = """CREATE STREAM s (a STRING) USING kafka OPTIONS (
+  kafka.bootstrap.servers 'h:1', subscribe 't', format 'avro',
+  schema.registry.url 'https://u:Lit1Zw@h', schema.registry.basic.auth.user.info 'me:{secret}',
+  schema.registry.bearer.auth.token 'Lit3Zw'); SELECT STREAM a FROM s"""
+
+
+@pytest.mark.parametrize("secret", ["Lit2Zw", "${pw}"])
+def test_a_schema_registry_has_secrets(secret: str) -> None:
+    program = compiled(REGISTRY.format(secret=secret))
+    assert program.problems == ()
+    shown_to_all = json.dumps([explain(program), program.written, program.described().as_json()])
+    shown_to_all += repr([program.secrets, program.defines[0].as_json()])
+    assert secrets_in(shown_to_all) == []
+    assert "'me:${" in program.written
+    given = dict(program.streams[0].source[1])
+    assert given["schema.registry.basic.auth.user.info"] in ("me:Lit2Zw", "me:Var1Zw")
+    broken = REGISTRY.format(secret=secret).replace("SELECT", "SELEC")
+    assert secrets_in(str(compiled(broken).problems)) == []
+
+
 def test_a_caret_shows_the_variable_and_stands_under_it() -> None:
     text = (
         "CREATE STREAM o (s STRING) USING jdbc OPTIONS (url 'jdbc:postgresql:x', password '${pw}', dbtabel 't', mod 1)"

@@ -15,6 +15,7 @@ from rowtime.operators.streams.stream import Stream
 from rowtime.plan.bind.ledger import LEDGER
 from rowtime.plan.bind.sink_options import partitions_of
 from rowtime.plan.formats.lake import LAKES, STARTS
+from rowtime.plan.formats.registry import FRAMED, RegistryOptions, form_of
 from rowtime.plan.program import Program
 from rowtime.runtime.claims import pump_of
 from rowtime.runtime.sinks.callables import ConsoleSink, FunctionSink, MemorySink
@@ -43,7 +44,7 @@ def source_of(
     if kind in ("parquet", "csv", "json"):
         return FilesSource(kind, options, columns, notes, from_now=node.from_now)
     if kind in ("kafka", *LAKES):
-        return _with_versions(node, columns, notes)
+        return _with_versions(node, columns, notes, home)
     if kind == "rate":
         return RateSource(options, wall_clock)
     if kind == LEDGER.format:
@@ -71,14 +72,14 @@ def sink_of(node: SinkNode, home: Home, functions: Mapping[str, Callable[[Batch]
     if node.format == "memory":
         return MemorySink(node.name)
     if node.format in ("kafka", "jdbc", *LAKES):
-        return _server(node)
+        return _server(node, home)
     if node.format == "console":
         result = functions.get("result")
         return FunctionSink(result, node.name) if result else ConsoleSink(node.name)
     raise refuse("R210", f"{node.format} cannot be written to")
 
 
-def _server(node: SinkNode) -> Sink:
+def _server(node: SinkNode, home: Home) -> Sink:
     """A sink on a server or in a lake, whose client comes only where it is used."""
     if node.format == "jdbc":
         from rowtime.runtime.sinks.database import JdbcSink  # noqa: PLC0415
@@ -88,17 +89,20 @@ def _server(node: SinkNode) -> Sink:
         from rowtime.runtime.sinks.lakes import lake_sink  # noqa: PLC0415
 
         return lake_sink(node)
+    from rowtime.runtime.schema_checks import choice_of  # noqa: PLC0415
     from rowtime.runtime.sinks.kafka_topic import KafkaSink  # noqa: PLC0415
 
-    return KafkaSink(dict(node.options), dict(node.options)["stream"])
+    return KafkaSink(dict(node.options), dict(node.options)["stream"], choice_of(node, home.path))
 
 
-def _with_versions(node: Stream, columns: list[tuple[str, str]], notes: Place) -> Repeatable:
+def _with_versions(node: Stream, columns: list[tuple[str, str]], notes: Place, home: Home) -> Repeatable:
     """A source that is told by an option where to begin."""
     (kind, given), starts = node.source, "startingOffsets" if node.source[0] == "kafka" else STARTS
     options = {name: value for name, value in given if not node.from_now or name.lower() != starts.lower()}
     options |= {starts: "latest"} if node.from_now else {}
-    return _kafka(options, columns) if kind == "kafka" else _lake(node.name, kind, options, columns, notes)
+    if kind == "kafka":
+        return _kafka(options, columns, notes, home)
+    return _lake(node.name, kind, options, columns, notes)
 
 
 def _lake(name: str, kind: str, options: Mapping[str, str], columns: list[tuple[str, str]], notes: Place) -> Repeatable:
@@ -108,8 +112,12 @@ def _lake(name: str, kind: str, options: Mapping[str, str], columns: list[tuple[
     return LakeSource(name, history_of(kind, options), options, columns, notes)
 
 
-def _kafka(options: Mapping[str, str], columns: list[tuple[str, str]]) -> Repeatable:
+def _kafka(options: Mapping[str, str], columns: list[tuple[str, str]], notes: Place, home: Home) -> Repeatable:
+    from rowtime.runtime.schemas.pinned import PinnedSchemas  # noqa: PLC0415
+    from rowtime.runtime.schemas.registry import registry_of  # noqa: PLC0415
     from rowtime.runtime.sources.kafka import KafkaSource  # noqa: PLC0415
 
-    found = {name.lower(): value for name, value in options.items()}
-    return KafkaSource(options, columns, found.get("format", "json"))
+    form = form_of(options.items(), "format")
+    framed = form in FRAMED
+    schemas = PinnedSchemas(registry_of(RegistryOptions.of(options), home.path), notes) if framed else None
+    return KafkaSource(options, columns, form, schemas=schemas)

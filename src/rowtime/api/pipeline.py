@@ -316,9 +316,16 @@ class Pipeline:
 
         spark = self.session(program, place.folder)
         with active(spark):
-            if problems := self.check_types(program, spark):
+            if problems := self.check_types(program, spark) or self._check_schemas(start, spark):
                 raise Refused(*problems)
             return self._acquired(spark, start)
+
+    def _check_schemas(self, start: _Start, spark: SparkSession) -> list[Problem]:
+        """What schemas of a registry do not fit, at a first start: later ones may have other fields."""
+        from rowtime.runtime.schema_checks import schema_problems  # noqa: PLC0415 - only a run needs Spark
+
+        begun = start.place.journal.last() is not None
+        return [] if begun else schema_problems(start.program, self.home.path, spark)
 
     def _acquired(self, spark: SparkSession, start: _Start) -> Engine:
         place, engine = start.place, None

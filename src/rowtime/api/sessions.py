@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rowtime.api.python_functions import PythonFunction, check_names, register
 from rowtime.core.errors import refuse
 from rowtime.core.stores import Place
+from rowtime.plan.formats.registry import FRAMED, form_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,6 +78,10 @@ def _with(conf: Mapping[str, str], needed: Mapping[str, str]) -> dict[str, str]:
 def _jars(program: Program) -> list[str]:
     formats = {*(stream.source[0] for stream in program.streams), *(sink.format for sink in program.sinks)}
     urls = [dict(node.options).get("url", "") for node in program.sinks if node.format == "jdbc"]
-    from rowtime.runtime.jars import jdbc_jars, kafka_jars  # noqa: PLC0415
+    from rowtime.runtime.jars import avro_jars, jdbc_jars, kafka_jars  # noqa: PLC0415
 
-    return [*(kafka_jars() if "kafka" in formats else []), *(jar for url in urls for jar in jdbc_jars(url))]
+    topics = kafka_jars() if "kafka" in formats else []
+    forms = {form_of(stream.source[1], "format") for stream in program.streams}
+    forms |= {form_of(sink.options, "value.format") for sink in program.sinks}
+    records = avro_jars() if "kafka" in formats and forms & {*FRAMED} else []
+    return [*topics, *records, *(jar for url in urls for jar in jdbc_jars(url))]

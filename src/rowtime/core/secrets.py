@@ -17,13 +17,14 @@ Replacing = Callable[[int, str], str]  # of the number of a part, and the part
 HIDDEN: Final = "…"
 _WORDS: Final = (
     r"pass(?:word|wd|phrase|code)|passw|\bpass\b|pwd|secret|token|credential|authorization|jaas|sslkey"
-    r"|(?:private|access|api|account|encryption|keystore|shared|storage|secret|master|sas)[._-]?key"
+    r"|basic[._]auth|(?:private|access|api|account|encryption|keystore|shared|storage|secret|master|sas)[._-]?key"
 )
 _NAME: Final = re.compile(_WORDS, re.IGNORECASE)
 _OF_VARIABLE: Final = re.compile(rf"{_WORDS}|(?:^|_)(?:pw|key|pass|auth)(?:$|_|\d)", re.IGNORECASE)
 _NO_SECRET: Final = frozenset(
     {"key", "key.column", "key.columns", "rowtime.column", "sasl.oauthbearer.token.endpoint.url"}
 )
+_WITH_USER: Final = "basic.auth.user.info"  # user:password
 _IN_URL: Final = re.compile(
     rf"[?&;,]\s*[\w.-]*(?:{_WORDS})[\w.-]*=(?P<one>[^&;,\s]*)|//[^/@\s:]*:(?P<two>[^@\s]*)@|thin:[^/@\s]*/(?P<three>[^@\s]*)@",
     re.IGNORECASE,
@@ -56,7 +57,10 @@ def is_secret_variable(name: str) -> bool:
 
 
 def secret_spans(option: str, value: str) -> list[tuple[int, int]]:
-    """Where the value of an option is secret: all of it, or parts of a URL."""
+    """Where the value of an option is secret: all of it, what stands behind a user, or parts of a URL."""
+    if option.lower().endswith(_WITH_USER):
+        start = value.find(":") + 1
+        return [(start, len(value))] if start < len(value) else []
     if is_secret(option):
         return [(0, len(value))] if value else []
     spans = (_part(found, ("one", "two", "three")) for found in _IN_URL.finditer(value))

@@ -19,7 +19,7 @@ from rowtime.sql.dialect import Rowtime
 from rowtime.sql.filled import FilledText
 from rowtime.sql.statements import CreateStream, CreateTable, Options
 
-_REACHED: Final = ("kafka.", "url", "user", "password")
+_REACHED: Final = ("kafka.", "schema.registry.", "url", "user", "password")
 _OF_A_RUN: Final = (ENDS, SKIPS.lower(), ROWS_PER_FILE.lower())
 
 

@@ -69,6 +69,11 @@ def kafka_jars(version: str | None = None, *, cache: Path | None = None) -> list
     return _not_shipped(fetch([connector(version)], cache=cache))
 
 
+def avro_jars() -> list[str]:
+    """The jars of Spark's reader of Avro, for this PySpark, for ``spark.jars``. Raises ``Failure`` (R502) as above."""
+    return _not_shipped(fetch([f"org.apache.spark:spark-avro_{SCALA}:{pyspark.__version__}"]))
+
+
 def jdbc_jars(url: str) -> list[str]:
     """The jars of the driver for a JDBC url, for ``spark.jars``; none where we know no driver for it.
 

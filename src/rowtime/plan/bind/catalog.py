@@ -98,6 +98,8 @@ class StreamDef:
     event_time: EventTimeSettings | None = None
     shape: EventShape | None = None
     kept: tuple[tuple[str, str], ...] | None = field(default=None, compare=False)
+    places: Mapping[str, Place] = field(default_factory=dict, compare=False)
+    """Where the columns are declared, and, as ``""``, the stream; nothing for a stream of the home."""
 
     def as_json(self) -> dict[str, Any]:
         """The definition as the home directory keeps it."""
@@ -266,7 +268,9 @@ def stream_of(statement: CreateStream) -> StreamDef:
         event = replace(event, beyond=early)
     name, shape = statement.name.text.lower(), _shape(statement, columns, early)
     guard = (None if shape else early, resync, ahead)
-    return StreamDef(name, columns, kind, statement.options, idle, required, checks, orders, *guard, event, shape)
+    made = StreamDef(name, columns, kind, statement.options, idle, required, checks, orders, *guard, event, shape)
+    places = {"": statement.name.place, **{column.name: column.place for column in statement.columns}}
+    return replace(made, places=places)
 
 
 def duration(interval: exp.Expr | None, word: str, place: Place) -> int | None:

@@ -19,7 +19,6 @@ from rowtime.operators.over.value_clocks import MARK
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.operators.rows.select import Item
 from rowtime.plan.bind.catalog import suggestion
-from rowtime.plan.bind.correlation import instead_of
 from rowtime.plan.bind.windows import GROUP_FUNCTIONS, LATER, Windows, is_value
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.foreign_calls import told, word
@@ -212,7 +211,15 @@ class Scope:
             hint = "It stands in aggregates of GROUP BY TUMBLE or HOP over events, and names what is behind FROM."
             self.refuse("R198", f"{to_rowtime(part)} does not stand here", part, hint)
         if isinstance(part, exp.Query) and not isinstance(part.parent, exp.Subquery):
-            hint = instead_of(part, events=is_lifetimes(self.input))
+            hint = (
+                "Write it in WHERE, beside other conditions by AND; or LEFT JOIN t ON t.k = s.k, and ask for "
+                "t.k IS NOT NULL."
+            )
+            if is_lifetimes(self.input):
+                hint = (
+                    "Join instead: a JOIN b ON …, for each pair; a LEFT SEMI JOIN b ON …, for a with any b; "
+                    "or a LEFT ANTI JOIN b ON …, for a without any b."
+                )
             self.refuse("R190", "a sub-query is not supported in this place", part, hint)
 
     def _bound(self, part: exp.Expr) -> exp.Expr:

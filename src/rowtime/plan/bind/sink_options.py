@@ -12,6 +12,7 @@ from rowtime.operators.sinks.sink import Sink
 from rowtime.plan.formats import written_problems
 from rowtime.plan.formats.files import DIRECTORIES, PARTITIONS
 from rowtime.plan.formats.lake import FILES, INTERVAL, LAKES, micros_of
+from rowtime.plan.formats.registry import lacking
 
 CHANGE: Final = "change"  # the column that says RETRACT or INSERT, in mode 'changes'
 TABLE_MODES: Final = ("append", "upsert", "changes")
@@ -78,6 +79,8 @@ class TopicOptions:
                 f"The modes are {' and '.join(TOPIC_MODES)}; OPTIONS (mode 'changes', key.columns 'hour, airport', …)."
             )
             raise refuse("R504", f"mode '{mode}' is none, or lacks key.columns", hint)
+        if wrong := list(lacking(named.items(), "value.format", None)):
+            raise Refused(*wrong)
         return cls(topic, raw, options.get("key.column"), keys, mode)
 
     def fit(self, names: Sequence[str]) -> None:

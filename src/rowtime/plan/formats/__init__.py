@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from rowtime.core.errors import Place, Problem, Refused, refuse
-from rowtime.plan.formats import jdbc
+from rowtime.plan.formats import jdbc, registry
 from rowtime.plan.formats.contract import Format, Option, anything, as_table, options_of, taking, unused, whole
 from rowtime.plan.formats.files import CSV, DIRECTORIES, JSON, ORDERED, PARQUET, PARTITIONS, ROWTIME_COLUMN
 from rowtime.plan.formats.foreign import column_problems
@@ -109,7 +109,7 @@ def read_problems(kind: str, given: Given, place: Place) -> list[Problem]:
     if len(names & {"subscribe", "subscribepattern", "assign"}) != 1:
         what = "a Kafka source needs one of subscribe, subscribePattern and assign"
         found.append(Problem("R504", what, place, "For example OPTIONS (subscribe 'topic', …)."))
-    return found
+    return [*found, *registry.lacking(given, "format", place)]
 
 
 def _form(known: Mapping[str, Format], kind: str, given: Given) -> Format | None:

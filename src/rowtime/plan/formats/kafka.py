@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from rowtime.plan.formats import contract as takes
+from rowtime.plan.formats import registry
 from rowtime.plan.formats.contract import Format, Option, options_of, taking, unused
 from rowtime.plan.formats.files import ORDERED, ROWTIME_COLUMN
 from rowtime.plan.formats.kafka_clients import PLUGINS, SET_BY_SPARK, SETTINGS
@@ -36,7 +37,7 @@ KAFKA: Final = Format(
     options_of(
         *taking(takes.some, "kafka.bootstrap.servers", "subscribe", "subscribePattern"),
         Option("assign", _partitions),
-        *taking(takes.one_of("json", "raw"), "format", "value.format"),
+        *taking(takes.one_of("json", "raw", *registry.FRAMED), "format", "value.format"),
         ROWTIME_COLUMN,
         ORDERED,
         Option("startingOffsets", takes.one_of("earliest", "latest")),
@@ -47,6 +48,7 @@ KAFKA: Final = Format(
         *taking(takes.whole(0), "fetchOffset.numRetries", "fetchOffset.retryIntervalMs"),
         *taking(takes.some, "topic", "key.column", "key.columns"),
         Option("mode", takes.anything),  # `TopicOptions` looks at it, beside the keys
+        *registry.OPTIONS,
         *unused("headers are read always", "includeHeaders", alike=("true", "false")),
         *unused(
             _RANGE,

@@ -28,6 +28,7 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import quoted
 from rowtime.plan.bind.sink_options import CHANGE, TopicOptions
 from rowtime.runtime.brokers import SERVERS, Brokers, answering
+from rowtime.runtime.sinks.kafka_framing import Framing, row_columns
 from rowtime.runtime.sources.kafka_rows import BOUND_HEADER
 
 STREAM_HEADER: Final = "rowtime-stream"
@@ -51,16 +52,18 @@ def write_kafka(  # noqa: PLR0913 - the sequence, the columns and the rowtime ar
     first_sequence: int,
     columns: Sequence[str],
     rowtime_column: str | None = "rowtime",
+    framing: Framing | None = None,
 ) -> None:
     """Write the rows from ``first_sequence`` on to the topic that ``options`` name.
 
     ``rows`` has the output ``columns``, ``__seq`` (BIGINT) and ``__t`` (TIMESTAMP). The
     value is one JSON object of the columns and the rowtime; with ``value.format 'raw'``
-    it is the column ``value``, and the key the column ``key`` if there is one. Raises
+    it is the column ``value``, and the key the column ``key`` if there is one; with a ``framing``
+    it is a record of its schema. Raises
     ``Refused`` (R504) for options that do not fit and ``Failure`` (R501) where the
     brokers cannot be reached or the topic is not there.
     """
-    target = _Target(options)
+    target = _Target(options, framing)
     target.told.fit([name for name in rows.columns if not name.startswith("__")])
     records = rows.where(F.col(SEQUENCE) >= first_sequence).select(
         F.col(SEQUENCE),
@@ -107,8 +110,8 @@ def write_bound(  # noqa: PLR0913 - what stands in a bound
 class _Target:
     """The topic that the options name, and how a row becomes a record of it."""
 
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self.told = TopicOptions.of(options)
+    def __init__(self, options: Mapping[str, str], framing: Framing | None = None) -> None:
+        self.told, self._framing = TopicOptions.of(options), framing
         self._options = {name.lower(): value for name, value in options.items()}
 
     @property
@@ -132,7 +135,7 @@ class _Target:
         return F.lit(None).cast("binary") if name is None else _bytes(rows, name)
 
     def value(self, rows: DataFrame, columns: Sequence[str], rowtime_column: str | None) -> Column:
-        """The record's value: a JSON object, the column ``value`` as it is, or none where a row is taken back."""
+        """The record's value: JSON or by a schema, the column ``value`` as it is, or none where a row is taken back."""
         if self.told.raw:
             return _bytes(rows, "value")
         if self.told.mode == "changes":
@@ -142,10 +145,11 @@ class _Target:
         return self._object(columns, rowtime_column)
 
     def _object(self, columns: Sequence[str], rowtime_column: str | None) -> Column:
-        members = [F.col(quoted(name)).alias(name) for name in columns]
-        if rowtime_column is not None and rowtime_column not in columns:
-            members.append(F.col(ROWTIME).alias(rowtime_column))
-        return F.to_json(F.struct(*members), _JSON_OPTIONS).cast("binary")
+        members = row_columns(columns, F.col(ROWTIME), rowtime_column)
+        if self._framing is not None:
+            return self._framing.value(members)
+        made = F.struct(*(column.alias(name) for name, column in members.items()))
+        return F.to_json(made, _JSON_OPTIONS).cast("binary")
 
     def save(self, records: DataFrame) -> None:
         """Write and wait; ``Failure`` (R501) where it is Kafka that fails."""

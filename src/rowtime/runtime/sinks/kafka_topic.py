@@ -21,6 +21,7 @@ from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.plan.bind.sink_options import TopicOptions
 from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.kafka import write_bound, write_kafka
+from rowtime.runtime.sinks.kafka_framing import CHOSEN, Choice, record_of
 from rowtime.runtime.sinks.ownership import Asked, Record, There, entitled
 from rowtime.runtime.sinks.topic_owner import Found, TopicEnds, told
 from rowtime.state.checkpoint import folder_of
@@ -37,8 +38,8 @@ class KafkaSink:
     write: it asks how far the first partition goes, and reads what somebody else has written there, if anybody has.
     """
 
-    def __init__(self, options: Mapping[str, str], stream: str) -> None:
-        self._options, self._stream = dict(options), stream
+    def __init__(self, options: Mapping[str, str], stream: str, choice: Choice | None = None) -> None:
+        self._options, self._stream, self._choice = dict(options), stream, choice
         self._bound = BEGINNING
         self._folder: Place = Path()
         self._ends = TopicEnds(options, stream)
@@ -180,6 +181,12 @@ class KafkaSink:
             number = f"{batch.first}L + monotonically_increasing_id() AS {SEQUENCE}"
             time = f"{quoted(node.rowtime)} AS {ROWTIME}" if node.rowtime else f"CAST(NULL AS TIMESTAMP) AS {ROWTIME}"
             rows = rows.coalesce(1).selectExpr(*map(quoted, names), time, number)
+            choice = self._choice
+            framing = (
+                None
+                if choice is None
+                else choice.kept(spark, record_of(node, {f.name: f.dataType for f in rows.schema}), self._folder)
+            )
             write_kafka(
                 rows,
                 self._options,
@@ -187,6 +194,7 @@ class KafkaSink:
                 first_sequence=batch.first,
                 columns=names,
                 rowtime_column=node.rowtime or None,
+                framing=framing,
             )
         if batch.bound > self._bound:
             owner = told(self._record, batch.first + batch.count) if self._record is not None else None
@@ -200,7 +208,7 @@ class KafkaSink:
 
     def recover(self, staged: Sequence[str]) -> None:
         """Remove what crashed ticks staged; in a topic there is nothing to undo."""
-        sweep(self._folder, (*staged, KNOWN))
+        sweep(self._folder, (*staged, KNOWN, CHOSEN))
 
     def close(self) -> None:
         """Drop the connection to the brokers."""

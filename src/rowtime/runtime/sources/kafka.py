@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.time import wall_clock
-from rowtime.runtime.brokers import Brokers, Extent, Partition
+from rowtime.plan.formats.registry import FRAMED
+from rowtime.plan.formats.registry import PREFIX as REGISTRY
+from rowtime.runtime.brokers import Brokers, Extent, Partition, answering
+from rowtime.runtime.schemas.pinned import KEY, PinnedSchemas, known_of
 from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Slice
+from rowtime.runtime.sources.framed_rows import Declared, Reading, framed_items, ids_in, reading_of
 from rowtime.runtime.sources.kafka_rows import RECORD, Columns, check_raw, json_items, raw_items
 
 TOPICS: Final = ("subscribe", "subscribepattern", "assign")
 _OURS: Final = (*TOPICS, "startingoffsets", "format", "value.format", "rowtime.column", "includeheaders")
+_FORMATS: Final = ("json", "raw", *FRAMED)
 # Options of the connector that would decide the range, which the driver does and journals.
 _REFUSED: Final = (
     "endingoffsets",
@@ -37,8 +43,8 @@ _REFUSED: Final = (
 class KafkaSource:
     """The partitions of some topics. ``options`` are those of Spark's connector, in any case.
 
-    ``columns`` are the declared ones: name and Spark type. ``value_format`` is ``json`` or
-    ``raw``, in any case. ``clock`` says when a reading happens (µs UTC).
+    ``columns`` are the declared ones: name and Spark type. ``value_format`` is ``json``, ``raw`` or
+    ``avro``, in any case, the last with ``schemas``. ``clock`` says when a reading happens (µs UTC).
     Raises ``Refused`` (R504) for options that do not fit together.
     """
 
@@ -52,10 +58,12 @@ class KafkaSource:
         columns: Columns,
         value_format: str = "json",
         clock: Callable[[], int] = wall_clock,
+        schemas: PinnedSchemas | None = None,
     ) -> None:
         self._options = {name.lower(): value for name, value in options.items()}
         self._columns = list(columns)
-        self._raw = _is_raw(value_format)
+        self._raw = _known(value_format) == "raw"
+        self._schemas, self._readings = schemas, dict[str, Reading]()
         self._clock = clock
         self._rowtime = self._options.get("rowtime.column") or None
         # Semantics 2.4: only a field that the stream names gives the rowtime, whatever others are called.
@@ -87,7 +95,14 @@ class KafkaSource:
             rows=rows,
             backlog=Backlog("rows", rows, sum(extent.end - end[w] for w, extent in extents.items())),
         )
-        return part, {"started": True, "left": gone, "topics": {**state.get("topics", {}), **ids}}
+        notes = {"started": True, "left": gone, "topics": {**state.get("topics", {}), **ids}}
+        if self._schemas is None:
+            return part, notes
+        known = known_of(state)
+        if rows:
+            with answering("a topic of Kafka cannot be read", "It is tried again."):
+                known = self._schemas.asked(ids_in(self._records(SparkSession.active(), part)), known)
+        return replace(part, detail={KEY: known}), {**notes, KEY: known}
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
         """The records between offsets; raises ``Failure`` (R503) where the brokers no longer hold them."""
@@ -98,11 +113,14 @@ class KafkaSource:
         lost = [w for w in end if asked[w] < end[w] and not (w in extents and extents[w].first <= asked[w])]
         if lost:
             raise _lost(f"offsets are no longer there: {', '.join(f'{w} from {asked[w]}' for w in lost)}", _AGED)
-        return Slice(asked, dict(end), rows=sum(end[w] - asked[w] for w in end))
+        detail = {KEY: known_of(state)} if self._schemas is not None else {}
+        return Slice(asked, dict(end), rows=sum(end[w] - asked[w] for w in end), detail=detail)
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """The items of a range. Spark's own error says so where records were aged out meanwhile."""
         records = self._records(spark, part)
+        if self._schemas is not None:
+            return framed_items(records, self._declared, self._read_by(spark, part.detail[KEY]))
         if self._raw:
             return raw_items(records, self._columns)
         return json_items(records, self._columns, self._rowtime)
@@ -114,6 +132,23 @@ class KafkaSource:
     def close(self) -> None:
         """Drop the connection to the brokers; the next ``discover`` opens it again."""
         self._brokers.close()
+
+    @property
+    def _declared(self) -> Declared:
+        """The columns, and the field that gives the rowtime, spelled as a column that is declared."""
+        wanted = (self._rowtime or "").lower()
+        found = next((name for name, _ in self._columns if name.lower() == wanted), self._rowtime)
+        return Declared(self._columns, found)
+
+    def _read_by(self, spark: SparkSession, known: Mapping[str, str | None]) -> list[Reading]:
+        assert self._schemas is not None
+        topic = next(self._options[name] for name in TOPICS if name in self._options)
+        for number in known:
+            if number not in self._readings:
+                schema = self._schemas.schema(number, known)
+                reading = reading_of(spark, int(number), schema, self._declared, topic)
+                self._readings[number] = reading
+        return [self._readings[number] for number in known]
 
     def _check_options(self) -> None:
         if sum(name in self._options for name in TOPICS) != 1:
@@ -180,7 +215,7 @@ class KafkaSource:
         wanted = {w: end for w, end in part.end.items() if end > part.start[w]}
         if not wanted:  # the connector does not take an empty assignment
             return spark.range(0).selectExpr(*(f"CAST(NULL AS {kind}) AS {name}" for name, kind in RECORD.items()))
-        passed = {name: value for name, value in self._options.items() if name not in _OURS}
+        passed = {n: value for n, value in self._options.items() if n not in _OURS and not n.startswith(REGISTRY)}
         ranges = {
             "assign": json.dumps(_by_topic(wanted, lambda items: [number for number, _ in items])),
             "startingOffsets": _offsets({w: part.start[w] for w in wanted}),
@@ -207,10 +242,10 @@ def share(begin: Offsets, end: Offsets, rows: int | None) -> dict[str, int]:
     return {w: begin[w] + (max(1, n * rows // total) if n else 0) for w, n in waiting.items()}
 
 
-def _is_raw(value_format: str) -> bool:
-    if value_format.lower() not in {"json", "raw"}:
-        raise refuse("R504", f"the format of a Kafka stream is 'json' or 'raw', not {value_format!r}")
-    return value_format.lower() == "raw"
+def _known(value_format: str) -> str:
+    if value_format.lower() not in _FORMATS:
+        raise refuse("R504", f"the format of a Kafka stream is one of {', '.join(_FORMATS)}, not {value_format!r}")
+    return value_format.lower()
 
 
 def assigned(text: str) -> list[Partition]:

@@ -71,22 +71,22 @@ def json_items(records: DataFrame, columns: Columns, rowtime: str | None) -> Dat
     """Items of records whose value is one JSON object; ``rowtime`` names the field that gives the rowtime, if any."""
     if rowtime is None:
         fields = [_json_field(name, kind, None) for name, kind in columns]
-        return _items(_parsed(_prepared(records), columns), fields, "__undecoded", _NO_TIME)
+        return items_of(_parsed(prepared(records), columns), fields, "__undecoded", _NO_TIME)
     name = next((n for n, _ in columns if n.lower() == rowtime.lower()), rowtime)
     given = f"__e.{quoted(name)}"
     moment = Field(ROWTIME, given, in_calendar(instant(given)))
     fields = [_json_field(n, kind, moment if n == name else None) for n, kind in columns]
     schema = [*((n, kind) for n, kind in columns if n != name), (name, "STRING")]
-    parsed = _parsed(_prepared(records), schema)
+    parsed = _parsed(prepared(records), schema)
     broken = " OR ".join(["__undecoded", *(f.broken for f in [moment, *fields] if f.given != f.converted)])
-    return _items(parsed, fields, broken, f"timestamp_micros({moment.converted})")
+    return items_of(parsed, fields, broken, f"timestamp_micros({moment.converted})")
 
 
 def raw_items(records: DataFrame, columns: Columns) -> DataFrame:
     """Items whose columns are the parts of the record itself (``RECORD``), cast as declared."""
     fields = [_raw_field(name, kind) for name, kind in columns]
     broken = " OR ".join(["FALSE", *(f.broken for f in fields if f.given != f.converted)])
-    return _items(_prepared(records), fields, broken, _NO_TIME)
+    return items_of(prepared(records), fields, broken, _NO_TIME)
 
 
 def check_raw(columns: Columns) -> None:
@@ -113,8 +113,8 @@ def _header(name: str) -> str:
     return f"CAST({last} AS STRING)"
 
 
-def _prepared(records: DataFrame) -> DataFrame:
-    """The record as one struct ``__k``, its value as text, and what its headers say of a bound."""
+def prepared(records: DataFrame) -> DataFrame:
+    """Records with each as one struct ``__k``, its value as text, and what its headers say of a bound."""
     whole = records.select(F.struct(*RECORD).alias("__k")).selectExpr(
         "__k",
         "try_validate_utf8(CAST(__k.value AS STRING)) AS __text",
@@ -172,12 +172,13 @@ def _raw_field(name: str, kind: str) -> Field:
     return Field(name, given, f"try_cast({given} AS {kind})")
 
 
-def _items(parsed: DataFrame, fields: Sequence[Field], broken: str, moment: str) -> DataFrame:
-    """The declared columns and then those of the contract."""
+def items_of(parsed: DataFrame, fields: Sequence[Field], broken: str, moment: str, *, text: bool = True) -> DataFrame:
+    """The declared columns and then those of the contract; a malformed value that is no ``text`` is shown in base64."""
     judged = parsed.withColumn(
         "__broken", F.expr(f"CASE WHEN __bound THEN __micros IS NULL ELSE coalesce({broken}, TRUE) END")
     )
     good = "NOT __bound AND NOT __broken"
+    raw = "make_valid_utf8(CAST(__k.value AS STRING))" if text else "base64(__k.value)"
     return judged.selectExpr(
         *(f"CASE WHEN {good} THEN {f.converted} END AS {quoted(f.name)}" for f in fields),
         f"CASE WHEN {good} THEN {moment} END AS {ROWTIME}",
@@ -186,5 +187,5 @@ def _items(parsed: DataFrame, fields: Sequence[Field], broken: str, moment: str)
         f"__k.timestamp AS {ARRIVAL}",
         f"timestamp_micros(__micros) AS {BOUND}",
         # A tombstone has no text to show, but must not look decoded.
-        f"CASE WHEN __broken THEN coalesce(make_valid_utf8(CAST(__k.value AS STRING)), 'NULL') END AS {MALFORMED}",
+        f"CASE WHEN __broken THEN coalesce({raw}, 'NULL') END AS {MALFORMED}",
     )

@@ -1,0 +1,96 @@
+"""Options of a schema registry: where it is, who asks it, and which subject the schemas of a topic have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from rowtime.core.errors import Place, Problem
+from rowtime.plan.formats import contract as takes
+from rowtime.plan.formats.contract import Option
+
+PREFIX: Final = "schema.registry."
+URL: Final = f"{PREFIX}url"
+SUBJECT: Final = f"{PREFIX}subject"
+REGISTERS: Final = f"{PREFIX}auto.register.schemas"
+USER: Final = f"{PREFIX}basic.auth.user.info"
+TOKEN: Final = f"{PREFIX}bearer.auth.token"
+AUTHORITIES: Final = f"{PREFIX}ssl.ca.location"
+MOCK: Final = "mock://"
+FRAMED: Final = ("avro",)
+"""Formats whose records begin with the id of a schema (Confluent's wire format)."""
+READ_OR_WRITTEN: Final = ("format", "value.format")
+_MOCK: Final = re.compile(r"mock://[A-Za-z0-9][\w.-]*")
+
+
+def _url(value: str) -> str:
+    """One address, or several with commas between them; ``mock://name`` stands alone."""
+    if value.startswith(MOCK):
+        return "" if _MOCK.fullmatch(value) else "mock:// and a name of letters, digits, . _ and -"
+    parts = [part.strip() for part in value.split(",")]
+    fits = all(re.fullmatch(r"https?://[^\s/]+\S*", part) for part in parts)
+    return "" if fits else "http://host:8081, https://… or mock://name"
+
+
+def _user(value: str) -> str:
+    return "" if ":" in value.strip(":") else "user:password"
+
+
+OPTIONS: Final = (
+    Option(URL, _url),
+    Option(SUBJECT, takes.some),
+    Option(REGISTERS, takes.boolean),
+    Option(USER, _user),
+    Option(TOKEN, takes.some),
+    Option(AUTHORITIES, takes.some),
+)
+
+
+@dataclass(frozen=True)
+class RegistryOptions:
+    """A registry as a stream names it; ``subject`` is empty where it follows from the topic."""
+
+    urls: tuple[str, ...]
+    subject: str = ""
+    registers: bool = True
+    user: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    authorities: str = ""
+
+    @classmethod
+    def of(cls, named: Mapping[str, str]) -> RegistryOptions:
+        """Read them; `lacking` has said what is missing."""
+        given = {name.lower(): value for name, value in named.items()}
+        urls = tuple(part.strip().rstrip("/") for part in given.get(URL, "").split(","))
+        registers = given.get(REGISTERS, "true").strip().lower() == "true"
+        texts = (given.get(name, "") for name in (USER, TOKEN, AUTHORITIES))
+        return cls(urls, given.get(SUBJECT, ""), registers, *texts)
+
+    @property
+    def called(self) -> str:
+        """The registry in messages."""
+        return f"the schema registry {', '.join(self.urls)}"
+
+    def subject_of(self, topic: str) -> str:
+        """The subject of a topic's values: Confluent's TopicNameStrategy, unless it is named."""
+        return self.subject or f"{topic}-value"
+
+
+def form_of(named: Iterable[tuple[str, str]], option: str) -> str:
+    """The format of the records of a topic: ``format`` says it where they are read, ``value.format`` where written."""
+    return next((value.lower() for name, value in named if name.lower() == option), "json")
+
+
+def lacking(named: Iterable[tuple[str, str]], option: str, place: Place | None) -> Iterator[Problem]:
+    """What a topic lacks of a registry, or has in vain (R504); ``option``: ``format`` if it is read, else the other."""
+    given = list(named)
+    form, there = form_of(given, option), {name.lower() for name, _ in given}
+    if form in FRAMED and URL not in there:
+        hint = f"OPTIONS ({URL} 'http://host:8081', …), or {URL} 'mock://name' for a test."
+        yield Problem("R504", f"records of the format {form} need the option {URL}", place, hint)
+    vain = sorted(name for name in there if name.startswith(PREFIX))
+    if vain and not any(form_of(given, one) in FRAMED for one in READ_OR_WRITTEN):
+        hint = f"Leave it out, or set {option} 'avro'."
+        yield Problem("R504", f"{vain[0]} says nothing of records of the format {form}", place, hint)

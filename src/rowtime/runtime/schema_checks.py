@@ -1,0 +1,110 @@
+"""The first start: whether the schemas of a registry fit the columns that a script declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rowtime.core.errors import Problem, Refused
+from rowtime.core.stores import Place
+from rowtime.expr.store_assignment import as_read
+from rowtime.operators.sinks.sink import Sink
+from rowtime.operators.streams.stream import Stream
+from rowtime.plan.bind.catalog import StreamDef
+from rowtime.plan.bind.sink_options import TopicOptions
+from rowtime.plan.formats.registry import FRAMED, RegistryOptions, form_of
+from rowtime.plan.program import Program
+from rowtime.runtime.schemas.avro import Unreadable, framed, loaded, types_of
+from rowtime.runtime.schemas.fitting import Misfit, absent, misfits
+from rowtime.runtime.schemas.registry import Schema, registry_of
+from rowtime.runtime.sinks.kafka_framing import Choice, record_of
+from rowtime.runtime.sources.kafka import assigned
+from rowtime.runtime.sources.lake_columns import type_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def schema_problems(program: Program, home: Place, spark: SparkSession) -> list[Problem]:
+    """What does not fit (R548, R549).
+
+    Raises ``Failure``: R501 where a registry does not answer, R502 without Spark's Avro.
+    """
+    found = []
+    for node in program.streams:
+        if node.source[0] == "kafka" and form_of(node.source[1], "format") in FRAMED:
+            loaded(spark)
+            defined = program.catalog.stream(node.name)
+            assert defined is not None
+            found += list(_of_source(node, defined, home, spark))
+    for sink in program.sinks:
+        if (choice := choice_of(sink, home)) is not None:
+            loaded(spark)
+            defined = program.catalog.stream(dict(sink.options)["stream"])
+            assert defined is not None
+            found += _of_sink(sink, defined, choice, spark)
+    return found
+
+
+def choice_of(node: Sink, home: Place) -> Choice | None:
+    """What chooses the schema of the records that a sink writes, if they have one."""
+    if node.format != "kafka" or form_of(node.options, "value.format") not in FRAMED:
+        return None
+    options = RegistryOptions.of(dict(node.options))
+    return Choice(registry_of(options, home), options, TopicOptions.of(dict(node.options)).topic)
+
+
+def _of_sink(node: Sink, defined: StreamDef, choice: Choice, spark: SparkSession) -> list[Problem]:
+    """The registry gets the schema here, before the first row."""
+    types = {name: type_of(as_read(kind)) for name, kind in defined.columns}
+    required = [*defined.required, node.rowtime]
+    try:
+        choice.made(spark, record_of(node, types), required)
+    except Refused as refused:
+        place = defined.places.get("")
+        named = f"the stream {defined.name}: "
+        return [replace(one, place=place, message=named + one.message) for one in refused.problems]
+    return []
+
+
+def _of_source(node: Stream, defined: StreamDef, home: Place, spark: SparkSession) -> Iterator[Problem]:
+    """Topics whose subject has no schema yet say nothing; their records will."""
+    options = RegistryOptions.of(dict(node.source[1]))
+    registry, given = registry_of(options, home), {name.lower(): value for name, value in node.source[1]}
+    columns = [(column.name, as_read(column.type)) for column in node.columns]
+    asked = given.get("rowtime.column") or None
+    rowtime = next((name for name, _ in columns if name.lower() == (asked or "").lower()), asked)
+    for subject in _subjects(options, given):
+        schema = registry.latest(subject)
+        if schema is None:
+            continue
+        for wrong in _wrong(spark, schema, columns, rowtime):
+            what = f"the stream {node.name}: in the schema of {subject} {wrong.what}"
+            place = defined.places.get(wrong.column) or defined.places.get("")
+            yield Problem("R548", what, place, wrong.hint)
+
+
+def _subjects(options: RegistryOptions, given: dict[str, str]) -> list[str]:
+    if options.subject:
+        return [options.subject]
+    topics = [topic.strip() for topic in given.get("subscribe", "").split(",") if topic.strip()]
+    topics += sorted({one.topic for one in assigned(given["assign"])}) if "assign" in given else []
+    return [options.subject_of(topic) for topic in topics]
+
+
+def _wrong(
+    spark: SparkSession, schema: Schema, columns: Sequence[tuple[str, str]], rowtime: str | None
+) -> Iterator[Misfit]:
+    if schema.kind != "AVRO":
+        yield Misfit(
+            "", f"the kind is {schema.kind}, not AVRO", "Name the subject of the Avro schema, or read another topic."
+        )
+        return
+    try:
+        types = types_of(spark, framed(schema))
+    except Unreadable as error:
+        yield Misfit("", f"no record can be read: {error}", "Read the topic with format 'raw', as bytes.")
+        return
+    yield from absent(columns, rowtime, types)
+    yield from misfits(columns, rowtime, types)

@@ -1,0 +1,1 @@
+"""Schemas: what a registry knows of the records of topics, and how records are read and written by it."""

@@ -1,0 +1,85 @@
+"""The schemas by which records of a topic were read, as a checkpoint keeps them.
+
+What a tick reads is a function of its records and of the schemas of their ids. So each id is asked for once, before
+the tick, and the answer stands in the checkpoint: the schema in a file, its checksum in the journal, and that an id is
+unknown there too. A registry that is changed, emptied or gone later changes nothing that was read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from rowtime.core.errors import Failure, Problem
+from rowtime.core.stores import Place
+from rowtime.runtime.schemas.registry import Registry, Schema
+from rowtime.state.files import make_folder, write_over
+
+KEY: Final = "schemas"  # of a source's notes in the journal: the checksum by the id; null for an unknown one
+PATIENCE: Final = (0.5, 1.0, 2.0)  # seconds: a registry of several machines may know a new id a moment later
+
+Known = Mapping[str, str | None]
+
+
+class PinnedSchemas:
+    """The schemas of one stream. ``notes``: its folder in the checkpoint."""
+
+    def __init__(self, registry: Registry, notes: Place, pause: Callable[[float], object] = time.sleep) -> None:
+        self.registry, self._folder, self._pause = registry, notes / "schemas", pause
+        self._kept: dict[str, Schema] = {}
+
+    def asked(self, numbers: Iterable[int], known: Known) -> Known:
+        """What is known with ``numbers``. Raises ``Failure`` (R501)."""
+        missing = [number for number in sorted(set(numbers)) if str(number) not in known]
+        return {**known, **{str(number): self._fetched(number) for number in missing}}
+
+    def schema(self, number: str, known: Known) -> Schema | None:
+        """The schema of an id that is known; ``None`` for one that the registry did not have."""
+        sum_of = known[number]
+        if sum_of is None:
+            return None
+        if sum_of not in self._kept:
+            self._kept[sum_of] = self._stored(number, sum_of)
+        return self._kept[sum_of]
+
+    def _fetched(self, number: int) -> str | None:
+        found = self.registry.by_id(number)
+        for seconds in PATIENCE:
+            if found is not None:
+                break
+            self._pause(seconds)
+            found = self.registry.by_id(number)
+        if found is None:
+            return None
+        content = _content(found)
+        make_folder(self._folder)
+        write_over(self._folder / f"{_sum(content)}.json", content)
+        return _sum(content)
+
+    def _stored(self, number: str, sum_of: str) -> Schema:
+        file = self._folder / f"{sum_of}.json"
+        content = file.read_bytes() if file.exists() else b""
+        if _sum(content) != sum_of:  # an id means the same for ever, so the registry has it still
+            found = self.registry.by_id(int(number))
+            content = b"" if found is None else _content(found)
+        if _sum(content) != sum_of:
+            what = f"the schema {number} was kept as {file}, which is not there as it was"
+            raise Failure(Problem("R501", what, hint="Restore the file, or the schema in the registry."))
+        return Schema.of_json(json.loads(content))
+
+
+def _content(schema: Schema) -> bytes:
+    return json.dumps(schema.as_json(), sort_keys=True).encode()
+
+
+def _sum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+def known_of(state: Mapping[str, Any]) -> Known:
+    """What the notes of a source know of ids."""
+    found: Known = state.get(KEY, {})
+    return found

@@ -1,0 +1,213 @@
+"""A schema registry: schemas by their ids and by subjects, asked by HTTP, or in a folder for tests (``mock://``).
+
+The requests are those of Confluent's REST API that others offer too (Karapace, Apicurio, Redpanda). The schema of an id
+never changes, so what was fetched once is kept.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any, Final, Protocol
+from urllib.parse import quote, urlsplit
+
+from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.stores import Place
+from rowtime.plan.formats.registry import MOCK, REGISTERS, RegistryOptions
+from rowtime.state.files import make_folder, write_new
+
+SECONDS: Final = 10  # for an answer
+_CONTENT: Final = "application/vnd.schemaregistry.v1+json"
+_NOT_FOUND, _CONFLICT, _INVALID, _SERVER = 404, 409, 422, 500
+_UNKNOWN_REQUEST: Final = 429
+_AVRO: Final = "AVRO"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A schema as a registry has it. ``kind``: AVRO, JSON or PROTOBUF; ``references``: the schemas that it names."""
+
+    text: str
+    kind: str = _AVRO
+    references: tuple[tuple[str, str], ...] = ()
+    """The name by which a schema is used, and its text."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As a checkpoint keeps it."""
+        return {"schema": self.text, "schemaType": self.kind, "references": [list(one) for one in self.references]}
+
+    @classmethod
+    def of_json(cls, found: Mapping[str, Any]) -> Schema:
+        """From what a checkpoint keeps."""
+        references = tuple((name, text) for name, text in found.get("references", ()))
+        return cls(found["schema"], found.get("schemaType", _AVRO), references)
+
+
+class Registry(Protocol):
+    """What is asked of a registry. Each raises ``Failure`` (R501) where it does not answer."""
+
+    def by_id(self, number: int) -> Schema | None:
+        """The schema of an id; ``None`` where the registry knows no such id."""
+
+    def latest(self, subject: str) -> Schema | None:
+        """The newest schema of a subject; ``None`` where there is none."""
+
+    def id_of(self, subject: str, schema: Schema, *, register: bool) -> int:
+        """The id of a schema under a subject; raises ``Refused`` (R549) where it has none, or is not taken."""
+
+
+def registry_of(options: RegistryOptions, home: Place) -> Registry:
+    """The registry that a stream names; ``home``: the folder of the home, where registries for tests are."""
+    if options.urls[0].startswith(MOCK):
+        return MockRegistry(home / "schema-registry" / options.urls[0].removeprefix(MOCK))
+    return HttpRegistry(options)
+
+
+class HttpRegistry:
+    """A registry behind a URL, or several of one cluster, which are asked one after the other."""
+
+    def __init__(self, options: RegistryOptions) -> None:
+        self._options = options
+        self._schemas: dict[int, Schema] = {}
+        self._ids: dict[tuple[str, Schema], int] = {}
+
+    def by_id(self, number: int) -> Schema | None:
+        """See `Registry`."""
+        if number not in self._schemas:
+            status, found = self._ask("GET", f"/schemas/ids/{number}")
+            if status == _NOT_FOUND:
+                return None
+            self._schemas[number] = self._schema(found)
+        return self._schemas[number]
+
+    def latest(self, subject: str) -> Schema | None:
+        """See `Registry`."""
+        status, found = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
+        return None if status == _NOT_FOUND else self._schema(found)
+
+    def id_of(self, subject: str, schema: Schema, *, register: bool) -> int:
+        """See `Registry`."""
+        if (subject, schema) not in self._ids:
+            path = f"/subjects/{quote(subject, safe='')}{'/versions' if register else ''}"
+            status, found = self._ask("POST", path, {"schema": schema.text, "schemaType": schema.kind})
+            if status in (_NOT_FOUND, _CONFLICT, _INVALID):
+                raise not_taken(self._options.called, subject, str(found.get("message", "")), register=register)
+            self._ids[subject, schema] = int(found["id"])
+        return self._ids[subject, schema]
+
+    def _schema(self, found: Mapping[str, Any], depth: int = 0) -> Schema:
+        """With the schemas that it names, those first that are named by others."""
+        references: dict[str, str] = {}
+        for one in found.get("references") or ():
+            _, inner = self._ask("GET", f"/subjects/{quote(one['subject'], safe='')}/versions/{one['version']}")
+            below = self._schema(inner, depth + 1)
+            references |= dict(below.references)
+            references[one["name"]] = below.text
+        return Schema(found["schema"], found.get("schemaType") or _AVRO, tuple(references.items()))
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
+        """The answer of the first address that has one, with its status."""
+        why = ""
+        for url in self._options.urls:
+            try:
+                status, text = self._request(method, url + path, body)
+                found = json.loads(text or "{}")
+            except (OSError, HTTPException, ValueError) as error:
+                why = f"{urlsplit(url).netloc.rpartition('@')[2]}: {getattr(error, 'reason', error)}"
+                continue
+            if status < _SERVER and status not in (401, 403, _UNKNOWN_REQUEST):
+                return status, found
+            why = f"{status} {found.get('message', '')}".strip()
+        hint = "Check schema.registry.url, that the registry runs, and who may ask it (schema.registry.basic.auth…)."
+        raise Failure(Problem("R501", f"{self._options.called} does not answer: {why}", hint=hint))
+
+    def _request(self, method: str, url: str, body: Mapping[str, Any] | None) -> tuple[int, bytes]:
+        headers = {"Accept": f"{_CONTENT}, application/json", "Content-Type": _CONTENT}
+        if self._options.token:
+            headers["Authorization"] = f"Bearer {self._options.token}"
+        elif self._options.user:
+            headers["Authorization"] = f"Basic {base64.b64encode(self._options.user.encode()).decode()}"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 - http and https alone (`_url`)
+        authorities = self._options.authorities
+        context = ssl.create_default_context(cafile=authorities) if authorities else None
+        try:
+            with urllib.request.urlopen(request, timeout=SECONDS, context=context) as answer:  # noqa: S310 - as above
+                return int(answer.status), answer.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read()
+
+
+class MockRegistry:
+    """A registry for tests: a folder with a file for each id, ``1.json`` with a subject and a schema."""
+
+    def __init__(self, folder: Place) -> None:
+        self._folder = folder
+
+    def by_id(self, number: int) -> Schema | None:
+        """See `Registry`."""
+        found = self._found(number)
+        return None if found is None else Schema.of_json(found)
+
+    def latest(self, subject: str) -> Schema | None:
+        """See `Registry`."""
+        mine = [Schema.of_json(found) for _, found in self._all() if found.get("subject") == subject]
+        return mine[-1] if mine else None
+
+    def id_of(self, subject: str, schema: Schema, *, register: bool) -> int:
+        """See `Registry`; it takes every schema."""
+        for number, found in self._all():
+            if found.get("subject") == subject and Schema.of_json(found) == schema:
+                return number
+        if not register:
+            raise not_taken(f"the schema registry {MOCK}{self._folder.name}", subject, "", register=register)
+        return self.add(subject, schema)
+
+    def add(self, subject: str, schema: Schema) -> int:
+        """Give a schema the next id, whatever else is there."""
+        make_folder(self._folder)
+        number = max((number for number, _ in self._all()), default=0) + 1
+        while True:
+            content = json.dumps({"subject": subject, **schema.as_json()}, indent=2).encode()
+            try:
+                write_new(self._folder / f"{number}.json", content)
+            except FileExistsError:
+                number += 1
+            else:
+                return number
+
+    def _all(self) -> list[tuple[int, dict[str, Any]]]:
+        if not self._folder.exists():
+            return []
+        numbers = sorted(int(file.stem) for file in self._folder.iterdir() if file.stem.isdigit())
+        return [(number, found) for number in numbers if (found := self._found(number)) is not None]
+
+    def _found(self, number: int) -> dict[str, Any] | None:
+        file = self._folder / f"{number}.json"
+        if not file.exists():
+            return None
+        try:
+            found = json.loads(file.read_text())
+            schema = found["schema"]
+        except (ValueError, KeyError, TypeError):
+            what = f"{file} is no schema of a mock registry"
+            raise Failure(Problem("R501", what, hint='Write {"subject": "topic-value", "schema": {…}}.')) from None
+        return {**found, "schema": schema if isinstance(schema, str) else json.dumps(schema)}
+
+
+def not_taken(called: str, subject: str, why: str, *, register: bool) -> Exception:
+    """``Refused`` (R549): a schema that a registry does not take, or does not have."""
+    said = f": {why}" if why else ""
+    if register:
+        what = f"{called} does not take the schema of the columns for the subject {subject}{said}"
+        hint = "Declare columns whose schema is compatible, or name another subject: schema.registry.subject '…'."
+        return refuse("R549", what, hint)
+    what = f"{called} has no schema of these columns under the subject {subject}{said}"
+    return refuse("R549", what, f"Register it, or set {REGISTERS} 'true'.")

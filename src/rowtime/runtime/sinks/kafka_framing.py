@@ -1,0 +1,172 @@
+"""How a pump's rows become records with the id of a schema: which schema that is, and how a row is written by it.
+
+The schema is that of the columns, which the registry is given, or the newest one that it has. It is chosen once and
+kept in the checkpoint, so that later starts and ticks need no registry.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from rowtime.core.errors import Problem, Refused, refuse
+from rowtime.core.stores import Place
+from rowtime.expr.store_assignment import always_fits
+from rowtime.operators.contract import quoted
+from rowtime.operators.sinks.sink import Sink as SinkNode
+from rowtime.plan.bind.sink_options import CHANGE
+from rowtime.plan.formats.registry import REGISTERS, RegistryOptions
+from rowtime.runtime.schemas.avro import Unreadable, framed, types_of, whole_schema
+from rowtime.runtime.schemas.registry import Registry, Schema
+from rowtime.state.files import make_folder, write_over
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+CHOSEN: Final = "schema.json"
+_ID_BYTES: Final = 4
+
+
+@dataclass(frozen=True)
+class Framing:
+    """The schema of records: its id, its text, and the types of its fields as Spark has them."""
+
+    number: int
+    schema: str
+    types: Mapping[str, str]
+
+    def value(self, columns: Mapping[str, Column]) -> Column:
+        """Columns by their names as the bytes of a record."""
+        from pyspark.sql.avro.functions import to_avro  # noqa: PLC0415 - only with Avro
+
+        members = (column.cast(self.types[name]).alias(name) for name, column in columns.items())
+        head = bytearray(b"\0" + self.number.to_bytes(_ID_BYTES, "big"))
+        return F.concat(F.lit(head), to_avro(F.struct(*members), self.schema))
+
+
+def schema_of(spark: SparkSession, columns: StructType, name: str) -> Schema:
+    """The schema of some columns, all of which may be null, as NULL is the default. Raises ``Refused`` (R549)."""
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no way to Spark's own schemas
+    kind = jvm.org.apache.spark.sql.types.DataType.fromJson(columns.json())
+    record = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name)
+    try:
+        made = jvm.org.apache.spark.sql.avro.SchemaConverters.toAvroType(kind, False, f"t_{record}", "rowtime")  # noqa: FBT003 - Java
+    except Py4JJavaError as error:
+        what = f"Avro has no schema for these columns: {error.java_exception.getMessage()}"
+        raise refuse(
+            "R549", what, "Give each column a name of letters, digits and _, and a type that Avro has."
+        ) from None
+    return Schema(json.dumps(_null_first(json.loads(made.toString()))))
+
+
+def _null_first(found: Any) -> Any:
+    if isinstance(found, list):
+        return [_null_first(one) for one in sorted(found, key=lambda one: one != "null")]
+    if not isinstance(found, dict):
+        return found
+    made = {key: _null_first(value) if key in ("type", "items", "values") else value for key, value in found.items()}
+    if "fields" in made:
+        made["fields"] = [_field(one) for one in made["fields"]]
+    return made
+
+
+def _field(found: Mapping[str, Any]) -> dict[str, Any]:
+    made = {**found, "type": _null_first(found["type"])}
+    return {**made, "default": None} if isinstance(made["type"], list) else made
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Chooses the schema of a topic's records."""
+
+    registry: Registry
+    options: RegistryOptions
+    topic: str
+
+    def made(self, spark: SparkSession, columns: StructType, required: Sequence[str] | None = None) -> Framing:
+        """Raises ``Refused`` (R549) if the registry does not take it, or what it has does not fit the columns.
+
+        ``required``: the columns that are never NULL, if that is to be looked at.
+        """
+        own, subject = schema_of(spark, columns, self.topic), self.options.subject_of(self.topic)
+        schema = own if self.options.registers else self.registry.latest(subject) or own
+        number = self.registry.id_of(subject, schema, register=self.options.registers)
+        try:
+            types = types_of(spark, framed(schema))
+        except Unreadable as error:
+            what = f"by the schema of {subject} in {self.options.called} nothing can be written: {error}"
+            raise refuse(
+                "R549", what, f"Set {REGISTERS} 'true', with another subject: schema.registry.subject '…'."
+            ) from None
+        if schema is not own:
+            given = {name.name: text for name, text in zip(columns, types_of(spark, framed(own)).values(), strict=True)}
+            if wrong := list(_misfits(given, types, whole_schema(schema), required)):
+                raise Refused(
+                    *(Problem("R549", f"in the schema of {subject} {what}", hint=hint) for what, hint in wrong)
+                )
+        return Framing(number, json.dumps(whole_schema(schema)), types)
+
+    def kept(self, spark: SparkSession, columns: StructType, folder: Place) -> Framing:
+        """What was chosen for these columns before, as ``folder`` keeps it; else it is chosen now, and kept."""
+        asked = [schema_of(spark, columns, self.topic).text, self.options.registers]
+        file = folder / CHOSEN
+        if file.exists():
+            found = json.loads(file.read_text())
+            if found["of"] == asked:
+                return Framing(found["id"], found["schema"], found["types"])
+        made = self.made(spark, columns)
+        make_folder(folder)
+        content = {"of": asked, "id": made.number, "schema": made.schema, "types": dict(made.types)}
+        write_over(file, json.dumps(content).encode())
+        return made
+
+
+def _misfits(
+    given: Mapping[str, str], types: Mapping[str, str], schema: Any, required: Sequence[str] | None
+) -> Iterator[tuple[str, str]]:
+    """What a schema that others have made does not take of the columns."""
+    nullable = {one["name"] for one in schema["fields"] if isinstance(one["type"], list) and "null" in one["type"]}
+    for name, kind in given.items():
+        if name not in types:
+            yield f"there is no field {name}", f"Leave the column out; there are {', '.join(types)}."
+        elif not always_fits(kind, types[name]):
+            yield (
+                f"the field {name} is {types[name]}, which does not take every {kind}",
+                f"Declare {name} {types[name]}.",
+            )
+        elif name not in nullable and required is not None and name not in required:
+            yield f"the field {name} is never null", f"Declare {name} NOT NULL."
+    for name in types:
+        if name not in given and name not in nullable:
+            yield (
+                f"the field {name} is never null, and no column has it",
+                f"Declare a column {name} {types[name]} NOT NULL.",
+            )
+
+
+def record_of(node: SinkNode, types: Mapping[str, DataType]) -> StructType:
+    """The columns of the records that a sink writes; ``types`` are those of its rows."""
+    from pyspark.sql.types import StructType, TimestampType  # noqa: PLC0415 - not for those who only plan
+
+    names = [name for name in node.emits().names if name in types]
+    if dict(node.options).get("mode", "").lower() == "changes":
+        names = [name for name in names if name != CHANGE]
+    made = StructType()
+    for name in names:
+        made = made.add(name, types[name])
+    return made.add(node.rowtime, TimestampType()) if node.rowtime and node.rowtime not in names else made
+
+
+def row_columns(names: Sequence[str], rowtime: Column | None, rowtime_name: str | None) -> dict[str, Column]:
+    """The members of a record: the columns, and the rowtime behind them under its name."""
+    members = {name: F.col(quoted(name)) for name in names}
+    if rowtime is not None and rowtime_name is not None and rowtime_name not in members:
+        members[rowtime_name] = rowtime
+    return members

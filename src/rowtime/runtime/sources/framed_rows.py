@@ -1,0 +1,126 @@
+"""Records that begin with the id of a schema, as items: each is read by the schema of its id.
+
+The bytes are a zero, the id (four bytes, the greatest first), and the value: Confluent's wire format. Which ids a range
+has is found before it is read, so that the schemas are known (`runtime.schemas.pinned`); the rest is an expression of
+Spark SQL, as in `kafka_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from rowtime.core.log import LOG
+from rowtime.operators.rows.calendar import in_calendar
+from rowtime.runtime.schemas.avro import END_MARK, MARK, RECORD, Unreadable, decoded, framed, types_of
+from rowtime.runtime.schemas.fitting import converted, field_of, misfits
+from rowtime.runtime.sources.kafka_rows import BOUND_HEADER, Columns, Field, instant, items_of, prepared
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rowtime.runtime.schemas.registry import Schema
+
+HEAD: Final = 5  # bytes before the value
+ID: Final = (
+    f"CASE WHEN octet_length({{0}}) >= {HEAD} AND hex(substring({{0}}, 1, 1)) = '00'"
+    " THEN CAST(conv(hex(substring({0}, 2, 4)), 16, 10) AS BIGINT) END"
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How records of one schema are read: its frame, and the types of their fields; no frame where they cannot be."""
+
+    number: int
+    frame: str = ""
+    types: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a stream wants of records: its columns, and the field that gives the rowtime, if any."""
+
+    columns: Columns
+    rowtime: str | None
+
+
+def ids_in(records: DataFrame) -> list[int]:
+    """The ids of the schemas of records that are no bounds: one job."""
+    rows = records.where(f"NOT coalesce(exists(headers, h -> h.key = '{BOUND_HEADER}'), FALSE)")
+    found = rows.select(F.expr(ID.format("value")).alias("id")).where("id IS NOT NULL").distinct().collect()
+    return sorted(row["id"] for row in found)
+
+
+def reading_of(spark: SparkSession, number: int, schema: Schema | None, declared: Declared, topic: str) -> Reading:
+    """How records with an id are read; the log says why they cannot be, once."""
+    why = ""
+    if schema is None:
+        why = "the schema registry does not know it"
+    elif schema.kind != "AVRO":
+        why = f"it is a schema of {schema.kind}"
+    else:
+        try:
+            frame = framed(schema)
+            types = types_of(spark, frame)
+            wrong = next(misfits(declared.columns, declared.rowtime, types), None)
+            if wrong is None:
+                return Reading(number, frame, types)
+            why = wrong.what
+        except Unreadable as error:
+            why = str(error)
+    said = "records of %s with the schema %s are MALFORMED: %s"
+    LOG.warning(said, topic, number, why, extra={"event": "topic"})
+    return Reading(number)
+
+
+def framed_items(records: DataFrame, declared: Declared, readings: Sequence[Reading]) -> DataFrame:
+    """Items of records."""
+    columns = declared.columns
+    frame = prepared(records).withColumn("__id", F.expr(ID.format("__k.value")))
+    able = [reading for reading in readings if reading.frame]
+    for one in able:
+        value = F.expr(f"substring(__k.value, {HEAD + 1})")
+        frame = frame.withColumn(f"__d{one.number}", F.when(F.col("__id") == one.number, decoded(value, one.frame)))
+    parts = "".join(f" WHEN __id = {one.number} THEN {_made(one, declared)}" for one in able)
+    kinds = ", ".join(f"c{number}: {kind}" for number, (_, kind) in enumerate(columns))
+    empty = f"CAST(NULL AS STRUCT<{kinds}{', ' * bool(kinds)}t: BIGINT, ok: BOOLEAN>)"
+    whole = f"CASE{parts} ELSE {empty} END" if able else empty
+    parsed = frame.withColumn("__e", F.expr(whole))
+    fields = [Field(name, f"__e.c{number}", f"__e.c{number}") for number, (name, _) in enumerate(columns)]
+    return items_of(parsed, fields, "NOT coalesce(__e.ok, FALSE)", "timestamp_micros(__e.t)", text=False)
+
+
+def _made(reading: Reading, declared: Declared) -> str:
+    """SQL: the columns and the rowtime (µs) of a record of one schema, and whether all of it could be read."""
+    columns, rowtime = declared.columns, declared.rowtime
+    types, record = reading.types or {}, f"__d{reading.number}.{RECORD}"
+    given = field_of(record, rowtime or "")
+    kind = types.get(rowtime or "") if rowtime is not None else None
+    micros = in_calendar(_micros(given, kind)) if kind is not None else "CAST(NULL AS BIGINT)"
+    values, faults = [], [f"{record} IS NULL", f"coalesce(__d{reading.number}.{MARK} <> X'{END_MARK.hex()}', TRUE)"]
+    if kind is not None:
+        faults.append(f"({given} IS NOT NULL AND ({micros}) IS NULL)")
+    for number, (name, wanted) in enumerate(columns):
+        found, path = types.get(name), field_of(record, name)
+        if found is None:
+            value = f"CAST(NULL AS {wanted})"
+        elif name == rowtime and wanted.strip().upper() == "TIMESTAMP":
+            value = f"timestamp_micros({micros})"
+        else:
+            value = converted(path, found, wanted)
+            if value != path:
+                faults.append(f"({path} IS NOT NULL AND {value} IS NULL)")
+        values.append(f"'c{number}', CAST({value} AS {wanted})")
+    values += [f"'t', {micros}", f"'ok', NOT ({' OR '.join(faults)})"]
+    return f"named_struct({', '.join(values)})"
+
+
+def _micros(path: str, kind: str) -> str:
+    """SQL: the µs of a field that gives the rowtime."""
+    if kind == "TIMESTAMP":
+        return f"unix_micros({path})"
+    return f"CAST({path} AS BIGINT)" if kind in ("BIGINT", "INT") else instant(path)
