@@ -279,6 +279,37 @@ def _labelled(gates: Gates) -> f.Feed:
     return o.made(found, gates["s"].clock)
 
 
+def _listed(gates: Gates, *, there: bool) -> f.Feed:
+    """Events whose key is in a row of the table, each once; or in none."""
+    keys = {row["key"] for row in LABELS["labels"]}
+    events = [e for e in gates["s"].events if (e.payload["k"] in keys) is there]
+    return o.made(events, gates["s"].clock)
+
+
+def _in_no_row(gates: Gates) -> f.Feed:
+    """Events of which no row of the table, for their key, may have the value, as a NULL may have any."""
+    found = []
+    for e in gates["s"].events:
+        values = [row["value"] for row in VALUES["labels"] if row["key"] == e.payload["k"]]
+        if not any(value in (None, e.payload["k"] + 1) for value in values):
+            found.append(e)
+    return o.made(found, gates["s"].clock)
+
+
+def _valued(gates: Gates) -> f.Feed:
+    """Events with how many words the table has for their key, and whether one of these is b."""
+    found = []
+    for e in gates["s"].events:
+        words = [row["word"] for row in LABELS["labels"] if row["key"] == e.payload["k"]]
+        found.append(o.replace(e, payload={"k": e.payload["k"], "n": len(words), "b": "b" in words}))
+    return o.made(found, gates["s"].clock)
+
+
+def _in_none(gates: Gates) -> f.Feed:
+    return o.made(o.alone(gates["s"].events, gates["r"].events, lambda a, b: bool(b["k"] + 1 in (1, a["k"]))),
+                  _bound(gates))  # fmt: skip
+
+
 def _once(gates: Gates) -> f.Feed:
     return o.made(o.stitched([o.replace(e, payload={"z": 0}) for e in gates["s"].events], "z"), gates["s"].clock)
 
@@ -407,6 +438,8 @@ PERIODS = (
 
 
 LABELS = {"labels": [{"key": 1, "word": "a"}, {"key": 1, "word": "b"}, {"key": 2, "word": "c"}]}
+VALUES = {"labels": [{"key": 0, "value": None}, {"key": 0, "value": 5}, {"key": 1, "value": 3}]}
+TABLE = "CREATE TABLE labels (key INT, word STRING); "
 LASTS = "UNIX_MICROS(LIFETIME_END(e)) - UNIX_MICROS(LIFETIME_START(e))"
 MADE = (
     LifetimeLaw("snapshots", ("snapshot",),
@@ -459,6 +492,21 @@ MADE = (
         "CREATE TABLE labels (key INT, word STRING); "
         "SELECT STREAM s.k, word FROM s LEFT JOIN labels AS l ON l.key = s.k",
         _labelled, tables=LABELS),
+    LifetimeLaw("events that have rows in a table", ("table join of events",),
+        f"{TABLE}SELECT STREAM k FROM s LEFT SEMI JOIN labels ON labels.key = s.k",
+        lambda gates: _listed(gates, there=True), tables=LABELS),
+    LifetimeLaw("events that have no row in a table", ("table join of events", "table query"),
+        f"{TABLE}SELECT STREAM k FROM s WHERE NOT EXISTS (SELECT * FROM labels WHERE key = s.k)",
+        lambda gates: _listed(gates, there=False), tables=LABELS),
+    LifetimeLaw("events that are in no row of a table with a NULL", ("table join of events", "table query"),
+        "CREATE TABLE labels (key INT, value INT); "
+        "SELECT STREAM k FROM s WHERE k + 1 NOT IN (SELECT value FROM labels WHERE key = s.k)",
+        _in_no_row, tables=VALUES),
+    LifetimeLaw("events with values of a table", ("table join of events", "table query"),
+        f"{TABLE}SELECT STREAM k, CAST((SELECT COUNT(*) FROM labels WHERE key = s.k) AS INT) AS n, "
+        "'b' IN (SELECT word FROM labels WHERE key = s.k) AS b FROM s", _valued, tables=LABELS),
+    LifetimeLaw("events that are in none of others", ("lifetime anti-join",),
+        "SELECT STREAM k FROM s WHERE k NOT IN (SELECT STREAM NULLIF(k + 1, 1) AS j FROM r)", _in_none, reads="sr"),
     LifetimeLaw("what is alike once", ("stitch",), "SELECT STREAM DISTINCT 0 * k AS z FROM s", _once),
     LifetimeLaw("the two greatest with their ranks", ("snapshot sets", "select"),
         "CREATE VIEW top AS SELECT STREAM SLICE(SORT_ARRAY(COLLECT_LIST(STRUCT(k AS v)), FALSE), 1, 2) AS best FROM s "

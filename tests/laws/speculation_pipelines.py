@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tests.laws.lifetime_pipelines import LABELS, Gates, LifetimeLaw
+from tests.laws.lifetime_pipelines import LABELS, TABLE, Gates, LifetimeLaw
 from tests.oracle import feed as f
 from tests.oracle import lifetimes as o
 
@@ -201,6 +201,9 @@ SPECULATION = (
         "CREATE TABLE labels (key INT, word STRING); "
         "SELECT STREAM s.k, word FROM s LEFT JOIN labels AS l ON l.key = s.k EMIT CHANGES",
         _speculated(_labelled, "s"), tables=LABELS),
+    LifetimeLaw("changes of events that have rows in a table", ("versions", "table join of events"),
+        f"{TABLE}SELECT STREAM k FROM s WHERE k IN (SELECT key FROM labels) EMIT CHANGES",
+        _speculated(lambda inputs: [e for e in inputs[0] if e.payload["k"] in (1, 2)], "s"), tables=LABELS),
     LifetimeLaw("changes of what is alike once", ("versions", "speculative stitch"),
         "SELECT STREAM DISTINCT 0 * k AS z FROM s EMIT CHANGES", _speculated(
             lambda inputs: o.stitched([o.replace(e, payload={"z": 0}) for e in inputs[0]], "z"), "s")),

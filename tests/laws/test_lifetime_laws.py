@@ -15,9 +15,11 @@ from rowtime.kernels import events as kernel
 from rowtime.operators.events import imported_bounds
 from rowtime.operators.events.alter_lifetime import AlterLifetime
 from rowtime.operators.events.clip import Clip
+from rowtime.operators.events.event_table_join import EventTableJoin
 from rowtime.operators.events.imported_bounds import ImportedBounds
 from rowtime.operators.events.lifetime_windows import LifetimeWindows
 from rowtime.operators.events.period_filter import PeriodFilter
+from rowtime.operators.joins import table_join
 from rowtime.operators.rows.lifetimes import WeightedLog
 from rowtime.runtime.session import derive
 from rowtime.sql.generate import to_spark
@@ -271,10 +273,21 @@ def _bounds_are_not_strict(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def _null_differs_from_all(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(EventTableJoin, "_met", property(lambda self: to_spark(self.on).replace("IS NULL", "IS NOT NULL")))
+
+
+def _each_row_of_a_table_counts(patch: pytest.MonkeyPatch) -> None:
+    real = table_join.met_by
+    patch.setattr(table_join, "met_by", lambda rows, known, on, _how: real(rows, known, on, "inner"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "made", "plant"),
     [
+        ("events that are in no row of a table with a NULL", EXAMPLE, _null_differs_from_all),
+        ("events that have rows in a table", EXAMPLE, _each_row_of_a_table_counts),
         ("hopping windows over events", EXAMPLE, _windows_wait_for_the_next),
         ("how long events last in a window", EXAMPLE, _windows_wait_for_the_next),
         ("events that contain a period", WAITING, _ends_are_taken_as_known),

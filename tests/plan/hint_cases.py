@@ -93,7 +93,9 @@ JOINS = [
     Case("CREATE TABLE x (page STRING, name STRING) USING parquet OPTIONS (path '/data/x') REFRESH EVERY INTERVAL '1' HOUR; SELECT STREAM x.name FROM s JOIN x ON x.page = s.page", "R101", "(CREATE STREAM) over the rows that come later, and JOIN it (FOR SYSTEM_TIME AS OF) the ROWTIME", "", "{0} x (page STRING, name STRING) USING parquet OPTIONS (path '/data/x'); SELECT STREAM x.name FROM s JOIN x {1} s.ROWTIME ON x.page = s.page"),
     Case("SELECT STREAM k FROM e WHERE EXISTS (SELECT STREAM * FROM f WHERE f.k = e.k) OR n > 1", "R190", "(LEFT SEMI JOIN) b ON", "k FROM .*", "e.k FROM e {0} f ON f.k = e.k"),
     Case("SELECT STREAM k FROM e WHERE EXISTS (SELECT STREAM * FROM f WHERE f.k = e.k) OR n > 1", "R190", "(LEFT ANTI JOIN) b ON", "k FROM .*", "e.k FROM e {0} f ON f.k = e.k"),
-    Case("SELECT STREAM k FROM e WHERE NOT EXISTS (SELECT STREAM * FROM f, points WHERE f.k = e.k)", "R190", r"Write (EXISTS \(SELECT STREAM \* FROM )t", "EXISTS.*", "{0}f WHERE f.k = e.k)"),
+    Case("SELECT STREAM k FROM e WHERE NOT EXISTS (SELECT STREAM * FROM f, points WHERE f.k = e.k)", "R190", r"(CREATE VIEW v AS SELECT STREAM )…; … (IN [(]SELECT STREAM k FROM v )…", "SELECT.*", "{0}f.k FROM f, points; SELECT STREAM k FROM e WHERE k NOT {1})"),
+    Case("SELECT STREAM k FROM e WHERE n > (SELECT STREAM n FROM f)", "R190", "events: (LEFT JOIN) b", "k FROM .*", "e.k FROM e {0} f ON e.k = f.k WHERE e.n > f.n"),
+    Case("SELECT STREAM e.k FROM e RIGHT ANTI JOIN names ON e.k = names.page", "R190", "JOIN and (LEFT ANTI JOIN), with", "RIGHT ANTI JOIN", "{0}"),
 ]
 GROUPS = [
     Case(f"SELECT STREAM page, COUNT(*) AS c FROM s GROUP BY CUBE({HOUR}, page)", "R127", "each set have it: (GROUP BY .*)[.]$", "GROUP BY .*", "{0}"),
@@ -213,7 +215,7 @@ LIFETIMES = [
     Case("SELECT STREAM k FROM CLIP(e, f, AT MOST INTERVAL '1' HOUR)", "R194", r"(CLIP\()s, (AT MOST .*?)\) or", "CLIP.*", "{0}e, {1})"),
     Case("SELECT STREAM k FROM CLIP(e, f WHERE f.ROWTIME > e.ROWTIME)", "R194", "Take a column", "f.ROWTIME > e.ROWTIME", "f.u > e.u"),
     Case("SELECT STREAM k FROM CLIP(e, e WHERE e.n > 1)", "R194", "(CREATE VIEW .*)[.]$", "", "{0}; SELECT STREAM k FROM CLIP(e, later WHERE later.n > e.n)"),
-    Case("SELECT STREAM e.k, name FROM e RIGHT JOIN names ON names.page = e.k", "R190", "and (LEFT JOIN), with", "RIGHT JOIN", "{0}"),
+    Case("SELECT STREAM e.k, name FROM e RIGHT JOIN names ON names.page = e.k", "R190", "JOIN, (LEFT JOIN), LEFT", "RIGHT JOIN", "{0}"),
     Case("SELECT STREAM e.k FROM e JOIN names ON names.page = e.k AND LIFETIME(e) CONTAINS u", "R198", "(WHERE) of a view of the join", "", "CREATE VIEW l AS SELECT STREAM e.k, u FROM e JOIN names ON names.page = e.k; SELECT STREAM k FROM l {0} LIFETIME(l) CONTAINS u"),
     Case("SELECT STREAM e.k FROM names JOIN e ON names.page = e.k", "R197", "FROM events (JOIN) table ON", "names JOIN e ON", "e {0} names ON"),
     Case("CREATE STREAM x (a TIMESTAMP, k STRING) EVENT SHAPE POINT (a) BOUND EVERY 1 ROW DELAY INTERVAL '-1' SECOND; SELECT STREAM k FROM x", "R101", "Write (STRICT)", "DELAY .*? SECOND", "{0}"),

@@ -223,7 +223,7 @@ def test_exists_is_a_semi_join_and_not_exists_an_anti_join(written: str, joined:
 @pytest.mark.parametrize(
     ("sql", "code", "hint"),
     [
-        ("SELECT STREAM k FROM s WHERE NOT EXISTS (SELECT STREAM k FROM t GROUP BY k)", "R190", "with a view"),
+        ("SELECT STREAM k FROM s WHERE NOT EXISTS (SELECT STREAM k FROM t GROUP BY k)", "R190", "into a view"),
         (
             "SELECT STREAM k FROM s WHERE k > 1 OR EXISTS (SELECT STREAM * FROM t WHERE t.k = s.k)",
             "R190",
@@ -232,9 +232,30 @@ def test_exists_is_a_semi_join_and_not_exists_an_anti_join(written: str, joined:
         ("SELECT STREAM k FROM p WHERE NOT EXISTS (SELECT STREAM * FROM t WHERE t.k = p.k)", "R197", "EVENT SHAPE"),
     ],
 )
-def test_other_sub_queries_are_refused(sql: str, code: str, hint: str) -> None:
+def test_other_sub_queries_of_streams_are_refused(sql: str, code: str, hint: str) -> None:
     problems = program(TWO + sql).problems
     assert any(problem.code == code and hint in problem.hint for problem in problems), problems
+
+
+@pytest.mark.parametrize(
+    ("written", "joined"),
+    [
+        ("k IN (SELECT STREAM u.k FROM t AS u WHERE u.k > 1)", "s LEFT SEMI JOIN t AS u ON s.k = u.k AND u.k > 1"),
+        ("k NOT IN (SELECT STREAM k FROM t)", "s LEFT ANTI JOIN t ON (s.k = t.k OR (s.k = t.k) IS NULL)"),
+        (
+            "LIFETIME(s) CONTAINS DATE '2024-01-01' AND s.k IN (SELECT STREAM k FROM t)",
+            "(SELECT STREAM k FROM s WHERE LIFETIME(s) CONTAINS DATE '2024-01-01') AS s LEFT SEMI JOIN t ON s.k = t.k",
+        ),
+    ],
+)
+def test_in_is_a_semi_join_and_not_in_an_anti_join(written: str, joined: str) -> None:
+    found = program(f"{TWO}SELECT STREAM k FROM s WHERE {written}")
+    expected = program(f"{TWO}SELECT STREAM s.k FROM {joined}")
+    assert (found.problems, expected.problems) == ((), ())
+    joins = [
+        [one.fields for one in made.described().operators.values() if "join" in one.kind] for made in (found, expected)
+    ]
+    assert joins[0] == joins[1] != []
 
 
 def test_collections_of_events_are_sorted() -> None:

@@ -72,6 +72,10 @@ class TableQuery(Unary):
             return super().made_from(n, column)
         return Made(columns_in([value]), AGGREGATION) if self.grouped else Made.by(value)
 
+    def on_versions(self, below: Sequence[Operator]) -> Operator:  # noqa: ARG002 - the table
+        """The same: it does not change."""
+        return self
+
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """The values over no rows."""
         return self._computed(rows(self.input))

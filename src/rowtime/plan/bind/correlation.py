@@ -178,6 +178,16 @@ def read(text: str, node: exp.Expr, tables: Tables, names_of: NamesOf) -> Inner:
     return inner
 
 
+def is_derived(join: exp.Join) -> bool:
+    """True for what a sub-query reads of a table."""
+    return bool(join.this.meta.get("derived"))
+
+
+def is_subquery(join: exp.Join) -> bool:
+    """True for a join that stands for a sub-query of a table or a stream."""
+    return is_derived(join) or bool(join.meta.get("subquery"))
+
+
 def table_of(query: exp.Expr, tables: Tables) -> CreateTable | None:
     """The static table that a query reads."""
     source = query.unnest().args.get("from_")

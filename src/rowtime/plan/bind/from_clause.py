@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -13,12 +13,13 @@ from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.operators.streams.table import is_table
 from rowtime.plan.bind.as_of import refuse_as_of
 from rowtime.plan.bind.buffers import BUFFERS, buffered
+from rowtime.plan.bind.correlation import is_subquery
 from rowtime.plan.bind.current_bound import with_bound
 from rowtime.plan.bind.functions import bind_call, called, input_of
 from rowtime.plan.bind.join_range import window_of
 from rowtime.plan.bind.joins import Joins
 from rowtime.plan.bind.lifetime_functions import altering, bind_altering
-from rowtime.plan.bind.lifetime_joins import LifetimeJoins, exists_joins, is_inner, starts_of
+from rowtime.plan.bind.lifetime_joins import LifetimeJoins, is_inner, starts_of
 from rowtime.plan.bind.periods import Periods, split_off
 from rowtime.plan.bind.scope import From
 from rowtime.plan.bind.sources import Binder, BoundQuery
@@ -37,6 +38,7 @@ class FromClause:
     def __init__(self, binder: Binder, query: exp.Select, name: str) -> None:
         self.binder, self.query, self.name = binder, query, name
         self.text, self.sources = binder.text, binder.sources
+        self.joins = Joins(binder, query, name)
 
     def bind(self) -> From:
         """What the query reads."""
@@ -49,28 +51,31 @@ class FromClause:
             place = place_of(self.text, source.this.args["over"])
             raise refuse("R153", "a window on an input goes with a JOIN", hint, place)
         refuse_as_of(self.text, source.this, "a stream as of a time goes with a JOIN", _AS_OF)
-        joins, periods = Joins(self.binder, self.query, self.name), Periods(self.binder, self.name)
+        periods = Periods(self.binder, self.name)
         found, starts = self._windowed(source.this), starts_of(self.query)
         about = split_off(self.query) if clauses or is_lifetimes(found.node) else []
-        if not clauses:
+        own = [clause for clause in clauses if not is_subquery(clause)]
+        if not own:
             found, about = periods.filtered(found, about), []
-        for clause in clauses:
-            right = self._windowed(clause.this)
-            events = is_lifetimes(found.node) or is_lifetimes(right.node)
-            if events:
-                refuse_as_of(self.text, clause.this, "events meet while both are alive, not as of a time", _EVENTS)
-                last = clause is clauses[-1] and is_inner(clause) and not is_table(right.node)
-                meets = about if last else []
-                about = [] if meets else about
-                found = LifetimeJoins(self.binder, self.name, starts).bind(found, right, clause, meets)
-            else:
-                found = joins.bind(found, right, clause)
+        for clause in own:
+            last = clause is own[-1] and is_inner(clause)
+            found, about = self._joined(found, clause, starts, about, last=last)
         found = periods.filtered(found, about)
-        if is_lifetimes(found.node):
-            for clause in exists_joins(self.query, self.text):
-                right = self._windowed(clause.this)
-                found = LifetimeJoins(self.binder, self.name, starts).bind(found, right, clause)
+        for clause in clauses[len(own) :]:  # sub-queries, of events as WHERE leaves them
+            found, _ = self._joined(found, clause, starts, [], last=False)
         return with_bound(self.sources.fresh, self.query, self.text, found, self.name)
+
+    def _joined(
+        self, left: From, clause: exp.Join, starts: Collection[str], about: list[exp.Expr], *, last: bool
+    ) -> tuple[From, list[exp.Expr]]:
+        """A further input; and what of ``about``, the conditions on lifetimes, is not a part of the ``last`` ON."""
+        right = self._windowed(clause.this)
+        if not is_lifetimes(left.node) and not is_lifetimes(right.node):
+            return self.joins.bind(left, right, clause), about
+        refuse_as_of(self.text, clause.this, "events meet while both are alive, not as of a time", _EVENTS)
+        meets = about if last and not is_table(right.node) else []
+        made = LifetimeJoins(self.binder, self.name, starts).bind(left, right, clause, meets)
+        return made, [] if meets else about
 
     def _windowed(self, item: exp.Expr) -> From:
         """An input with its window; a table only where a join is."""

@@ -22,6 +22,7 @@ from rowtime.operators.streams.table import is_table
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.as_of import AsOf, take_match
 from rowtime.plan.bind.asked_values import computed_below
+from rowtime.plan.bind.correlation import is_derived
 from rowtime.plan.bind.join_range import Clause, Range, between, comparisons, unique, windows
 from rowtime.plan.bind.scope import From, Input, Scope
 from rowtime.plan.bind.sources import Binder
@@ -85,7 +86,7 @@ class Joins:
             raise self._refused("R151", what, node.this, "Give each input a name of its own with AS.")
         wanted = _wanted(self.query, (*left.inputs, *right.inputs))
         times = (ROWTIME, ROWTIME) if tabled else (PLACES[0][0], PLACES[1][0])
-        plain = tabled and (kind in _ALONE or _is_derived(node))  # a filter, or beside hidden columns: names stay
+        plain = tabled and (kind in _ALONE or is_derived(node))  # a filter, or beside hidden columns: names stay
         sides = [self._qualified(left, times[0], wanted, plain=plain), self._qualified(right, times[1], wanted)]
         same = {name: time for _, _, found in sides for name, time in found.items()}
         outer = (side in ("LEFT", "FULL") or kind in _ALONE, side in ("RIGHT", "FULL"))
@@ -185,7 +186,7 @@ class Joins:
             what = "a join of rowtimes behind one as of a time is not supported"
             raise self._refused("R190", what, clause.node, hint)
         above = self._above(clause)
-        inner = not any(join.args.get("side") and not _is_derived(join) for join in self.query.args["joins"])
+        inner = not any(join.args.get("side") and not is_derived(join) for join in self.query.args["joins"])
         found = between([*comparisons(on), *(above if inner else ())], left, right)
         if clause.windowed(found):
             window = windows(left, right)
@@ -283,7 +284,7 @@ class Joins:
             raise self._refused("R154", what, clause.node.this, _SWAPPED.get(clause.alone, hint))
         stream, table = clause.sources[n], clause.sources[1 - n]
         below, columns = stream.node, clause.columns[n]
-        if _is_derived(clause.node):
+        if is_derived(clause.node):
             alias = clause.inputs[1 - n][0].alias
             asked = f"{self.name}.{alias}.asked"
             below, columns, on = computed_below(below, columns, on, lambda: self.sources.fresh(asked), f"{alias}_asked")
@@ -336,11 +337,6 @@ class Joins:
             self.sources.warnings.append(Problem("R185", what, place_of(self.text, place), hint, warns=True))
         seen = inputs[: len(clause.inputs[0])] if clause.alone else inputs
         return From(node, tuple(seen), lineage, merged)
-
-
-def _is_derived(join: exp.Join) -> bool:
-    """True for what a sub-query reads of a table."""
-    return bool(join.this.meta.get("derived"))
 
 
 def _compares_clocks(clause: Clause, rest: Sequence[exp.Expr]) -> bool:

@@ -1,4 +1,4 @@
-"""Binds joins of events with lifetimes, with each other and with tables; EXISTS in WHERE is a join, too.
+"""Binds joins of events with lifetimes, with each other and with tables; a sub-query in WHERE is such a join, too.
 
 An outer join is the pairs and, for each side that is kept, an anti-join. A semi-join is what an anti-join of the left
 events with what their anti-join leaves: whether an event meets another at a time depends on its payload and the time.
@@ -23,6 +23,8 @@ from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.operators.rows.select import Item, Select, extended
 from rowtime.operators.streams.table import is_table
 from rowtime.operators.streams.union_all import UnionAll
+from rowtime.plan.bind.asked_values import computed_below
+from rowtime.plan.bind.correlation import is_derived
 from rowtime.plan.bind.join_range import unique
 from rowtime.plan.bind.periods import Periods, timed
 from rowtime.plan.bind.scope import From, Input, Scope, null_of
@@ -41,47 +43,9 @@ def starts_of(query: exp.Select) -> frozenset[str]:
     return frozenset(column.text("table").lower() for column in asked if column.text("table"))
 
 
-def exists_joins(query: exp.Select, text: str) -> list[exp.Join]:
-    """The joins that each EXISTS and NOT EXISTS of the WHERE stands for; it is taken out of the query.
-
-    The sub-query reads one stream, view or query, and its WHERE says which events meet.
-    """
-    where = query.args.get("where")
-    conditions = conjuncts(where.this if where else None)
-    found = {id(c): exists for c in conditions if (exists := _exists(c)) is not None}
-    joins = [
-        _exists_join(found[id(c)], text, "ANTI" if isinstance(c.unnest(), exp.Not) else "SEMI")
-        for c in conditions
-        if id(c) in found
-    ]
-    if found:
-        others = [condition for condition in conditions if id(condition) not in found]
-        query.set("where", exp.Where(this=exp.and_(*others, copy=False)) if others else None)
-    return joins
-
-
-def _exists(condition: exp.Expr) -> exp.Exists | None:
-    """The EXISTS of a condition that is one, or the opposite of one."""
-    inner = condition.unnest()
-    inner = inner.this.unnest() if isinstance(inner, exp.Not) else inner
-    return inner if isinstance(inner, exp.Exists) else None
-
-
-def _exists_join(exists: exp.Exists, text: str, kind: str) -> exp.Join:
-    inner = exists.this
-    known = {"expressions", "from_", "where", "stream", "kind"}
-    clauses = {name for name, value in inner.args.items() if value} - known
-    if not isinstance(inner, exp.Select) or inner.args.get("from_") is None or clauses:
-        hint = "Write EXISTS (SELECT STREAM * FROM t WHERE t.k = s.k), with a view for anything more."
-        raise refuse_at(text, exists, "R190", "EXISTS of such a query is not supported", hint)
-    where = inner.args.get("where")
-    join = exp.Join(this=inner.args["from_"].this, side="LEFT", kind=kind, on=where.this if where else None)
-    join.meta.update(exists.meta)
-    return join
-
-
 _KINDS = ("", "INNER", "CROSS", "ANTI", "LEFT ANTI", "SEMI", "LEFT SEMI",
           *(f"{side}{outer}" for side in ("LEFT", "RIGHT", "FULL") for outer in ("", " OUTER")))  # fmt: skip
+_ALONE = {"SEMI": "left_semi", "ANTI": "left_anti"}
 
 
 class LifetimeJoins:
@@ -94,15 +58,17 @@ class LifetimeJoins:
     def bind(self, left: From, right: From, node: exp.Join, more: Sequence[exp.Expr] = ()) -> From:
         """The join of what stands before a JOIN with what stands behind it; ``more``: what WHERE adds to ON."""
         kind, side = (str(node.args.get(part) or "").upper() for part in ("kind", "side"))
+        side = side or ("LEFT" if kind in _ALONE else "")
         tabled = is_table(right.node) and is_lifetimes(left.node)
-        self._check(left, right, node, f"{side} {kind}".strip(), tabled=tabled)
+        how = f"{node.args.get('method') or ''} {side} {kind}".strip()
+        self._check(left, right, node, how, tabled=tabled)
         left, right = self._with_start(left), right if tabled else self._with_start(right)
         taken: set[str] = set()
         lefts, rights = self._named(left, taken), self._named(right, taken)
-        periods, on = Periods(self.binder, self.name), [*conjuncts(node.args.get("on")), *more]
+        periods, on = Periods(self.binder, self.name), [*_conditions(node), *more]
         if tabled:
             condition = self._condition(From(left.node, (*lefts, *rights)), (lefts, rights), node, on)
-            return self._with_table((left, right), (lefts, rights), condition, outer=side == "LEFT")
+            return self._with_table((left, right), (lefts, rights), condition, node)
         alone = [] if is_inner(node) else [n for n, word in enumerate(("RIGHT", "LEFT")) if side != word]
         (left, right), meets, others = periods.meeting((left, right), (lefts, rights), on, alone)
         condition = self._condition(From(left.node, (*lefts, *rights)), (lefts, rights), node, others)
@@ -125,8 +91,8 @@ class LifetimeJoins:
     def _check(self, left: From, right: From, node: exp.Join, kind: str, *, tabled: bool) -> None:
         place = place_of(self.text, node.this)
         if tabled:
-            if kind not in ("", "INNER", "CROSS", "LEFT", "LEFT OUTER") or node.args.get("method"):
-                hint = "There are JOIN and LEFT JOIN, with the events on the left."
+            if kind not in _KINDS or kind.startswith(("RIGHT", "FULL")):
+                hint = "There are JOIN, LEFT JOIN, LEFT SEMI JOIN and LEFT ANTI JOIN, with the events on the left."
                 raise refuse("R190", f"{kind} JOIN of events with a table is not supported yet", hint, place)
             about = [part for part in conjuncts(node.args.get("on")) if timed(part)]
             if about:
@@ -139,7 +105,7 @@ class LifetimeJoins:
         if not (is_lifetimes(left.node) and is_lifetimes(right.node)):
             hint = "Declare an EVENT SHAPE for both, or read a view that EMITs the events as rows."
             raise refuse("R197", "one side of the join has lifetimes and the other has not", hint, place)
-        if kind not in _KINDS or node.args.get("method"):
+        if kind not in _KINDS:
             hint = "There are JOIN, LEFT JOIN, RIGHT JOIN, FULL JOIN, LEFT SEMI JOIN and LEFT ANTI JOIN."
             raise refuse("R190", f"{kind} JOIN of events is not supported yet", hint, place)
         if any(one.window is not None for one in (*left.inputs, *right.inputs)):
@@ -161,7 +127,7 @@ class LifetimeJoins:
         for one in source.inputs:
             columns = tuple((name, Column(unique(f"{one.alias}_{name}", taken), c.type)) for name, c in one.columns)
             time = one.rowtime if one.rowtime in (ROWTIME, "") else unique(f"{one.alias}_ROWTIME", taken)
-            inputs.append(Input(one.alias, columns, time))
+            inputs.append(replace(one, columns=columns, rowtime=time))
         return tuple(inputs)
 
     def _condition(
@@ -212,16 +178,27 @@ class LifetimeJoins:
         return AntiJoin(self._fresh("semi"), left, alone, (names, there), on)
 
     def _with_table(
-        self, sides: tuple[From, From], named: tuple[tuple[Input, ...], ...], on: exp.Expr | None, *, outer: bool
+        self, sides: tuple[From, From], named: tuple[tuple[Input, ...], ...], on: exp.Expr | None, node: exp.Join
     ) -> From:
-        """Each event once for every row of a table that it meets; ``outer``: or once without."""
-        parts = []
-        for side, inputs in zip(sides, named, strict=True):
-            own = [name for one in inputs for name in named_in(one)]
-            parts.append(Side(tuple(zip(side.node.emits().names, own, strict=True))))
-        nodes = (sides[0].node, sides[1].node)
-        made = EventTableJoin(self._fresh("join"), nodes, (parts[0], parts[1]), on, outer=outer)
-        return From(made, (*named[0], *named[1]))
+        """Each event once for every row of a table that it meets; or once, as LEFT, SEMI and ANTI say."""
+        alone = _ALONE.get(str(node.args.get("kind") or "").upper(), "")
+        outer = not alone and str(node.args.get("side") or "").upper() == "LEFT"
+        below = sides[0].node
+        own, known = (
+            tuple(zip(side.node.emits().names, (name for one in inputs for name in named_in(one)), strict=True))
+            for side, inputs in zip(sides, named, strict=True)
+        )
+        if is_derived(node):
+            alias = named[1][0].alias
+            below, own, on = computed_below(below, own, on, lambda: self._fresh(f"{alias}.asked"), f"{alias}_asked")
+        nodes, parts = (below, sides[1].node), (Side(own), Side(known))
+        made = EventTableJoin(self._fresh("join"), nodes, parts, on, outer=outer, alone=alone)
+        return From(made, named[0] if alone else (*named[0], *named[1]))
+
+
+def _conditions(node: exp.Join) -> list[exp.Expr]:
+    """What ON says; a sub-query without a condition says TRUE."""
+    return [part for part in conjuncts(node.args.get("on")) if part != exp.true() or not node.meta.get("subquery")]
 
 
 def _as_written(column: exp.Expr, kind: str) -> exp.Expr:

@@ -2,7 +2,8 @@
 
 ``WHERE x IN (SELECT c FROM t)`` is ``SEMI JOIN t ON x = t.c``. ``x NOT IN (…)`` keeps a row if x differs from all of
 them, so a row goes if x = c is true or NULL for one. Of a static table the join reads a query of its own, which is
-computed once; a stream is joined itself, within a range of time. Elsewhere see `table_values`.
+computed once; a stream is joined itself, within a range of time, and events while both are alive. Elsewhere see
+`table_values`.
 """
 
 from __future__ import annotations
@@ -12,10 +13,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from rowtime.core.errors import Refused
 from rowtime.expr.many_rows import has_aggregates
 from rowtime.operators.contract import Operator
-from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.plan.bind.correlation import Inner, Tables, conjuncts_of, listed_for, read, table_of, with_inputs
 from rowtime.plan.bind.table_values import TableValues
 from rowtime.sql.places import refuse_at
@@ -41,8 +40,8 @@ class Subqueries:
 
         Raises ``Refused`` where a sub-query is not what can be joined.
         """
-        if self._of_events():
-            return self.query  # whose NOT EXISTS is a join of lifetimes
+        if self.query.args.get("from_") is None:
+            return self.query
         made, values = self.query.copy(), TableValues(self.text, self._fresh, self.joins)
         conditions = [exp.Paren(this=part.copy()) for part in _where(made) if not self._filters(part)]
         for part in (*conditions, *(() if _groups(made) else made.expressions)):
@@ -60,16 +59,6 @@ class Subqueries:
         made.set("where", exp.Where(this=exp.and_(*(one.this for one in conditions))) if conditions else None)
         made.set("joins", [*(made.args.get("joins") or []), *self.joins])
         return made
-
-    def _of_events(self) -> bool:
-        source = self.query.args.get("from_")
-        if source is None:
-            return True
-        try:
-            everything = exp.Select(expressions=[exp.Star()], from_=source.copy(), stream=True)
-            return is_lifetimes(self.bound(everything))
-        except Refused:  # what is wrong with it is told when it is bound
-            return False
 
     def _read(self, node: exp.Expr) -> Inner:
         return read(self.text, node, self.tables, lambda query: self.bound(query).emits().names)

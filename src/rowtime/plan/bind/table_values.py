@@ -39,7 +39,7 @@ class TableValues:
             raise refuse_at(self.text, node, "R159", what, "Select one column.")
         if not inner.is_static:
             what = "a sub-query of a stream that stands for one value is not supported"
-            hint = "Join its last row: LEFT JOIN b FOR SYSTEM_TIME AS OF a.ROWTIME ON a.k = b.k."
+            hint = "Join its last row: LEFT JOIN b FOR SYSTEM_TIME AS OF a.ROWTIME ON a.k = b.k; events: LEFT JOIN b."
             raise refuse_at(self.text, node, "R190", what, hint)
         value, pairs = listed[0].unalias(), self._pairs(inner)
         if not inner.grouped or not pairs:
