@@ -59,9 +59,21 @@ class SessionTables:
 
 
 def rows_of_session(program: Program, given: SparkSession) -> dict[str, GivenTable]:
-    """The rows of the tables that a program has from the session: as what it means by their names now."""
-    names = {node.table for node in tables_of(program.operators) if node.source[0] == SESSION}
-    return {name: partial(_rows, name, _found(given, name)) for name in names}
+    """The rows of the tables that a program has from the session: as what it means by their names now.
+
+    What is read again is looked up again, with the files that it has by then.
+    """
+    nodes = [node for node in tables_of(program.operators) if node.source[0] == SESSION]
+    changing = {node.table for node in nodes if node.refresh}
+    still = {node.table for node in nodes} - changing
+    found: dict[str, GivenTable] = {name: partial(_rows, name, _found(given, name)) for name in still}
+    return found | {name: partial(_rows_now, name, given) for name in changing}
+
+
+def _rows_now(name: str, given: SparkSession, spark: SparkSession) -> DataFrame:
+    if _found(given, name) is not None:
+        given.catalog.refreshTable(".".join(map(quoted, name.split("."))))
+    return _rows(name, _found(given, name), spark)
 
 
 def _found(given: SparkSession, name: str) -> DataFrame | None:

@@ -25,6 +25,7 @@ from rowtime.core.stores import Place
 from rowtime.core.time import END
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.table import PINNED, tables_of
+from rowtime.operators.streams.table_versions import kept_versions
 from rowtime.plan.clock_functions import fixed
 from rowtime.plan.finite import is_finite
 from rowtime.plan.upgrade import check_same
@@ -227,6 +228,9 @@ def _pinned(checkpoint: Checkpoint, programs: Sequence[Program]) -> Iterator[tup
         if last.get("control", {}).get(node.name, {}).get("pinned") and key in last["schemas"]:
             paths = [for_spark(checkpoint.folder / path) for path, *_ in last["segments"].get(key, ())]
             yield node.table, partial(_copied, paths, last["schemas"][key])
+        if (key := kept_versions(node.name)) in last["segments"]:
+            paths = [for_spark(checkpoint.folder / path) for path, *_ in last["segments"][key]]
+            yield key, partial(_copied, paths, last["schemas"][key])
 
 
 def _copied(paths: Sequence[str], schema: Mapping[str, Any], spark: SparkSession) -> DataFrame:

@@ -66,6 +66,7 @@ BOUND_BEFORE = _of(TIMESTAMP, "__bound")  # the bound of the event time before t
 CANDIDATE = _of(TIMESTAMP, "__g")  # the time that the gate judges
 REGION = _of(INT, "__g")  # which of the regions that meet a row or bound is of
 ROW_NUMBER = _of(BIGINT, "__i")  # the number of a row of the table
+VALID_FROM, VALID_UNTIL = hidden(BIGINT, "__valid_from", "__valid_until")  # µs: the rowtimes that meet this version
 
 # Which rows a trace asks for (`Link`).
 ASKED_FROM, ASKED_UPTO = hidden(BIGINT, "__from", "__upto")  # µs: the time in question

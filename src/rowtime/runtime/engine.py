@@ -300,7 +300,7 @@ class Engine:
         few = sum(part.part.rows or 0 for part in taken.values()) <= self._most
         running.local = self._here and few and self._close_look is None
         running.tables, running.column_types, running.narrowed = self.tables, self.types, self._limits()
-        running.meter = meter
+        running.meter, running.now = meter, self.clock()
         running.given.reads([part.part.rows for part in taken.values()])
         self.watch.reads(running, taken)
         return running

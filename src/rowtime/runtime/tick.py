@@ -32,6 +32,7 @@ from rowtime.operators.rows.collected import loose
 from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.stream_clocks import StreamClocks
 from rowtime.operators.streams.table import Table
+from rowtime.operators.streams.table_versions import TableVersions, kept_versions
 from rowtime.runtime import local_rows
 from rowtime.runtime.apart import above, apart
 from rowtime.runtime.clock_pass import clock_pass
@@ -85,6 +86,7 @@ class RunningTick:
         self.ledger: Ledger = {}
         self.skipped: dict[str, list[DataFrame]] = {}  # by gate; the ledger has them already
         self.jobs: list[str] = []
+        self.now = 0
         self.meter, self.given = Meter(), GivenRows()
         self._intakes, self._deliver, self._adopted = intakes, deliver, adopted
         self.local = True
@@ -153,6 +155,13 @@ class RunningTick:
 
     def lookup(self, node: Table) -> DataFrame:
         """The rows of a static table as they are now: those given from Python, else what Spark reads."""
+        return rows_of(self.spark, node, self.tables.get(node.table))
+
+    def reread(self, node: TableVersions, *, first: bool) -> DataFrame | None:
+        """The rows of a table as they are now; in a replay the versions of the checkpoint, once."""
+        recorded = self.tables.get(kept_versions(node.name))
+        if recorded is not None:
+            return recorded(self.spark) if first else None
         return rows_of(self.spark, node, self.tables.get(node.table))
 
     def describe(self, node: Operator, what: str) -> None:

@@ -24,11 +24,7 @@ FINAL = (("AFTER", "WATERMARK"), ("STREAM", "AFTER", "WATERMARK"), ("ON", "WINDO
 _EARLIER = (("AFTER", "DELAY"), ("STREAM", "AFTER", "DELAY"))
 _OTHER_PLANS = ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL", "ANALYZE")
 
-_REFRESH = (
-    "Leave REFRESH out; or CREATE STREAM over the rows that come later, and JOIN it FOR SYSTEM_TIME AS OF the ROWTIME "
-    "of the other stream, which meets the last row of its key."
-)
-_WORDS = {"early": "EARLY BEYOND", "ahead": "EARLY BEYOND … AFTER ARRIVAL"}
+_WORDS = {"refresh": "REFRESH EVERY", "early": "EARLY BEYOND", "ahead": "EARLY BEYOND … AFTER ARRIVAL"}
 
 
 class StatementParser(SchemaParser):
@@ -236,8 +232,8 @@ class StatementParser(SchemaParser):
         if self._match_texts(("COMMENT", "DESCRIPTION")):
             return "comment", self._text("a comment")
         if not stream and self._match_text_seq("REFRESH"):
-            what = "a table is read once, at the first start, and not again"
-            self.raise_error(what, self._prev, hint=_REFRESH)
+            self._match_text_seq("EVERY")
+            return "refresh", self._parse_required_interval()
         return (self._partitions() or self._stream_clause()) if stream else None
 
     def _stream_clause(self) -> tuple[str, Any] | None:

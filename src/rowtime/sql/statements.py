@@ -122,6 +122,7 @@ class CreateTable(Statement):
     using: str | None = None
     options: Options = ()
     option_places: tuple[OptionPlace, ...] = field(default=(), compare=False)
+    refresh: exp.Expr | None = None
     comment: str = ""
     replace: bool = False
     if_not_exists: bool = False

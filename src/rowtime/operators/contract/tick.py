@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rowtime.operators.contract.operator import Operator
     from rowtime.operators.sinks.sink import Sink
     from rowtime.operators.streams.table import Table
+    from rowtime.operators.streams.table_versions import TableVersions
 
 
 class Tick(Protocol):
@@ -25,6 +26,8 @@ class Tick(Protocol):
 
     spark: SparkSession
     number: int
+    now: int
+    """The time of day at which the tick began, µs UTC; nothing but what is kept as input may depend on it."""
 
     @property
     def trying(self) -> bool:
@@ -120,6 +123,13 @@ class Tick(Protocol):
 
     def lookup(self, node: Table) -> DataFrame:
         """The rows of a static table as they are now."""
+        ...
+
+    def reread(self, node: TableVersions, *, first: bool) -> DataFrame | None:
+        """The rows of a table as they are now.
+
+        In a replay: the versions that the checkpoint has, with `VALID_FROM`; at the ``first`` reading, then ``None``.
+        """
         ...
 
     def describe(self, node: Operator, what: str) -> None:

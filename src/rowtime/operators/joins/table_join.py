@@ -13,7 +13,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from rowtime.core.clock import Clocks
-from rowtime.core.columns import BROKEN, POSITION, ROW_NUMBER, ROWTIME, WRITER
+from rowtime.core.columns import BROKEN, POSITION, ROW_NUMBER, ROWTIME, VALID_FROM, VALID_UNTIL, WRITER
 from rowtime.core.fields import LATER
 from rowtime.frames.local import is_local
 from rowtime.frames.local import joined as met_by
@@ -32,6 +32,7 @@ from rowtime.operators.contract import (
     quoted,
 )
 from rowtime.operators.contract import functions as F
+from rowtime.operators.contract.requirement import RELEASED, UNORDERED, Requirement
 from rowtime.operators.joins.join import OfRows, Side
 from rowtime.operators.rows.attempt import all_computed, judged
 from rowtime.operators.rows.conditions import holds, sorted_out
@@ -97,6 +98,14 @@ class TableJoin(OfRows):
         olds = [old for old, name in self.sides[0].columns if name == column]
         return self.inputs[0].origin(olds[0]) if self.alone and olds else None
 
+    def requires(self) -> tuple[Requirement, ...]:
+        """Stream order, if the table has versions: which one a row meets is known by the bound that it came under."""
+        return (RELEASED if self._versioned else UNORDERED, UNORDERED)
+
+    @property
+    def _versioned(self) -> bool:
+        return VALID_FROM in self.inputs[1].emits().extra
+
     def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
         """Those of the stream."""
         return clocks[0]
@@ -121,7 +130,8 @@ class TableJoin(OfRows):
             missing = [f"CAST(NULL AS {c.type or 'STRING'}) AS {quoted(c.name)}" for c in self._table_columns]
             rows = rows.selectExpr("*", *missing, f"CAST(NULL AS BIGINT) AS {self._number}")
             return replace(delta, rows=rows.selectExpr(*names, *self.emits().internals), peek=None, files=None)
-        known = table.rows.selectExpr(*_renamed(self.sides[1]), f"{ROW_NUMBER} AS {self._number}")
+        versions = (VALID_FROM, VALID_UNTIL) if self._versioned else ()
+        known = table.rows.selectExpr(*_renamed(self.sides[1]), f"{ROW_NUMBER} AS {self._number}", *versions)
         if not is_local(known) or not is_local(rows):
             known = F.broadcast(known) if (table.count or 0) <= BROADCAST else known
         if tick.trying and self.on is not None:
@@ -142,7 +152,13 @@ class TableJoin(OfRows):
 
     @property
     def _met(self) -> str:
-        return to_spark(self.on) if self.on is not None else "true"
+        return " AND ".join([*([f"({to_spark(self.on)})"] if self.on is not None else []), *self._valid]) or "true"
+
+    @property
+    def _valid(self) -> list[str]:
+        """That a row meets the version of its rowtime."""
+        at = f"unix_micros({ROWTIME})"
+        return [f"{VALID_FROM} <= {at}", f"{at} < {VALID_UNTIL}"] if self._versioned else []
 
     def _whole(self, rows: DataFrame) -> DataFrame:
         """The rows, of each of which all is computed, and not of those alone that can have a match."""
@@ -154,7 +170,7 @@ class TableJoin(OfRows):
     def _tried(self, tick: Tick, rows: DataFrame, known: DataFrame) -> DataFrame:
         """The rows that go out; pairs of which the condition cannot be computed are refused."""
         equal, others = sorted_out(self.on, self._types(tick))
-        met = F.expr(" AND ".join(["true", *equal]))
+        met = F.expr(" AND ".join(["true", *equal, *self._valid]))
         pairs = rows.join(known, met, "inner")
         tick.refuse_computed(self, judged(pairs, others, {}, [], pairs.columns), BROKEN, None)
         how = self.alone or ("left" if self.outer else "inner")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import ROW_NUMBER
-from rowtime.core.fields import OPTIONS
+from rowtime.core.fields import LATER, OPTIONS, Micros
 from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Column, Control, Delta, Operator, Shape, Tick
 from rowtime.operators.contract.state import Kept, StateNote
@@ -29,14 +29,18 @@ class Pinned(Control):
 
 @dataclass(frozen=True)
 class Table(Operator):
-    """``source`` is the format with its options, as in CREATE TABLE; ``table`` its name there."""
+    """``source`` is the format with its options, as in CREATE TABLE; ``table`` its name there.
+
+    ``refresh``: how long after a reading it is read again, which a join does (`TableVersions`); 0: never.
+    """
 
     name: str
     table: str
     columns: tuple[Column, ...]
     source: tuple[str, tuple[tuple[str, str], ...]] = field(metadata=OPTIONS)
+    refresh: Micros = field(default=0, metadata=LATER)
 
-    control: ClassVar = Pinned
+    control: ClassVar[type[Control]] = Pinned
     kind: ClassVar[str] = "table"
     in_traces: ClassVar[bool] = False
     promise: ClassVar[str] = "the end"
@@ -55,7 +59,7 @@ class Table(Operator):
         """The declared columns; rows have a number and no rowtime."""
         return Shape(self.columns, order=(ROW_NUMBER,), extra=(ROW_NUMBER,), placed=False, single=True, released=True)
 
-    def promises(self, clocks: Sequence[Clocks], control: Pinned) -> Clocks:  # noqa: ARG002
+    def promises(self, clocks: Sequence[Clocks], control: Any) -> Clocks:  # noqa: ARG002
         """The end."""
         return {"": END}
 
@@ -70,6 +74,7 @@ class Table(Operator):
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
         """All rows of the table, in every tick; copied in the first."""
         control, segments = tick.control(self), tick.segments(self, PINNED)
+        assert isinstance(control, Pinned)
         if not control.pinned:
             rows = tick.lookup(self).selectExpr("*", f"monotonically_increasing_id() AS {ROW_NUMBER}")
             tick.describe(self, "copy the table")

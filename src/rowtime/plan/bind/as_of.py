@@ -96,8 +96,8 @@ class AsOf:
         clause, source = self.clause, self.clause.node.this
         version = source.args["version"]
         if clause.tabled:
-            what, hint = "a table has one version, that of the first start", "Leave FOR SYSTEM_TIME out."
-            raise self._refused(what, version, hint)
+            what = "a table has one version, that of the first start"
+            raise self._refused(what, version, "Leave FOR SYSTEM_TIME out, or define the table with REFRESH EVERY.")
         leading = [one.alias for one in clause.inputs[LEFT] if one.rowtime == PLACES[LEFT][0]]
         hint = f"Write FOR SYSTEM_TIME AS OF {leading[0]}.ROWTIME."
         if (version.name.upper(), version.text("kind").upper()) != ("TIMESTAMP", "AS OF"):

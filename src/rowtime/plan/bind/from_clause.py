@@ -86,11 +86,22 @@ class FromClause:
             if item.args.get("over"):
                 hint = "Leave out OVER; each row of the stream meets the whole table."
                 raise refuse_at(self.text, item.args["over"], "R153", "a table has no window", hint)
-            found = self._renamed(table, item, {})
-            return replace(found, inputs=tuple(replace(one, rowtime="") for one in found.inputs))
+            return self._table(table, item)
         window = window_of(self.text, self.query, item)
         found = self._input(item)
         return replace(found, inputs=tuple(replace(one, window=window) for one in found.inputs))
+
+    def _table(self, table: Operator, item: exp.Expr) -> From:
+        """A static table, perhaps with other names for its columns: ``JOIN t AS u (a, b)``."""
+        found, alias = From.one(table, item.alias_or_name, {}), item.args.get("alias")
+        [columns] = [one.columns for one in found.inputs]
+        new = [identifier.name for identifier in alias.args.get("columns") or ()] if alias is not None else []
+        if new and len(new) != len(columns):
+            names = ", ".join(name for name, _ in columns)
+            hint = "Give a name to each of them."
+            raise refuse_at(self.text, item, "R118", f"the table has {len(columns)} columns: {names}", hint)
+        named = tuple((to, column) for to, (_, column) in zip(new, columns, strict=True)) if new else columns
+        return replace(found, inputs=tuple(replace(one, columns=named, rowtime="") for one in found.inputs))
 
     def _input(self, item: exp.Expr) -> From:
         altered = altering(item)

@@ -19,6 +19,7 @@ from rowtime.expr.many_rows import has_aggregates
 from rowtime.operators.joins.join import EVER, Join, Side
 from rowtime.operators.joins.table_join import TableJoin
 from rowtime.operators.streams.table import is_table
+from rowtime.operators.streams.table_versions import refreshed, with_versions
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.as_of import AsOf, take_match
 from rowtime.plan.bind.asked_values import computed_below
@@ -59,7 +60,7 @@ class Joins:
         tables = [is_table(source.node) for source in (left, right)]
         clause = self._clause(left, right, node, tabled=any(tables))
         on, merged = self._condition(clause)
-        if node.this.args.get("version"):
+        if node.this.args.get("version") and not refreshed(right.node):
             time = unique(f"{clause.inputs[1][0].alias}_rowtime", self._taken)
             return AsOf(self.binder, self.name, clause, time).bind(on, merged)
         if any(tables):
@@ -288,9 +289,11 @@ class Joins:
             alias = clause.inputs[1 - n][0].alias
             asked = f"{self.name}.{alias}.asked"
             below, columns, on = computed_below(below, columns, on, lambda: self.sources.fresh(asked), f"{alias}_asked")
+        if refreshed(meets := table.node):
+            meets = with_versions(meets, below, self.sources.fresh(f"{self.name}.{clause.inputs[1 - n][0].alias}"))
         sides = (Side(columns), Side(clause.columns[1 - n]))
         outer = clause.outer[n] and not clause.alone
-        node = TableJoin(self.sources.fresh(f"{self.name}.join"), (below, table.node), sides, on, outer, clause.alone)
+        node = TableJoin(self.sources.fresh(f"{self.name}.join"), (below, meets), sides, on, outer, clause.alone)
         inputs = (
             clause.inputs[n]
             if clause.alone

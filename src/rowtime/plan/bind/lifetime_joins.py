@@ -22,6 +22,7 @@ from rowtime.operators.joins.join import Side
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.operators.rows.select import Item, Select, extended
 from rowtime.operators.streams.table import is_table
+from rowtime.operators.streams.table_versions import refreshed
 from rowtime.operators.streams.union_all import UnionAll
 from rowtime.plan.bind.asked_values import computed_below
 from rowtime.plan.bind.correlation import is_derived
@@ -91,6 +92,9 @@ class LifetimeJoins:
     def _check(self, left: From, right: From, node: exp.Join, kind: str, *, tabled: bool) -> None:
         place = place_of(self.text, node.this)
         if tabled:
+            if refreshed(right.node):
+                hint = "Leave REFRESH EVERY out of its definition, or join the rows before they become events."
+                raise refuse("R190", "a table that is read again is not joined with events yet", hint, place)
             if kind not in _KINDS or kind.startswith(("RIGHT", "FULL")):
                 hint = "There are JOIN, LEFT JOIN, LEFT SEMI JOIN and LEFT ANTI JOIN, with the events on the left."
                 raise refuse("R190", f"{kind} JOIN of events with a table is not supported yet", hint, place)

@@ -28,7 +28,7 @@ from rowtime.operators.rows.select import Item, Select, extended
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.table import Table
 from rowtime.operators.streams.union_all import UnionAll
-from rowtime.plan.bind.catalog import Catalog, StreamDef, demands_of
+from rowtime.plan.bind.catalog import Catalog, StreamDef, demands_of, duration
 from rowtime.plan.bind.declared import declared, order_of, tolerance
 from rowtime.plan.bind.emit import as_rows
 from rowtime.plan.bind.event_pumps import check_order
@@ -151,7 +151,8 @@ class Sources:
         if key not in self.bound:
             columns = tuple(Column(column.name, column.type) for column in statement.columns)
             source = ((statement.using or "").lower(), statement.options)
-            self.bound[key] = BoundQuery(Table(self.fresh(name), name, columns, source))
+            refresh = duration(statement.refresh, "REFRESH EVERY", statement.place) or 0
+            self.bound[key] = BoundQuery(Table(self.fresh(name), name, columns, source, refresh))
         return self.bound[key].node
 
     def table_of(self, item: exp.Table) -> CreateTable | None:

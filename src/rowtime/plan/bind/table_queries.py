@@ -12,9 +12,11 @@ from rowtime.expr.many_rows import has_aggregates, is_aggregate
 from rowtime.operators.contract import Column
 from rowtime.operators.rows.select import Item
 from rowtime.operators.streams.table_query import TableQuery
+from rowtime.operators.streams.table_versions import refreshed
 from rowtime.plan.bind.scope import From, Scope, type_of
 from rowtime.plan.bind.sources import Sources
 from rowtime.plan.bind.windows import refuse_outside
+from rowtime.sql.places import refuse_at
 
 
 class TableQueries:
@@ -26,6 +28,10 @@ class TableQueries:
         source = self.query.args["from_"].this
         table = sources.static(source)
         assert table is not None
+        if refreshed(table):
+            what = f"a sub-query of {source.name}, a table that is read again, is not supported"
+            hint = "Join it: JOIN t ON …; SEMI JOIN t ON … for IN and EXISTS, ANTI JOIN t ON … for NOT EXISTS."
+            raise refuse_at(text, source, "R190", what, hint)
         rows = From.one(table, source.alias_or_name, {})
         inputs = tuple(replace(one, rowtime="") for one in rows.inputs)
         self.scope = Scope(text, replace(rows, inputs=inputs))
