@@ -8,6 +8,8 @@ FOLLOWED: dict[str, str] = {
     # Sub-queries.
     "Say which: SELECT MAX(…), or a condition that one row meets.": "tests/runtime/test_sub_queries.py::test_several_rows_do_not_stand_for_one_value",
     "Leave such rows out: … AND v <> 0, or TRY_CAST(v AS INT).": "tests/runtime/test_sub_queries.py::test_a_sub_query_that_cannot_be_computed_ends_the_first_start",
+    # Changes of the SQL.
+    "Start the script as it was until they have gone out, which a bound or the end of the stream lets them; then change it.": "tests/upgrades/test_row_by_row_laws.py::test_a_query_on_the_console_gets_columns_once_no_row_waits",
     # The console.
     "… The pipeline does not start before this is repaired. …": "tests/web/test_home.py::test_if_the_newest_entry_is_damaged_the_one_before_it_is_shown",
     # Definitions and writers, without Spark.

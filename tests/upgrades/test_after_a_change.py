@@ -109,7 +109,9 @@ def test_verify_refuses_where_the_old_script_is_not_what_it_was(place: Place, mo
         (lambda text: text.replace("FROM s", "FROM nowhere"), "the script before its change no longer compiles: "),
     ):
         monkeypatch.setattr(
-            rt.Pipeline, "compile_instead", lambda self, text, change=change: compiled(self, change(text))
+            rt.Pipeline,
+            "compile_instead",
+            lambda self, text, values, change=change: compiled(self, change(text), values),
         )
         with pytest.raises(Refused, match=f"R407 {said}"):
             place.verified(AFTER)

@@ -42,6 +42,8 @@ from rowtime.runtime.quiet import hiding
 from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.sources.contract import Limits, Repeatable
+from rowtime.runtime.tick import GivenTable
+from rowtime.runtime.upgrades import holding
 from rowtime.state.checkpoint import Checkpoint
 
 DEFAULT_LIMITS = Limits(rows=2_000_000, files=1000, bytes=1 << 30)
@@ -205,9 +207,13 @@ class Pipeline:
         spark = spark or self.session(program)
         return analysed(spark, program) or misfits(program, spark)
 
-    def compile_instead(self, text: str) -> Program:
-        """Bind another text, which this pipeline had before: what it defines may be defined otherwise today."""
-        return self._compiled(text, Without(self.home, frozenset(statements_of(text))), self.compile().literal)
+    def compile_instead(self, text: str, values: Mapping[str, str] | None = None) -> Program:
+        """Bind another text, which this pipeline had before: what it defines may be defined otherwise today.
+
+        ``values``: those that its variables had, as far as they are known.
+        """
+        home = Without(self.home, frozenset(statements_of(text)))
+        return self._compiled(text, home, self.compile().literal, values=values or {})
 
     def _tables(self, checkpoint: str | Path | Place | None = None) -> SessionTables:
         return SessionTables(self._sessions.given, checkpoint)
@@ -218,9 +224,10 @@ class Pipeline:
         home: Definitions,
         literal: Mapping[str, str] | None = None,
         tables: SessionTables | None = None,
+        values: Mapping[str, str] = {},
     ) -> Program:
         streams = {name: given.stream(name) for name, given in self._given.items()}
-        values = {**(literal or {}), **self._variables}  # secrets that the script has, which the text names
+        values = {**(literal or {}), **self._variables, **values}  # secrets that the script has, which the text names
         program = compile_script(text, home, values, streams, tuple(self._functions), self._table_functions, tables)
         if program.problems:
             raise Refused(*program.problems)
@@ -310,8 +317,8 @@ class Pipeline:
 
     def _started(self, start: _Start) -> Engine:
         program, place = start.program, start.place
-        if (old := place.plan) is not None and place.journal.last() is not None:
-            upgrade_of(old, program)  # first of all: where it is refused, nothing is written
+        if (old := place.plan) is not None and (last := place.journal.last()) is not None:
+            upgrade_of(old, program, holding(last))  # first of all: where it is refused, nothing is written
         from rowtime.runtime.session import active  # noqa: PLC0415 - only a run needs Spark
 
         spark = self.session(program, place.folder)
@@ -347,10 +354,10 @@ class Pipeline:
         """An engine that has taken the checkpoint over."""
         program, place = start.program, start.place
         sources = self.sources(program, place)
-        stages = {n.name: Stage(sink_of(n, self.home, self._functions), place.folder) for n in program.sinks}
-        engine = Engine(spark, program, place, sources, stages, start.limits, start.ends, start.available_now)
-        if self._sessions.given is not None:
-            engine.tables = rows_of_session(program, self._sessions.given)
+        engine = Engine(
+            spark, program, place, sources, self.stages(program, place), start.limits, start.ends, start.available_now
+        )
+        engine.tables = self.given_tables(program)
         engine.take_over = {*(name.lower() for name in start.take_over), *program.take_over}
         engine.start()
         try:
@@ -363,6 +370,14 @@ class Pipeline:
     def session(self, program: Program, place: Place | None = None) -> SparkSession:
         """The session in which a program computes, and which reads the checkpoint at a place."""
         return self._sessions.made(program, self.home, place)
+
+    def stages(self, program: Program, place: Checkpoint) -> dict[str, Stage]:
+        """The sinks of a program, which stage what a checkpoint has for them."""
+        return {node.name: Stage(sink_of(node, self.home, self._functions), place.folder) for node in program.sinks}
+
+    def given_tables(self, program: Program) -> dict[str, GivenTable]:
+        """The tables of the given session that a program reads."""
+        return {} if self._sessions.given is None else rows_of_session(program, self._sessions.given)
 
     def sources(self, program: Program, place: Checkpoint) -> dict[str, Repeatable]:
         """The sources of a program, whose notes stand in a checkpoint."""

@@ -27,14 +27,17 @@ def verify(  # noqa: PLR0913 - what a pipeline may need beside its checkpoint
 ) -> Verified:
     """Run the recorded input of a checkpoint as one batch, and compare it with what was written.
 
-    The script is that of the checkpoint, with the ``variables`` that it had; what it needs from Python
-    comes with the ``pipeline``. ``conf``: as `Pipeline` takes it. ``received``: the rows that functions were
-    given, by sink, as their ``Batch.table`` had them; other sinks than directories and stream logs are only counted.
+    The script is that of the checkpoint, which knows the values of its variables but for secrets; what it needs from
+    Python comes with the ``pipeline``. ``variables``: secrets, or other values. ``conf``: as `Pipeline` takes it.
+    ``received``: the rows that functions were given, by sink, as their ``Batch.table`` had them; other sinks than
+    directories and stream logs are only counted.
     Raises a ``RowtimeError``: R405 where there is nothing to verify, R407 and those of the sources where the input
     cannot be read again, R408 where the last tick is still being handed over.
     """
     place = Checkpoint(place_of(checkpoint))
     if place.plan is None:
         raise refuse("R405", f"{checkpoint} has no tick to verify", "Give the folder of a pipeline that ran.")
-    made = pipeline or Pipeline(spark, home=home, conf=conf).sql(place.plan.sql, variables)
+    made = pipeline or Pipeline(spark, home=home, conf=conf).sql(
+        place.plan.sql, {**place.plan.values, **(variables or {})}
+    )
     return verified(place, made, received or {})

@@ -51,7 +51,7 @@ def read_back(  # noqa: PLR0913 - which rows of which sink, and where they are
     options = dict(node.options)
     if node.format in ("parquet", *TEXT_FORMATS):
         files = files_of(Path(options["path"]).absolute(), pump_of(node.name), checkpoint.identity)
-        return rows_of(node, _up_to(files, tick), skipped)
+        return rows_of(node, _up_to(files, tick, checkpoint.plan.anew if checkpoint.plan else 0), skipped)
     if node.format in LAKES:
         return of_lake(node, tick, checkpoint.identity)
     if node.format == "log":
@@ -110,9 +110,9 @@ def _read(file: Place) -> pa.Table:
         raise Failure(Problem("R501", f"{file} cannot be read: {error}", hint="Restore it from a copy.")) from error
 
 
-def _up_to(files: Sequence[Place], tick: int) -> list[Place]:
+def _up_to(files: Sequence[Place], tick: int, since: int) -> list[Place]:
     found = [(path, path.name.split("-")) for path in files]
-    return [path for path, parts in found if len(parts) > 2 and parts[1].isdigit() and int(parts[1]) <= tick]  # noqa: PLR2004
+    return [path for path, parts in found if len(parts) > 2 and parts[1].isdigit() and since <= int(parts[1]) <= tick]  # noqa: PLR2004
 
 
 def _of_log(log: Place, writer: str, node: SinkNode, numbers: tuple[int, int]) -> pa.Table:

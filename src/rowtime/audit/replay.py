@@ -35,6 +35,7 @@ from rowtime.runtime.intake import Taken
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.skipped_rows import SEEN, shown_in
+from rowtime.runtime.sources.contract import Slice
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.runtime.spark_paths import for_spark
 from rowtime.runtime.upgrades import bound
@@ -113,7 +114,9 @@ class Replay(Engine):
             self._change(upgrade)
 
     def _set_by_hand(self) -> Sequence[Mapping[str, Any]]:
-        return self._part.settings
+        """Bounds for operators that a migration has left out are in no plan behind it."""
+        there = {node.name for node in self.program.operators}
+        return [setting for setting in self._part.settings if setting["operator"] in there]
 
     def _skips(self) -> Sequence[Mapping[str, Any]]:
         return [{**skip, SEEN: self.entry["tick"] + 1} for skip in self._part.skips]
@@ -126,6 +129,8 @@ class Replay(Engine):
 
     def _ask(self, node: Stream) -> tuple[Taken, dict[str, Any]]:
         source, until = cast("Repeatable", self.sources[node.name]), self._part.until
+        if node.name not in until["sources"]:  # it was not read then
+            return Taken(source, Slice({}, {}), [], [], []), {"offsets": {}, "first": {}, "state": {}, "away": {}}
         notes, clocks = until["sources"][node.name], until["clocks"][node.name]
         arrived = self._arrivals.of(until, node.name)
         before = self.entry["sources"].get(node.name, {"offsets": {}, "away": {}})
@@ -157,6 +162,7 @@ def recorded(checkpoint: Checkpoint, *, by_tick: bool = False) -> list[Part]:
     if last is None:
         raise refuse("R405", f"{checkpoint.folder} has no tick to run again", "Give the folder of a pipeline that ran.")
     since = [plan.since or 0 for plan in checkpoint.later_plans(last)]
+    ruling = [tick for tick in since if tick > _anew(checkpoint)]
     ends: dict[int, Entry] = {last["tick"]: last}
     settings: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
     for cut in noted(checkpoint.folder, last):
@@ -167,9 +173,36 @@ def recorded(checkpoint: Checkpoint, *, by_tick: bool = False) -> list[Part]:
     skips = last.get("skipped", ())
     places = [-1, *sorted(tick for tick in ends if tick >= 0 and tick not in since)]
     return [
-        Part(ends[tick], settings[before], bisect_right(since, tick), shown_in(skips, _after(before, since)))
+        Part(ends[tick], settings[before], bisect_right(ruling, tick), shown_in(skips, _after(before, since)))
         for before, tick in zip(places, places[1:], strict=False)
     ]
+
+
+def _anew(checkpoint: Checkpoint) -> int:
+    """The tick in which a migration has computed all before it once more; 0 for none."""
+    return 0 if checkpoint.plan is None else checkpoint.plan.anew
+
+
+def in_parts(checkpoint: Checkpoint, engine: Replay) -> list[Part]:
+    """One part, but for what cuts it; every tick where the times of rows hang on when they were read.
+
+    Raises as `recorded`, and R407 where those ticks are no longer all there.
+    """
+    stamped = [name for name, source in engine.sources.items() if not (source.steady or source.gives_rowtime)]
+    parts = recorded(checkpoint, by_tick=bool(stamped) or _raised(checkpoint, engine))
+    if stamped and parts[0].until["tick"] > 0:
+        what = f"{stamped[0]} takes the time of reading for rows that arrive behind it"
+        raise refuse("R407", f"{what}, and the journal no longer has every tick", "Name a rowtime.column.")
+    return parts
+
+
+def _raised(checkpoint: Checkpoint, engine: Replay) -> bool:
+    """True if arrival times of rows in a log may have been raised to the time at which it was read before."""
+    control = (checkpoint.journal.last() or {}).get("control", {})
+    return any(
+        not source.steady and {"arrival", "mixed"} & {*control.get(name, {}).get("modes", {}).values()}
+        for name, source in engine.sources.items()
+    )
 
 
 def _reading(tick: int, since: Collection[int]) -> int:
@@ -215,12 +248,12 @@ def replay(
     )
     engine.later = list(zip(programs, sources, stages, strict=True))[1:]
     engine.skipped_in = checkpoint
-    engine.tables = dict(_pinned(checkpoint, programs))
+    engine.tables = dict(pinned(checkpoint, programs))
     engine.start()
     return engine
 
 
-def _pinned(checkpoint: Checkpoint, programs: Sequence[Program]) -> Iterator[tuple[str, GivenTable]]:
+def pinned(checkpoint: Checkpoint, programs: Sequence[Program]) -> Iterator[tuple[str, GivenTable]]:
     """The static tables of the programs as the checkpoint has copied them, whatever they are now."""
     last = checkpoint.journal.last() or {}
     for node in (node for program in programs for node in tables_of(program.operators)):
@@ -248,7 +281,9 @@ def _programs(pipeline: Pipeline, checkpoint: Checkpoint) -> list[Program]:
     program, last = pipeline.compile(checkpoint.folder), checkpoint.journal.last()
     check_same(checkpoint.plan, program)
     later = [] if last is None else checkpoint.later_plans(last)
-    before = [checkpoint.first_plan, *later[:-1]] if later else []
+    plans = [checkpoint.first_plan, *later]
+    anew = _anew(checkpoint)
+    before = [plan for plan in plans[:-1] if (plan.since or 0) >= anew]
     return [*(_compiled(pipeline, plan) for plan in before), program]
 
 
@@ -256,7 +291,7 @@ def _compiled(pipeline: Pipeline, plan: StoredPlan) -> Program:
     """A program of a plan that the checkpoint no longer has."""
     hint = "Give it what it had: its variables, functions and streams."
     try:
-        program = pipeline.compile_instead(plan.sql)
+        program = pipeline.compile_instead(plan.sql, plan.values)
     except Refused as refused:
         what = f"the script before its change no longer compiles: {refused.problems[0].message}"
         raise refuse("R407", what, hint) from None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from rowtime.audit.read_back import left_in, read_back, rows_of, tables
-from rowtime.audit.replay import KeptSink, Part, Replay, recorded, replay
+from rowtime.audit.replay import KeptSink, Replay, in_parts, replay
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING, to_text
 from rowtime.plan.bind.sink_options import partitions_of
@@ -81,30 +81,11 @@ def verified(place: Checkpoint, pipeline: Pipeline, received: Received) -> Verif
     with tempfile.TemporaryDirectory(prefix="rowtime-verify-") as scratch:
         engine = replay(pipeline, place, Path(scratch))
         try:
-            done = len(list(engine.run(_parts(place, engine))))
+            done = len(list(engine.run(in_parts(place, engine))))
             return Verified(entry["tick"], done, tuple(_compared(place, entry, engine, pipeline.home, received)))
         finally:
             engine.close()
             engine.stop()
-
-
-def _parts(place: Checkpoint, engine: Replay) -> list[Part]:
-    """One part, but for what cuts it; every tick where the times of rows hang on when they were read."""
-    stamped = [name for name, source in engine.sources.items() if not (source.steady or source.gives_rowtime)]
-    parts = recorded(place, by_tick=bool(stamped) or _raised(place, engine))
-    if stamped and parts[0].until["tick"] > 0:
-        what = f"{stamped[0]} takes the time of reading for rows that arrive behind it"
-        raise refuse("R407", f"{what}, and the journal no longer has every tick", "Name a rowtime.column.")
-    return parts
-
-
-def _raised(place: Checkpoint, engine: Replay) -> bool:
-    """True if arrival times of rows in a log may have been raised to the time at which it was read before."""
-    control = (place.journal.last() or {}).get("control", {})
-    return any(
-        not source.steady and {"arrival", "mixed"} & {*control.get(name, {}).get("modes", {}).values()}
-        for name, source in engine.sources.items()
-    )
 
 
 def _compared(

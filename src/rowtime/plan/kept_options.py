@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from rowtime.core.errors import Place, Problem
-from rowtime.core.secrets import Secrets, filled, is_secret, kept, secret_spans, shown, variables_in
+from rowtime.core.secrets import Secrets, filled, is_secret, is_secret_variable, kept, secret_spans, shown, variables_in
 from rowtime.plan.finite import ENDS
 from rowtime.plan.formats.files import ROWS_PER_FILE
 from rowtime.plan.formats.lake import SKIPS
@@ -25,12 +25,16 @@ _OF_A_RUN: Final = (ENDS, SKIPS.lower(), ROWS_PER_FILE.lower())
 
 @dataclass
 class Keeper:
-    """Takes the secrets out of the options of a script; ``literal`` are those written out, by their new variables."""
+    """Takes the secrets out of the options of a script; ``literal`` are those written out, by their new variables.
+
+    ``secret``: the variables in secret options.
+    """
 
     text: FilledText
     variables: Mapping[str, str]
     literal: dict[str, str] = field(default_factory=dict)
     cuts: list[tuple[int, int, str]] = field(default_factory=list)
+    secret: set[str] = field(default_factory=set)
 
     def options(self, statement: CreateStream | CreateTable) -> Options:
         """The options of a definition as files may hold them: secrets as variables, all else with its value."""
@@ -43,11 +47,18 @@ class Keeper:
             written = self.text.written[start : end + 1]
             written = str(Rowtime().tokenize(written)[0].text) if written.startswith("'") else written
             text, literal = kept(statement.name.text.lower(), name, written)
+            self.secret |= {*variables_in(text)}
             if literal:
                 self.literal |= {variable: filled(value, self.variables) for variable, value in literal.items()}
                 self.cuts.append((start, end + 1, "'" + text.replace("'", "''") + "'"))
             found.append((name, text))
         return tuple(found)
+
+    def values(self, secrets: Secrets) -> dict[str, str]:
+        """The values of the variables of the script, but for those that are secret or stand in what is."""
+        open_ = {name: self.variables[name] for name in variables_in(self.text.written) if name in self.variables}
+        hidden = {name for name, value in open_.items() if name in self.secret or is_secret_variable(name)}
+        return {name: value for name, value in open_.items() if name not in hidden and secrets.hide(value) == value}
 
     def script(self) -> str:
         """The script as files may hold it."""

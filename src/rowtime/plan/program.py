@@ -65,6 +65,7 @@ class Program:
     warnings: tuple[Problem, ...] = ()
     catalog: Catalog = field(default_factory=Catalog)
     written: str = ""
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
     statements: int = 0
     dropped_schemas: tuple[str, ...] = ()
     edges: tuple[PumpEdge, ...] = ()
@@ -101,7 +102,7 @@ class Program:
 
     def described(self) -> StoredPlan:
         """The plan as a checkpoint keeps it."""
-        return StoredPlan.made(self.written, self.operators)
+        return StoredPlan.made(self.written, self.operators, self.values)
 
 
 def compile_script(  # noqa: PLR0913 - a script and all that Python hands over beside it
@@ -139,6 +140,7 @@ def compile_script(  # noqa: PLR0913 - a script and all that Python hands over b
         problems=hidden(tuple(one for one in program.problems if one.message.lower() not in known), secrets),
         warnings=hidden(program.warnings, secrets),
         written=with_definitions(keeper.script(), catalog.of_session.values()),
+        values=keeper.values(secrets),
         statements=len(script.statements),
         literal=keeper.literal,
         secrets=secrets,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 from sqlglot import exp
 
@@ -66,6 +66,8 @@ class StoredPlan:
 
     ``retired``: what the sinks wrote to that are gone. ``spans``: what operators were called before. ``since``: the
     tick from which on it rules, where another plan came before. ``casts``: its pumps cast and check what they write.
+    ``values``: those of the variables of its script that are no secrets. ``anew``: the tick in which all that had been
+    read before was computed once more, by the plan of that tick; 0 for none.
     """
 
     sql: str
@@ -74,22 +76,33 @@ class StoredPlan:
     spans: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
     since: int | None = None
     casts: bool = True
+    values: Mapping[str, str] = field(default_factory=dict)
+    anew: int = 0
+
+    structured: ClassVar[bool] = True
+    """True if the parts of its operators can be told apart."""
 
     @classmethod
-    def made(cls, sql: str, operators: Iterable[Operator]) -> Self:
+    def made(cls, sql: str, operators: Iterable[Operator], values: Mapping[str, str]) -> Self:
         """The plan of a script."""
-        return cls(sql, {node.name: stored(node) for node in operators})
+        return cls(sql, {node.name: stored(node) for node in operators}, values=values)
 
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> Self:
         """The plan from its JSON object."""
         listed = (StoredOperator(**{**one, "inputs": tuple(one["inputs"])}) for one in found["operators"])
-        others = {name: found[name] for name in ("retired", "spans", "since") if name in found}
+        others = {name: found[name] for name in ("retired", "spans", "since", "values", "anew") if name in found}
         return cls(found["sql"], {one.name: one for one in listed}, **others)
 
     def as_json(self) -> dict[str, Any]:
         """The plan as a JSON object."""
-        others = {"retired": self.retired, "spans": self.spans, "since": self.since}
+        others = {
+            "retired": self.retired,
+            "spans": self.spans,
+            "since": self.since,
+            "values": self.values,
+            "anew": self.anew,
+        }
         said = {name: value for name, value in others.items() if value}
         return {"sql": self.sql, "operators": [vars(one) for one in self.operators.values()], **said}
 

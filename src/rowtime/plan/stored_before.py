@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 from sqlglot import exp
 
@@ -41,6 +41,8 @@ class FormerPlan(StoredPlan):
 
     spelled: Callable[[exp.Expr], str] = to_spark
 
+    structured: ClassVar[bool] = False
+
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> Self:
         """The plan from its JSON object; a plan that does not say how it spells has `sql.former`."""
@@ -51,7 +53,13 @@ class FormerPlan(StoredPlan):
         retired = {name: _fields(text) for name, text in found.get("retired", {}).items()}
         spelled = to_spark if "spelling" in found else to_former
         return cls(
-            found["sql"], operators, retired, found.get("spans", {}), found.get("since"), "edges" in found, spelled
+            found["sql"],
+            operators,
+            retired,
+            found.get("spans", {}),
+            found.get("since"),
+            "edges" in found,
+            spelled=spelled,
         )
 
     def of(self, node: Operator, names: Names | None = None) -> StoredOperator:

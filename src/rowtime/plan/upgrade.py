@@ -19,12 +19,17 @@ from rowtime.plan.bind.pump_edge import PumpEdge
 from rowtime.plan.difference import difference, owner_of, statements_of
 from rowtime.plan.program import Program
 from rowtime.plan.retyped import below, changes, declared, unfit
+from rowtime.plan.row_by_row import RowByRow
 from rowtime.plan.stored import Fields, StoredOperator, StoredPlan, micros_of
 
 PASSING = ("console", "memory", "function")  # formats that keep nothing of what was handed over
 _OWN_TARGET = (
     "Declare it as it was; or define a new target, with a directory, topic or table of its own, and write to it with a "
     "pump of another name in the place of this one."
+)
+_LET_OUT = (
+    "Start the script as it was until they have gone out, which a bound or the end of the stream lets them; then "
+    "change it."
 )
 _OWN_PIPELINE = "Give it a script and a --checkpoint of its own, which read the streams from their start."
 
@@ -48,15 +53,18 @@ class Upgrade:
     lines: tuple[str, ...]
 
 
-def upgrade_of(old: StoredPlan, program: Program) -> Upgrade | None:
+def upgrade_of(old: StoredPlan, program: Program, held: Collection[str] | None = None) -> Upgrade | None:
     """What changes where a checkpoint with the ``old`` plan goes on with a program; ``None`` for nothing.
 
+    ``held``: the operators that hold rows; ``None`` if that is not known, which counts as all.
     Raises ``Refused`` (R401) with the statement that differs where the state does not fit the new plan.
     """
     if old.is_of(program.operators):
         return None
     matching = _Matching(old, program)
     matching.match()
+    matching.changes = RowByRow(old, program.operators, held)
+    matching.changes.match(matching.continues)
     admission = _Admission(old, program, matching)
     admission.admit()
     gone = tuple(name for name in old.operators if name not in matching.taken)
@@ -73,10 +81,10 @@ def check_same(old: StoredPlan | None, program: Program) -> None:
 
 def retired(old: StoredPlan, upgrade: Upgrade) -> dict[str, Fields]:
     """The sinks that were gone at some time, by name, with what they wrote to; of the old plan and those before it."""
-    return {**old.retired, **_targets(old, upgrade.gone)}
+    return {**old.retired, **targets(old, upgrade.gone)}
 
 
-def _targets(old: StoredPlan, names: Collection[str]) -> dict[str, Fields]:
+def targets(old: StoredPlan, names: Collection[str]) -> dict[str, Fields]:
     """What those operators of an old plan write to that are sinks."""
     return {name: old.operators[name].target for name in old.of_kind(Sink.kind) if name in names}
 
@@ -103,6 +111,7 @@ class _Matching:
         self.continues: dict[str, str] = {}
         self.marks: dict[str, str] = {}
         self.eased: dict[str, str] = {}
+        self.changes = RowByRow(plan, (), None)
 
     def _has_new_gate(self, edge: PumpEdge) -> bool:
         """True for a gate that older plans have not."""
@@ -272,7 +281,7 @@ class _Admission:
     def _check_sink(self, node: Sink) -> None:
         """A sink that is gone leaves its name and its target behind: rows there are numbered under that name."""
         target, gone = self._old.of(node).target, self._old.operators.keys() - self._matching.taken
-        known = {**self._old.retired, **_targets(self._old, gone)}
+        known = {**self._old.retired, **targets(self._old, gone)}
         same = [name for name, its in known.items() if its == target and node.format not in PASSING]
         if known.get(node.name, target) != target or (same and node.name not in same):
             who = _shown(node.name if node.name in known else same[0])
@@ -282,7 +291,7 @@ class _Admission:
 
     def _check_topic(self, node: Sink) -> None:
         """The pumps into one topic share its order and its numbers, so that no pump can come or go (R446)."""
-        target, known = self._old.of(node).target, _targets(self._old, self._old.operators)
+        target, known = self._old.of(node).target, targets(self._old, self._old.operators)
         same = [_shown(name) for name, its in known.items() if its == target and name != node.name]
         if same:
             what = f"{' and '.join(same)} wrote into the topic of {_shown(node.name)}, whose pumps are others now"
@@ -296,7 +305,11 @@ class _Admission:
         if node.name in self._matching.unfit:
             pump, why = self._matching.unfit[node.name]
             return refuse("R401", f"the target of {pump} has changed: {why}", _OWN_TARGET)
-        changed = (part for part in walk(node) if part.name not in self._matching.continues)
+        waiting = self._matching.changes.waiting
+        if found := next((part.name for part in walk(node) if part.name in waiting), None):
+            return refuse("R401", f"{_shown(node.name)} cannot go on: {waiting[found]}", _LET_OUT)
+        others = {name: None for name in self._matching.continues if name not in self._matching.changes.changed}
+        changed = (part for part in walk(node) if part.name not in others)
         return _refused(self._old, self._program, [*changed])
 
 
@@ -320,12 +333,19 @@ def _lines(
     before, after = statements_of(old.sql), statements_of(program.written)
     pairs = ((owner_of(was, before), owner_of(now, after)) for now, was in matching.continues.items())
     yield from dict.fromkeys(f"{was} is called {now}" for was, now in pairs if was != now)
-    yield from (f"{name}: {what}" for name, what in (*matching.eased.items(), *matching.retyped.items()))
+    tuned = {_shown(name): words for name, words in matching.changes.tuned.items()}
+    yield from (
+        f"{name}: {what}" for name, what in (*matching.eased.items(), *matching.retyped.items(), *tuned.items())
+    )
+    edges = {node.name for edge in program.edges for node in edge.operators}
+    others = (node for node in program.operators if node.name in matching.changes.changed and node.name not in edges)
+    changed = ((owner_of(node.name, after), node.kind) for node in others)
+    yield from dict.fromkeys(f"{owner}: {kind} has changed" for owner, kind in changed if owner in before)
     for sink in program.sinks:
         if sink.name not in matching.continues:
             begins = any(part.name in admission.begins for part in walk(sink))
             yield f"{_shown(sink.name)} is new{', and begins with the rows read from now on' if begins else ''}"
-    yield from (f"{_shown(name)} is gone" for name in _targets(old, gone))
+    yield from (f"{_shown(name)} is gone" for name in targets(old, gone))
 
 
 def _shown(sink: str) -> str:

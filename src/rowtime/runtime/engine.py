@@ -61,7 +61,6 @@ from rowtime.state.memory import Memory
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rowtime.operators.streams.stream import Stream
     from rowtime.plan.upgrade import Upgrade
     from rowtime.runtime.sinks.staging import Stage
     from rowtime.state.checkpoint import Checkpoint
@@ -126,6 +125,8 @@ class Engine:
 
     def _take_over(self, program: Program) -> None:
         self.program = program
+        for name, stage in self.stages.items():
+            stage.go_on(self.entry["control"].get(name, {}))
         self._handing_over = HandingOver(self.spark, self.checkpoint, self.stages, program.sinks)
         takers = [name for name, stage in self.stages.items() if stage.adopts]
         self._adopted = adopted_files(program, self.types.of, takers)

@@ -38,7 +38,7 @@ def bound(checkpoint: Checkpoint, program: Program) -> Upgrade | None:
         if old is None or not old.is_of(program.operators):
             checkpoint.bind(program.described())
         return None
-    upgrade = None if old is None else upgrade_of(old, program)
+    upgrade = None if old is None else upgrade_of(old, program, holding(last))
     if upgrade is None:
         return None
     unsent = [name for name in last["outputs"] if upgrade.continues.get(name) != name]
@@ -46,6 +46,13 @@ def bound(checkpoint: Checkpoint, program: Program) -> Upgrade | None:
         what = f"the last rows of {unsent[0]}, which the script no longer has, have not all been handed over"
         raise refuse("R408", what, "Start the script once as it was, which finishes the tick.")
     return upgrade
+
+
+def holding(entry: Entry) -> set[str] | None:
+    """The operators that hold rows after an entry; ``None`` where it does not say."""
+    if "held" not in entry:
+        return None  # an older version wrote it
+    return {key.rsplit("/", 1)[0] for key, rows in entry["held"].items() if rows}
 
 
 def change(checkpoint: Checkpoint, program: Program, upgrade: Upgrade, entry: Entry, at: int) -> Entry:
@@ -76,7 +83,7 @@ def change(checkpoint: Checkpoint, program: Program, upgrade: Upgrade, entry: En
         "cuts": cuts.note(checkpoint.folder, entry, moved),
     }
     left = {name: target for name, target in known.items() if name not in upgrade.new}
-    return checkpoint.change(replace(plan, retired=left, spans=_spans(old, upgrade, tick)), journaled)
+    return checkpoint.change(replace(plan, retired=left, spans=_spans(old, upgrade, tick), anew=old.anew), journaled)
 
 
 def _carried(entry: Entry, upgrade: Upgrade) -> dict[str, dict[str, Any]]:

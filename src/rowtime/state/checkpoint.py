@@ -287,7 +287,7 @@ def _moved(path: Place, target: Place) -> None:
 
 def spans_of(plan: StoredPlan | None, gate: str) -> list[Span]:
     """What a gate of a plan has been called, by name, first and last tick."""
-    return [*(plan.spans if plan else {}).get(gate, [[gate, 0, FOREVER]])]
+    return [*(plan.spans if plan else {}).get(gate, [[gate, plan.anew if plan else 0, FOREVER]])]
 
 
 def _sum(text: str) -> int:

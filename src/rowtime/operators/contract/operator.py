@@ -78,6 +78,13 @@ class Operator(ABC):
     begins_anywhere: ClassVar[bool] = False
     """True if a plan that goes on may have it anew: its results are those of the rows from there on."""
 
+    keeps_rows_alone: ClassVar[bool] = False
+    """True if it keeps at most rows on their way and marks of rows that went by: it may get others from a tick on."""
+    compares: ClassVar[tuple[str, ...]] = ()
+    """Its fields by which it compares rows with those that went by."""
+    of_results: ClassVar[tuple[str, ...]] = ()
+    """Its fields that say what becomes of results as they go out: they may be others from a tick on."""
+
     control: ClassVar[type[Control]] = Control
     """The class of its scalars, declared in its own file."""
     holds_results: ClassVar[bool] = False

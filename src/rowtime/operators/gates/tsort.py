@@ -91,6 +91,8 @@ class TSort(Unary):
     promotes: ClassVar[bool] = True
     has_own_time: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
+    keeps_rows_alone: ClassVar[bool] = True
+    compares: ClassVar = ("follows",)
     promise: ClassVar[str] = "each writer's mark less the tolerance; what ascends with the rowtime also at its bound"
     reason: ClassVar[str] = (
         "a later row of a writer is accepted only at or above its mark less the tolerance; bounds of the old clock "

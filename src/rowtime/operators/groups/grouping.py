@@ -130,6 +130,7 @@ class RowGroups(Groups):
     """Groups of rows; those of events are changed by each of them."""
 
     holds_results: ClassVar[bool] = True
+    of_results: ClassVar[tuple[str, ...]] = ("items", "having")
 
     fuses: ClassVar[bool] = True
 

@@ -57,6 +57,7 @@ class Merge(Unary):
     decides: ClassVar[str] = "SORT"
     finishes_groups: ClassVar = False
     merges_writers: ClassVar[bool] = True
+    keeps_rows_alone: ClassVar[bool] = True
     promise: ClassVar[str] = "the least clock of its input"
     reason: ClassVar[str] = "rows below the least clock have been released; none can follow them"
 

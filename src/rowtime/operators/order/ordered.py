@@ -75,6 +75,8 @@ class Ordered(Unary):
     needs: ClassVar = (GATED,)  # the rows of one sequence, which is what an order is about
     keeps_places: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
+    keeps_rows_alone: ClassVar[bool] = True
+    compares: ClassVar = ("value",)
 
     @property
     def exact(self) -> bool:

@@ -41,6 +41,7 @@ class UnionAll(Operator):
     kind: ClassVar[str] = "union all"
     finishes_groups: ClassVar = False
     side_by_side: ClassVar[bool] = True
+    keeps_rows_alone: ClassVar[bool] = True
 
     @classmethod
     def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any

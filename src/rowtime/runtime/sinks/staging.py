@@ -58,6 +58,7 @@ class Stage:
         self._tables: dict[str, pa.Table] = {}
         self._sums: dict[str, int | None] = {}
         self.gathered: Gathered | None = None
+        self.part: int | None = None  # of a tick that is computed in several, by a migration
         self._tried = 5 * SMALL  # of so many rows a result of unknown number may be few
 
     def claim(self, asked: Asked) -> Callable[[], None]:
@@ -80,8 +81,18 @@ class Stage:
 
     @property
     def adopts(self) -> bool:
-        """True if files of results may be taken as they are."""
-        return bool(getattr(self.sink, "adopts", True))
+        """True if files of results may be taken as they are; not where rows of them may be refused."""
+        return self.floor is None and bool(getattr(self.sink, "adopts", True))
+
+    def go_on(self, control: Mapping[str, Any]) -> None:
+        """Take the floor that the journal has, until the pump's own bound has reached it."""
+        floor, bound = control.get("floor"), control.get("bound")
+        if floor is not None and (bound is None or bound < floor):
+            self.floor = max(floor, self.floor or floor)
+
+    def _stem(self, tick: int) -> str:
+        """How the names of the files of a tick begin, so that they sort as the rows do."""
+        return f"{tick:010d}" if self.part is None else f"{tick:010d}-{self.part:05d}"
 
     def beyond(self, tick: int, asked: Asked) -> str:
         """What the target has that a journal up to a tick does not know of, in words; empty for nothing."""
@@ -131,7 +142,7 @@ class Stage:
         if form.kind != "parquet":
             rows, columns = _as_text(rows, names, node, form), {name: name for name in (LINE, *form.split)}
         found = _sorted(collected(rows), order) if here else self._few(rows, delta, tick)
-        stem = f"{tick.number:010d}"
+        stem = self._stem(tick.number)
         route = {"part": Route(0, columns, DUE)}
         rows = rows.selectExpr("*", f"0 AS {ROUTE}") if found is None else found
         written, tables = write_routes(rows, self.folder, stem, route, delta.count, form)
@@ -161,7 +172,7 @@ class Stage:
 
     def _take(self, tick: RunningTick, segment: Segment) -> list[Any]:
         """A file that is already what the sink writes: it is moved, not written again."""
-        name = f"{tick.number:010d}-{Path(segment.path).name.split('-', 1)[1]}"
+        name = f"{self._stem(tick.number)}-{Path(segment.path).name.split('-', 1)[1]}"
         make_folder(self.folder)
         move(tick.folder / segment.path, self.folder / name)
         self._sums[name] = segment.sum

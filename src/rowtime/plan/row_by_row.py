@@ -1,0 +1,257 @@
+"""Changes that keep no state: what looks at each row by itself may be another from a tick on.
+
+A projection, a filter, a join with a static table, windows as table functions and the gate of a pump keep nothing. A
+merge, a T-sort and an order check keep the rows that wait for their turn and marks of the rows that went by; a sink
+keeps how many rows it has sent. They go on behind a changed filter or projection if the rows that wait have the columns
+of those that follow, and if what they compare rows by is computed as before. Everything else keeps results of the past,
+which belong to the query that made them.
+
+Law: the rows that a tick reads go by the plan of that tick, wherever they wait afterwards. So the output is a function
+of the items and of the positions at which the plan changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from sqlglot import exp, parse_one
+
+from rowtime.expr.store_assignment import same_type
+from rowtime.operators.contract import Operator
+from rowtime.operators.sinks.sink import Sink
+from rowtime.plan.stored import CLASSES, StoredOperator, StoredPlan
+
+Operators = Mapping[str, StoredOperator]
+TUNING: Final = frozenset(
+    {"compression", "codec", "parquet.compression", "commit.interval", "optimize.files"}
+    | {"batchsize", "isolationlevel", "numpartitions", "querytimeout"}
+)
+"""Options of sinks, in small letters, that say how rows are written, and neither which nor where."""
+
+
+def keeps_nothing(kind: str) -> bool:
+    """True if operators of a kind look at each row by itself, so that their results may be others from a tick on."""
+    return CLASSES[kind].begins_anywhere and kind != Sink.kind
+
+
+def goes_on(one: StoredOperator) -> bool:
+    """True if all that an operator keeps are rows on their way and marks of rows that went by."""
+    return one.kind == Sink.kind or (one.answers.keeps_rows_alone and not one.fields.get("resync"))
+
+
+def untuned(one: StoredOperator) -> StoredOperator:
+    """A sink without the options that say how it writes."""
+    if one.kind != Sink.kind:
+        return one
+    lasting = [[name, value] for name, value in one.fields["options"] if name.lower() not in TUNING]
+    return replace(one, fields={**one.fields, "options": lasting})
+
+
+def unfinished(one: StoredOperator) -> StoredOperator:
+    """An operator without what it makes of its results as they go out."""
+    return replace(one, fields={name: part for name, part in one.fields.items() if name not in one.answers.of_results})
+
+
+class Seen:
+    """A plan seen without what keeps nothing: where operators read, and what their columns are there.
+
+    ``called``: the names that operators of this plan have in the plan that it is compared with, if they go on from it.
+    """
+
+    def __init__(self, operators: Operators, called: Mapping[str, str]) -> None:
+        self._operators, self._called = operators, called
+
+    def anchors(self, name: str) -> tuple[str, ...]:
+        """The operators from which another one reads, past what keeps nothing; of a joined table, the stream's."""
+        one = self._operators[name]
+        below = one.inputs[: len(one.inputs) if one.answers.side_by_side else 1]
+        return tuple(anchor for child in below for anchor in self._anchors(child))
+
+    def _anchors(self, name: str) -> tuple[str, ...]:
+        if keeps_nothing(self._operators[name].kind):
+            return self.anchors(name)
+        return (self._called.get(name, ""),)
+
+    def columns(self, name: str) -> tuple[tuple[str, str, str], ...]:
+        """The name, the type (empty: unknown) and the meaning of each column that an operator reads."""
+        return self._columns(self._operators[name].inputs[0])
+
+    def _columns(self, name: str) -> tuple[tuple[str, str, str], ...]:
+        one = self._operators[name]
+        if "items" in one.fields and keeps_nothing(one.kind):
+            return tuple(
+                (item["column"]["name"], item["column"]["type"], self.meaning(one.inputs[0], item["expression"]))
+                for item in one.fields["items"]
+            )
+        if _passes_columns(one):
+            return self._columns(one.inputs[0])
+        if one.answers.side_by_side:
+            return tuple(map(_in_one, zip(*map(self._columns, one.inputs), strict=True)))
+        if "columns" in one.fields:
+            return tuple((c["name"], c["type"], "") for c in one.fields["columns"])
+        if "items" in one.fields:
+            return tuple(
+                (i["column"]["name"], i["column"]["type"], self._as_read(name, i)) for i in one.fields["items"]
+            )
+        return (("*", "", self._as_read(name, "")),)
+
+    def _as_read(self, name: str, what: Any) -> str:
+        """What comes out of an operator that keeps more than rows."""
+        return f"{what} of {self._called.get(name, '')}" if name in self._called else f"of another {name}"
+
+    def hidden(self, name: str) -> list[str]:
+        """What adds columns of ours to the rows that an operator reads, from above."""
+        found, at = [], self._operators[name].inputs[0]
+        while keeps_nothing(self._operators[at].kind):
+            one = self._operators[at]
+            found += [f"{one.kind} {one.fields.get('alone')}"] if len(one.inputs) > 1 else []
+            at = one.inputs[0]
+        return found
+
+    def compared(self, name: str) -> tuple[str, ...]:
+        """By what an operator compares rows with those before them: expressions over what it is anchored in."""
+        one = self._operators[name]
+        said = [one.fields[part] for part in one.answers.compares if one.fields.get(part)]
+        below = self._operators[one.inputs[0]]
+        hidden = [item["expression"] for item in below.fields.get("hidden", ())]
+        return (
+            *(self.meaning(one.inputs[0], text) for text in said),
+            *(self.meaning(below.inputs[0], text) for text in hidden),
+        )
+
+    def meaning(self, name: str, text: str) -> str:
+        """An expression over an operator's columns as one over those of what it is anchored in."""
+        one = self._operators[name]
+        if one.answers.side_by_side:
+            return " | ".join(self.meaning(child, text) for child in one.inputs)
+        if "items" in one.fields and keeps_nothing(one.kind):
+            made = {i["column"]["name"]: i["expression"] for i in (*one.fields["items"], *one.fields.get("hidden", ()))}
+            return self.meaning(one.inputs[0], _put_in(text, made))
+        if _passes_columns(one):
+            return self.meaning(one.inputs[0], text)
+        return f"{text} of {self._called.get(name) or f'another {name}'}"
+
+
+def _in_one(columns: Sequence[tuple[str, str, str]]) -> tuple[str, str, str]:
+    """A column of several inputs side by side."""
+    kinds = {kind for _, kind, _ in columns}
+    return columns[0][0], kinds.pop() if len(kinds) == 1 else "", " | ".join(meaning for *_, meaning in columns)
+
+
+def _passes_columns(one: StoredOperator) -> bool:
+    """True if an operator gives the columns of its one input, as they are."""
+    return len(one.inputs) == 1 and (one.answers.keeps_rows_alone or one.answers.at_edge)
+
+
+def _put_in(text: str, made: Mapping[str, str]) -> str:
+    """An expression with what makes its columns in the place of these."""
+
+    def instead(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Column) or node.name not in made:
+            return node
+        return exp.paren(parse_one(made[node.name], dialect="spark"))
+
+    return parse_one(text, dialect="spark").transform(instead).sql("spark")
+
+
+def same_columns(before: Sequence[tuple[str, str, str]], after: Sequence[tuple[str, str, str]]) -> bool:
+    """True if columns have the same names and types; an unknown type is that of the same expression."""
+    return len(before) == len(after) and all(
+        one[0] == other[0]
+        and (same_type(one[1], other[1]) if one[1] and other[1] else bool(one[2]) and one[2] == other[2])
+        for one, other in zip(before, after, strict=True)
+    )
+
+
+class RowByRow:
+    """Which operators of a program go on from those of an old plan, though what they read is changed row by row.
+
+    ``changed``: operators whose results are others from a tick on; ``behind``: those that go on behind such;
+    ``waiting``: merges that could, but for rows that wait there with other columns, and what these are; ``tuned``:
+    sinks with other options of how they write. ``held``: the operators of the old plan that hold rows; ``None`` if
+    that is not known, which counts as all.
+    """
+
+    def __init__(self, plan: StoredPlan, nodes: Sequence[Operator], held: Collection[str] | None) -> None:
+        self._old, self._plan, self._held = plan.operators, plan, held
+        self._nodes = {node.name: node for node in nodes}
+        self._now = {node.name: plan.of(node) for node in nodes}
+        self._before = Seen(self._old, {name: name for name in self._old})
+        self.changed: dict[str, None] = {}
+        self.behind: set[str] = set()
+        self.waiting: dict[str, str] = {}
+        self.tuned: dict[str, str] = {}
+
+    def match(self, continues: dict[str, str]) -> None:
+        """Add to the operators that continue an old one, by name, those that do behind such a change; inputs first."""
+        if not self._plan.structured:
+            return
+        for node in self._nodes.values():
+            if node.name not in continues and node.inputs and self._reads_known(node, continues):
+                self._match(node, continues)
+
+    def _reads_known(self, node: Operator, continues: Mapping[str, str]) -> bool:
+        """True if all that it reads goes on or is changed; the table of a join is looked at by itself."""
+        read = node.inputs[:1] if keeps_nothing(node.kind) else node.inputs
+        return all(child.name in continues or child.name in self.changed for child in read)
+
+    def _match(self, node: Operator, continues: dict[str, str]) -> None:
+        was, now = self._old.get(node.name), self._now[node.name]
+        own = was is not None and was.kind == now.kind and node.name not in continues.values()
+        if keeps_nothing(now.kind):
+            self.changed[node.name] = None
+        elif was is None or not own or not self._follows(node, was, now, continues):
+            return
+        if own:
+            continues[node.name] = node.name  # with its counts
+
+    def _follows(self, node: Operator, was: StoredOperator, now: StoredOperator, continues: Mapping[str, str]) -> bool:
+        others = {name for name in self.changed if keeps_nothing(self._now[name].kind)}
+        seen = Seen(self._now, {name: of for name, of in continues.items() if name not in others})
+        read = [continues.get(name) if self._is_same(name) else None for name in now.inputs]
+        if now.answers.of_results:
+            alike = [*was.inputs] == read and unfinished(was).fields == unfinished(now).fields
+            self.changed |= {node.name: None} if alike else {}
+            return alike
+        if not (goes_on(was) and goes_on(now)) or untuned(was).fields != untuned(now).fields:
+            return False
+        if seen.anchors(node.name) != self._before.anchors(node.name):
+            return False
+        touched = read != [*was.inputs]
+        if touched and not self._bears(was, now, seen):
+            return False
+        if touched:
+            self.behind.add(node.name)
+        if was.fields != now.fields:
+            self.tuned[node.name] = _differing(was, now)
+        return True
+
+    def _is_same(self, name: str) -> bool:
+        return name not in self.changed and name not in self.behind
+
+    def _bears(self, was: StoredOperator, now: StoredOperator, seen: Seen) -> bool:
+        """True if an operator goes on with what follows from the change on."""
+        if now.kind == Sink.kind:
+            options = {name.lower(): value for name, value in now.fields["options"]}
+            alike = same_columns(self._before.columns(was.name), seen.columns(now.name))
+            return options.get("mode") != "changes" and (alike or now.fields["format"] == "console")
+        if now.answers.compares or now.answers.promotes:
+            return self._before.compared(was.name) == seen.compared(now.name)
+        if now.answers.side_by_side or (self._held is not None and was.name not in self._held):
+            return True
+        both = self._before.columns(was.name), seen.columns(now.name)
+        alike = same_columns(*both) and self._before.hidden(was.name) == seen.hidden(now.name)
+        if not alike:
+            before, after = (", ".join(f"{name} {kind}".strip() for name, kind, _ in these) for these in both)
+            why = f"rows that wait for their turn have the columns {before}, and those that follow {after}"
+            self.waiting[now.name] = why
+        return alike
+
+
+def _differing(was: StoredOperator, now: StoredOperator) -> str:
+    """The options in which two sinks differ, as people read them."""
+    before, after = ({name.lower(): value for name, value in one.fields["options"]} for one in (was, now))
+    names = sorted({name for name in {*before, *after} if before.get(name) != after.get(name)})
+    return ", ".join(f"{name} {before.get(name, 'not said')} is {after.get(name, 'not said')}" for name in names)
