@@ -40,10 +40,10 @@ def _closed() -> Iterator[None]:
     made.clear()
 
 
-def source(broker: Broker, topic: str, home: Path, columns: Any, **options: str) -> KafkaSource:
+def source(broker: Broker, topic: str, home: Path, columns: Any, form: str = "avro", **options: str) -> KafkaSource:
     given = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, **options}
     schemas = PinnedSchemas(MockRegistry(home / "schema-registry" / "test"), home / "notes", lambda _: None)
-    made.append(KafkaSource(given, columns, "avro", schemas=schemas))
+    made.append(KafkaSource(given, columns, form, schemas=schemas if form.endswith("avro") else None))
     return made[-1]
 
 

@@ -93,6 +93,7 @@ FOLLOWED: dict[str, str] = {
     "Register it, or set … 'true'.": "tests/kafka/test_avro_sink.py::test_what_the_registry_does_not_take_is_refused_before_the_first_row",
     "Set … 'true', with another subject: schema.registry.subject '…'.": "tests/kafka/test_avro_sink.py::test_what_the_registry_does_not_take_is_refused_before_the_first_row",
     "Give each column a name of letters, digits and _, and a type that Avro has.": "tests/kafka/test_avro_sink.py::test_what_the_registry_does_not_take_is_refused_before_the_first_row",
+    "Promote a time of the envelope: SELECT STREAM timestamp_millis(ts_ms) AS ROWTIME, … ORDER BY ….": "tests/kafka/test_debezium.py::test_the_versions_of_each_key_are_events",
     "To go on without them, set the option failOnDataLoss 'false'.": "tests/kafka/test_kafka_source.py::test_lost_offsets_are_named_and_may_be_gone_without",
 }
 

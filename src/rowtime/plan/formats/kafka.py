@@ -37,7 +37,8 @@ KAFKA: Final = Format(
     options_of(
         *taking(takes.some, "kafka.bootstrap.servers", "subscribe", "subscribePattern"),
         Option("assign", _partitions),
-        *taking(takes.one_of("json", "raw", *registry.FRAMED), "format", "value.format"),
+        Option("format", takes.one_of("json", "raw", "avro", *registry.ENVELOPES)),
+        Option("value.format", takes.one_of("json", "raw", "avro")),
         ROWTIME_COLUMN,
         ORDERED,
         Option("startingOffsets", takes.one_of("earliest", "latest")),

@@ -19,8 +19,10 @@ USER: Final = f"{PREFIX}basic.auth.user.info"
 TOKEN: Final = f"{PREFIX}bearer.auth.token"
 AUTHORITIES: Final = f"{PREFIX}ssl.ca.location"
 MOCK: Final = "mock://"
-FRAMED: Final = ("avro",)
+FRAMED: Final = ("avro", "debezium-avro")
 """Formats whose records begin with the id of a schema (Confluent's wire format)."""
+ENVELOPES: Final = ("debezium-json", "debezium-avro")
+"""Formats that are read only: changes of a table of a database."""
 READ_OR_WRITTEN: Final = ("format", "value.format")
 _MOCK: Final = re.compile(r"mock://[A-Za-z0-9][\w.-]*")
 

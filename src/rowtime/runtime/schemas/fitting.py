@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from rowtime.expr.store_assignment import always_fits, is_nested, may_assign, same_type
+from sqlglot import exp
+
+from rowtime.expr.store_assignment import always_fits, is_nested, may_assign, same_type, type_of
 from rowtime.operators.contract import quoted
+from rowtime.sql.generate import literal
 
-_TIMES = ("TIMESTAMP", "BIGINT", "INT", "STRING")
+_TIMES: Final = ("TIMESTAMP", "BIGINT", "INT", "STRING")
 """Types of a field that may give the rowtime: an instant, µs since 1970, or a text of either."""
+_PARTS: Final = {exp.DType.ARRAY: 1, exp.DType.MAP: 2}
 
 
 @dataclass(frozen=True)
@@ -49,14 +54,62 @@ def absent(columns: Sequence[tuple[str, str]], rowtime: str | None, types: Mappi
 
 def fits(given: str, kind: str) -> bool:
     """True if values of a field of a type may be those of a column; parts of nested ones have to fit always."""
-    if same_type(given, kind):
-        return True
-    return always_fits(given, kind) if is_nested(given) or is_nested(kind) else may_assign(given, kind) is True
+    if same_type(given, kind) or not (is_nested(given) or is_nested(kind)):
+        return same_type(given, kind) or may_assign(given, kind) is True
+    one, other = type_of(given), type_of(kind)
+    return one is not None and other is not None and _inside("x", one, other, 0) is not None
 
 
 def converted(path: str, given: str, kind: str) -> str:
-    """SQL: the value of a field as the declared type, NULL where it does not fit."""
-    return path if same_type(given, kind) else f"try_cast({path} AS {kind})"
+    """SQL: the value of a field as the declared type, NULL where it does not fit; of structs the fields by name."""
+    if same_type(given, kind):
+        return path
+    one, other = type_of(given), type_of(kind)
+    made = _inside(path, one, other, 0) if is_nested(kind) and one is not None and other is not None else None
+    return f"try_cast({path} AS {kind})" if made is None else made
+
+
+def _inside(path: str, given: exp.DataType, kind: exp.DataType, depth: int) -> str | None:
+    """SQL: a value as another type, if every value fits."""
+    if given.this is exp.DType.STRUCT and kind.this is exp.DType.STRUCT:
+        return _fields(path, given, kind, depth)
+    if given.this is kind.this and kind.this in _PARTS:
+        return _elements(path, given, kind, depth)
+    one, other = _text(given), _text(kind)
+    if same_type(one, other):
+        return path
+    return f"CAST({path} AS {other})" if not is_nested(other) and always_fits(one, other) else None
+
+
+def _fields(path: str, given: exp.DataType, kind: exp.DataType, depth: int) -> str | None:
+    """SQL: a struct of the fields of another, by their names."""
+    there = {part.name: part.args["kind"] for part in given.expressions}
+    members: list[str | None] = []
+    for part in kind.expressions:
+        wanted, found = part.args["kind"], there.get(part.name)
+        inner = field_of(path, part.name)
+        value = f"CAST(NULL AS {_text(wanted)})" if found is None else _inside(inner, found, wanted, depth)
+        members.append(None if value is None else f"{literal(part.name)}, {value}")
+    if None in members:
+        return None
+    return f"IF({path} IS NULL, NULL, named_struct({', '.join(filter(None, members))}))"
+
+
+def _elements(path: str, given: exp.DataType, kind: exp.DataType, depth: int) -> str | None:
+    """SQL: an array or a map with elements of other types."""
+    names = [f"x{depth}", f"y{depth}"][: _PARTS[kind.this]]
+    pairs = zip(names, given.expressions, kind.expressions, strict=True)
+    inner = [_inside(name, one, other, depth + 1) for name, one, other in pairs]
+    if None in inner:
+        return None
+    if kind.this is exp.DType.ARRAY:
+        return f"transform({path}, {names[0]} -> {inner[0]})"
+    pair = f"({', '.join(names)}) ->"
+    return f"transform_values(transform_keys({path}, {pair} {inner[0]}), {pair} {inner[1]})"
+
+
+def _text(kind: exp.DataType) -> str:
+    return kind.sql(dialect="spark")
 
 
 def field_of(record: str, name: str) -> str:

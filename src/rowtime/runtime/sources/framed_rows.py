@@ -17,6 +17,7 @@ from rowtime.core.log import LOG
 from rowtime.operators.rows.calendar import in_calendar
 from rowtime.runtime.schemas.avro import END_MARK, MARK, RECORD, Unreadable, decoded, framed, types_of
 from rowtime.runtime.schemas.fitting import converted, field_of, misfits
+from rowtime.runtime.sources.envelopes import NAMED, OPERATION
 from rowtime.runtime.sources.kafka_rows import BOUND_HEADER, Columns, Field, instant, items_of, prepared
 
 if TYPE_CHECKING:
@@ -42,10 +43,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class Declared:
-    """What a stream wants of records: its columns, and the field that gives the rowtime, if any."""
+    """What a stream wants of records: its columns, and the field that gives the rowtime, if any.
+
+    ``envelope``: they are changes of a table of a database.
+    """
 
     columns: Columns
     rowtime: str | None
+    envelope: bool = False
 
 
 def ids_in(records: DataFrame) -> list[int]:
@@ -67,9 +72,12 @@ def reading_of(spark: SparkSession, number: int, schema: Schema | None, declared
             frame = framed(schema)
             types = types_of(spark, frame)
             wrong = next(misfits(declared.columns, declared.rowtime, types), None)
-            if wrong is None:
+            if declared.envelope and types.get(OPERATION) != "STRING":
+                why = "it is no envelope of Debezium"
+            elif wrong is None:
                 return Reading(number, frame, types)
-            why = wrong.what
+            else:
+                why = wrong.what
         except Unreadable as error:
             why = str(error)
     said = "records of %s with the schema %s are MALFORMED: %s"
@@ -104,6 +112,8 @@ def _made(reading: Reading, declared: Declared) -> str:
     values, faults = [], [f"{record} IS NULL", f"coalesce(__d{reading.number}.{MARK} <> X'{END_MARK.hex()}', TRUE)"]
     if kind is not None:
         faults.append(f"({given} IS NOT NULL AND ({micros}) IS NULL)")
+    if declared.envelope:
+        faults.append(f"coalesce(NOT {field_of(record, OPERATION)} {NAMED}, TRUE)")
     for number, (name, wanted) in enumerate(columns):
         found, path = types.get(name), field_of(record, name)
         if found is None:
@@ -112,7 +122,7 @@ def _made(reading: Reading, declared: Declared) -> str:
             value = f"timestamp_micros({micros})"
         else:
             value = converted(path, found, wanted)
-            if value != path:
+            if value.startswith("try_cast"):
                 faults.append(f"({path} IS NOT NULL AND {value} IS NULL)")
         values.append(f"'c{number}', CAST({value} AS {wanted})")
     values += [f"'t', {micros}", f"'ok', NOT ({' OR '.join(faults)})"]

@@ -16,17 +16,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.time import wall_clock
-from rowtime.plan.formats.registry import FRAMED
+from rowtime.plan.formats.registry import ENVELOPES
 from rowtime.plan.formats.registry import PREFIX as REGISTRY
 from rowtime.runtime.brokers import Brokers, Extent, Partition, answering
 from rowtime.runtime.schemas.pinned import KEY, PinnedSchemas, known_of
 from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Slice
+from rowtime.runtime.sources.envelopes import check_envelope, envelope_items, without_tombstones
 from rowtime.runtime.sources.framed_rows import Declared, Reading, framed_items, ids_in, reading_of
 from rowtime.runtime.sources.kafka_rows import RECORD, Columns, check_raw, json_items, raw_items
 
 TOPICS: Final = ("subscribe", "subscribepattern", "assign")
 _OURS: Final = (*TOPICS, "startingoffsets", "format", "value.format", "rowtime.column", "includeheaders")
-_FORMATS: Final = ("json", "raw", *FRAMED)
+_FORMATS: Final = ("json", "raw", "avro", *ENVELOPES)
 # Options of the connector that would decide the range, which the driver does and journals.
 _REFUSED: Final = (
     "endingoffsets",
@@ -62,7 +63,8 @@ class KafkaSource:
     ) -> None:
         self._options = {name.lower(): value for name, value in options.items()}
         self._columns = list(columns)
-        self._raw = _known(value_format) == "raw"
+        form = _known(value_format)
+        self._raw, self._envelopes = form == "raw", form in ENVELOPES
         self._schemas, self._readings = schemas, dict[str, Reading]()
         self._clock = clock
         self._rowtime = self._options.get("rowtime.column") or None
@@ -71,6 +73,8 @@ class KafkaSource:
         self._check_options()
         if self._raw:
             check_raw(self._columns)
+        if self._envelopes:
+            check_envelope(self._columns)
         self._brokers = Brokers(self._options)
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
@@ -120,7 +124,10 @@ class KafkaSource:
         """The items of a range. Spark's own error says so where records were aged out meanwhile."""
         records = self._records(spark, part)
         if self._schemas is not None:
-            return framed_items(records, self._declared, self._read_by(spark, part.detail[KEY]))
+            valued = without_tombstones(records) if self._envelopes else records
+            return framed_items(valued, self._declared, self._read_by(spark, part.detail[KEY]))
+        if self._envelopes:
+            return envelope_items(records, self._columns)
         if self._raw:
             return raw_items(records, self._columns)
         return json_items(records, self._columns, self._rowtime)
@@ -138,7 +145,7 @@ class KafkaSource:
         """The columns, and the field that gives the rowtime, spelled as a column that is declared."""
         wanted = (self._rowtime or "").lower()
         found = next((name for name, _ in self._columns if name.lower() == wanted), self._rowtime)
-        return Declared(self._columns, found)
+        return Declared(self._columns, found, envelope=self._envelopes)
 
     def _read_by(self, spark: SparkSession, known: Mapping[str, str | None]) -> list[Reading]:
         assert self._schemas is not None
@@ -158,6 +165,9 @@ class KafkaSource:
         for name in _REFUSED:
             if name in self._options:
                 raise refuse("R504", f"the option {name} has no effect here: ticks choose their own ranges")
+        if self._envelopes and self._rowtime:
+            hint = "Promote a time of the envelope: SELECT STREAM timestamp_millis(ts_ms) AS ROWTIME, … ORDER BY …."
+            raise refuse("R504", "rowtime.column does not go with envelopes of Debezium", hint)
         if self._raw and self._rowtime:
             raise refuse("R504", "rowtime.column names a field of JSON; a raw record has its timestamp as arrival time")
         if "assign" in self._options:

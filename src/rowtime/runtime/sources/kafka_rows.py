@@ -14,7 +14,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from rowtime.core.columns import ARRIVAL, BOUND, MALFORMED, POSITION, ROWTIME, WRITER
+from rowtime.core.columns import ARRIVAL, BOUND, MALFORMED, POSITION, ROWTIME, UNDECODED, WRITER
 from rowtime.core.errors import refuse
 from rowtime.core.time import END
 from rowtime.operators.contract import quoted
@@ -71,15 +71,15 @@ def json_items(records: DataFrame, columns: Columns, rowtime: str | None) -> Dat
     """Items of records whose value is one JSON object; ``rowtime`` names the field that gives the rowtime, if any."""
     if rowtime is None:
         fields = [_json_field(name, kind, None) for name, kind in columns]
-        return items_of(_parsed(prepared(records), columns), fields, "__undecoded", _NO_TIME)
+        return items_of(parsed(prepared(records), columns), fields, UNDECODED, _NO_TIME)
     name = next((n for n, _ in columns if n.lower() == rowtime.lower()), rowtime)
     given = f"__e.{quoted(name)}"
     moment = Field(ROWTIME, given, in_calendar(instant(given)))
     fields = [_json_field(n, kind, moment if n == name else None) for n, kind in columns]
     schema = [*((n, kind) for n, kind in columns if n != name), (name, "STRING")]
-    parsed = _parsed(prepared(records), schema)
-    broken = " OR ".join(["__undecoded", *(f.broken for f in [moment, *fields] if f.given != f.converted)])
-    return items_of(parsed, fields, broken, f"timestamp_micros({moment.converted})")
+    read = parsed(prepared(records), schema)
+    broken = " OR ".join([UNDECODED, *(f.broken for f in [moment, *fields] if f.given != f.converted)])
+    return items_of(read, fields, broken, f"timestamp_micros({moment.converted})")
 
 
 def raw_items(records: DataFrame, columns: Columns) -> DataFrame:
@@ -135,22 +135,22 @@ def _bound_micros() -> str:
     )
 
 
-def _parsed(prepared: DataFrame, schema: Columns) -> DataFrame:
-    """The value's object as ``__e``, and ``__undecoded`` where the text is not exactly one object.
+def parsed(records: DataFrame, schema: Columns) -> DataFrame:
+    """The value's object as ``__e``, and `UNDECODED` where the text is not exactly one object.
 
     The text is parsed inside an array of an object: alone, Spark reads the first object
     and says nothing of what stands after it.
     """
     members = ", ".join(f"{quoted(name)}: {kind}" for name, kind in schema)
     wrapped = F.concat(F.lit('{"v":['), F.col("__text"), F.lit("]}"))
-    parsed = F.from_json(wrapped, f"v ARRAY<STRUCT<{members}>>, __raw STRING", _JSON_OPTIONS)
-    return prepared.withColumn("__p", parsed).selectExpr(
+    found = F.from_json(wrapped, f"v ARRAY<STRUCT<{members}>>, __raw STRING", _JSON_OPTIONS)
+    return records.withColumn("__p", found).selectExpr(
         "__k",
         "__bound",
         "__micros",
         "try_element_at(__p.v, 1) AS __e",
         "__p IS NULL OR __p.__raw IS NOT NULL OR coalesce(size(__p.v), 0) <> 1"
-        " OR try_element_at(__p.v, 1) IS NULL AS __undecoded",
+        f" OR try_element_at(__p.v, 1) IS NULL AS {UNDECODED}",
     )
 
 
@@ -172,9 +172,9 @@ def _raw_field(name: str, kind: str) -> Field:
     return Field(name, given, f"try_cast({given} AS {kind})")
 
 
-def items_of(parsed: DataFrame, fields: Sequence[Field], broken: str, moment: str, *, text: bool = True) -> DataFrame:
+def items_of(read: DataFrame, fields: Sequence[Field], broken: str, moment: str, *, text: bool = True) -> DataFrame:
     """The declared columns and then those of the contract; a malformed value that is no ``text`` is shown in base64."""
-    judged = parsed.withColumn(
+    judged = read.withColumn(
         "__broken", F.expr(f"CASE WHEN __bound THEN __micros IS NULL ELSE coalesce({broken}, TRUE) END")
     )
     good = "NOT __bound AND NOT __broken"

@@ -1,0 +1,48 @@
+"""Debezium's envelopes: what became of a row of a database, with the row before and after.
+
+A record is the envelope, or has it as its ``payload`` beside its schema. What Debezium sends after a delete so that a
+compacted topic forgets the key, a record without a value, says nothing more, and is no row.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rowtime.core.columns import UNDECODED
+from rowtime.core.errors import refuse
+from rowtime.operators.contract import quoted
+from rowtime.runtime.sources.kafka_rows import BOUND_HEADER, Columns, Field, items_of, parsed, prepared
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MEMBERS: Final = ("before", "after", "op", "source", "ts_ms", "ts_us", "ts_ns", "transaction")
+OPERATION: Final = "op"
+OPERATIONS: Final = ("c", "r", "u", "d", "t", "m")
+"""Create, read (of a snapshot), update, delete, truncate, message."""
+NAMED: Final = f"IN {OPERATIONS}"
+
+
+def check_envelope(columns: Columns) -> None:
+    """Refuse (R504) a declared column that an envelope does not have."""
+    for name, _ in columns:
+        if name not in MEMBERS:
+            raise refuse("R504", f"an envelope of Debezium has no {name!r}", f"It has {', '.join(MEMBERS)}.")
+
+
+def without_tombstones(records: DataFrame) -> DataFrame:
+    """Records without those that have no value and are no bound."""
+    bound = f"coalesce(exists(headers, h -> h.key = '{BOUND_HEADER}'), FALSE)"
+    return records.where(f"value IS NOT NULL OR {bound}")
+
+
+def envelope_items(records: DataFrame, columns: Columns) -> DataFrame:
+    """Items of records whose value is an envelope in JSON."""
+    members = [*columns, *([] if any(name == OPERATION for name, _ in columns) else [(OPERATION, "STRING")])]
+    inner = ", ".join(f"{quoted(name)}: {kind}" for name, kind in members)
+    read = parsed(prepared(without_tombstones(records)), [*members, ("payload", f"STRUCT<{inner}>")])
+    outer = ", ".join(f"'{name}', __e.{quoted(name)}" for name, _ in members)
+    whole = read.selectExpr("* EXCEPT (__e)", f"IF(__e.payload IS NOT NULL, __e.payload, named_struct({outer})) AS __e")
+    fields = [Field(name, f"__e.{quoted(name)}", f"__e.{quoted(name)}") for name, _ in columns]
+    broken = f"{UNDECODED} OR coalesce(NOT __e.{OPERATION} {NAMED}, TRUE)"
+    return items_of(whole, fields, broken, "CAST(NULL AS TIMESTAMP)")
