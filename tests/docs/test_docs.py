@@ -106,6 +106,14 @@ def test_the_pipeline_of_the_page_on_functions_runs(
     assert [(row["city"], row["points"]) for rows in shown for row in rows] == [("Oslo", 90), ("Rome", 200)]
 
 
+def test_the_rows_of_the_guide_arrive(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = next(code for code in blocks("docs/guide.md", "python") if "insert" in code)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "docs/guide.md", "exec"), {})  # noqa: S102 - as above
+    found = [(row["page"], row["ms"]) for row in _first_rows(tmp_path / "copies", 1)]
+    assert found == [("a", 7), ("b", 3), ("c", None), ("d", 5)]
+
+
 def test_the_query_of_the_page_on_python_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [code] = blocks("docs/python.md", "python")
     monkeypatch.chdir(tmp_path)

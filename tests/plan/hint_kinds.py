@@ -10,6 +10,7 @@ FOLLOWED: dict[str, str] = {
     "Leave such rows out: … AND v <> 0, or TRY_CAST(v AS INT).": "tests/runtime/test_sub_queries.py::test_a_sub_query_that_cannot_be_computed_ends_the_first_start",
     # Changes of the SQL.
     "Start the script as it was until they have gone out, which a bound or the end of the stream lets them; then change it.": "tests/upgrades/test_row_by_row_laws.py::test_a_query_on_the_console_gets_columns_once_no_row_waits",
+    "Give a list of dicts, one a row: insert([{…}]); or a table of Arrow, pandas or Polars; or a text with a JSON object in each line.": "tests/client/test_given_rows.py::test_what_the_hint_says_works",
     # The console.
     "… The pipeline does not start before this is repaired. …": "tests/web/test_home.py::test_if_the_newest_entry_is_damaged_the_one_before_it_is_shown",
     # Definitions and writers, without Spark.
@@ -134,6 +135,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Let something that ascends stand beside the sets.",
         "A name takes 1 to … bytes; each byte other than a-z, 0-9, _ and - counts three times.",
         "Rows count from 0. Nothing of this insert was written.",
+        "Nothing of this insert was written.",
         "ROWTIME is there anyway; names that begin with __ are rowtime's own.",
         "The tick is not committed; it is tried again as it is.",
         "It is tried again.",

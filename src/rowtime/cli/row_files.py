@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import csv
-import json
 import queue
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -17,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from rowtime.client.given_rows import row_of
 from rowtime.core.errors import refuse
 
 FORMATS: Final = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
@@ -98,22 +97,12 @@ def _json_rows(lines: Iterable[str | None], source: str, schema: pa.Schema) -> I
         if line is not None:
             number += 1
             if line.strip():
-                rows.append(_row(line, number, source, exact=exact))
+                rows.append(row_of(line, number, source, exact=exact))
         if rows and (line is None or len(rows) >= CHUNK):
             yield rows
             rows = []
     if rows:
         yield rows
-
-
-def _row(line: str, number: int, source: str, *, exact: bool) -> Mapping[str, Any]:
-    try:
-        row = json.loads(line, parse_float=Decimal if exact else float)
-    except ValueError as error:
-        raise refuse("R206", f"line {number} of {source} is not JSON: {error}") from None
-    if not isinstance(row, dict):
-        raise refuse("R206", f"line {number} of {source} is not a JSON object")
-    return row
 
 
 def _lines_as_they_come(pipe: Iterable[str]) -> Iterator[str | None]:

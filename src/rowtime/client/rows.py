@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.client.arrow_types import INSTANT, MOST, PADDED
+from rowtime.client.given_rows import Given, as_rows
 from rowtime.client.text_sizes import NESTED, fitting
 from rowtime.core.columns import ARRIVAL, BOUND, MALFORMED, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Refused, refuse
@@ -24,7 +25,6 @@ from rowtime.core.time import MAX_MICROS, MIN_MICROS, to_micros
 ROWTIME_NAME: Final = "rowtime"
 RESERVED: Final = frozenset({POSITION, ARRIVAL, ROWTIME, WRITER, BOUND, MALFORMED})  # columns a source adds
 
-Rows: TypeAlias = Sequence[Mapping[str, object]] | pa.Table
 Values: TypeAlias = list[Any] | pa.ChunkedArray
 Converter: TypeAlias = Callable[[Any], Any]
 
@@ -44,14 +44,15 @@ class Batch:
         return len(self.rowtimes)
 
 
-def batch(rows: Rows, schema: pa.Schema | None = None, rowtime: str | None = None) -> Batch:
+def batch(rows: Given, schema: pa.Schema | None = None, rowtime: str | None = None) -> Batch:
     """The rows as ``schema`` has them; without one, with the types Arrow infers.
 
     Names of columns are case-insensitive; a column that a row lacks is null. ``rowtime``
     names the column that gives the rowtime: it stays a column if the schema has it. By
     default that is the key ``rowtime``, which is no column, and may be missing.
-    Raises ``Refused``: R205 for an unknown column, R206 for a value that does not convert.
+    Raises ``Refused``: R205 for an unknown column, R206 for a value that does not convert, R216 for what are no rows.
     """
+    rows = as_rows(rows, exact=schema is not None and any(pa.types.is_decimal(field.type) for field in schema))
     given = _table_columns(rows) if isinstance(rows, pa.Table) else _row_columns(rows)
     times = _rowtimes(given, rowtime, len(rows))
     if RESERVED & given.keys():
@@ -229,7 +230,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 _KINDS: Final = (_is_number, _is_text, pa.types.is_decimal, pa.types.is_date)

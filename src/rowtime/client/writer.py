@@ -17,10 +17,11 @@ import pyarrow.compute as pc
 
 from rowtime.client import bound_items, log_items, stream_log
 from rowtime.client.arrow_types import INSTANT, arrow_schema
+from rowtime.client.given_rows import Given
 from rowtime.client.home import Home
 from rowtime.client.log_contract import Made, Pen, reading
 from rowtime.client.log_items import Bound, ColumnBound, Leave, Order
-from rowtime.client.rows import Batch, Rows, batch
+from rowtime.client.rows import Batch, batch
 from rowtime.core.clock import NOBODY
 from rowtime.core.clock import strict as strictly
 from rowtime.core.columns import ARRIVAL, POSITION, ROWTIME
@@ -129,14 +130,15 @@ class Writer:
             self._pen.settle()
             return self._pen.next
 
-    def insert(self, rows: Rows, rowtime: str | None = None) -> int:
+    def insert(self, rows: Given, rowtime: str | None = None) -> int:
         """Write rows, all or none; returns the position of the first.
 
-        ``rows`` are mappings from column to value, or an Arrow table. The key ``rowtime``,
+        ``rows`` are mappings from column to value, a table of Arrow, pandas or Polars, or lines of JSON (text or UTF-8
+        bytes). Of pandas, NaN and NaT are null, and an index becomes columns if it has names. The key ``rowtime``,
         or the column that the argument names, gives rowtimes: datetime, ISO text or µs,
         UTC where no zone is said. A row without one gets its arrival time.
-        Raises ``Refused``: R205 for an unknown column, R206 for a value that does not fit.
-        After a ``Failure``, ``position`` says whether the rows are there.
+        Raises ``Refused``: R205 for an unknown column, R206 for a value that does not fit, R216 for what are
+        no rows. After a ``Failure``, ``position`` says whether the rows are there.
         """
         ready = batch(rows, self.schema, rowtime)
         with self._writing() as pen:

@@ -1,0 +1,86 @@
+"""What clients may give as rows: mappings, tables of Arrow, pandas and Polars, lines of JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+
+import pyarrow as pa
+
+from rowtime.core.errors import refuse
+
+
+@runtime_checkable
+class ArrowStream(Protocol):
+    """A table that Arrow can read without a copy, as those of Polars, DuckDB and pyarrow are."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The capsule of the Arrow C stream interface."""
+
+
+Given: TypeAlias = Iterable[Mapping[str, object]] | ArrowStream | str | bytes
+Rows: TypeAlias = Sequence[Mapping[str, object]] | pa.Table
+
+CODE: Final = "R216"
+_HINT: Final = (
+    "Give a list of dicts, one a row: insert([{…}]); or a table of Arrow, pandas or Polars; "
+    "or a text with a JSON object in each line."
+)
+
+
+def as_rows(given: Given, *, exact: bool = False) -> Rows:
+    """The rows as mappings or as a table; ``exact``: numbers of JSON with a fraction as decimals, not as floats.
+
+    Of pandas, NaN and NaT are null, and an index becomes columns if it has names. Raises ``Refused``: R216 for what are
+    no rows, R206 for a DataFrame that Arrow cannot take and for lines that are no JSON.
+    """
+    if isinstance(given, pa.Table):
+        return given
+    if isinstance(given, str | bytes):
+        return _lines(given, exact=exact)
+    if isinstance(given, Mapping):
+        raise refuse(CODE, "a single dict is given, where rows are expected", _HINT)
+    try:
+        if type(given).__module__.partition(".")[0] == "pandas":
+            return _of_pandas(given)
+        if isinstance(given, ArrowStream | pa.RecordBatch):
+            return pa.table(given)
+    except pa.ArrowException as error:
+        what = f"Arrow does not take the columns: {str(error).splitlines()[0]}"
+        raise refuse("R206", what, "Nothing of this insert was written.") from error
+    if not isinstance(given, Iterable):
+        raise refuse(CODE, f"a value of the type {type(given).__name__} is given, where rows are expected", _HINT)
+    rows = [*given]
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise refuse(CODE, f"row {number} is no dict but a value of the type {type(row).__name__}", _HINT)
+    return rows
+
+
+def _of_pandas(given: Any) -> pa.Table:
+    """A DataFrame of pandas, without an index that has no name."""
+    if not hasattr(given, "columns"):
+        raise refuse(CODE, f"a {type(given).__name__} of pandas is given, where rows are expected", _HINT)
+    return pa.Table.from_pandas(given, preserve_index=any(name is not None for name in given.index.names))
+
+
+def _lines(text: str | bytes, *, exact: bool) -> list[Mapping[str, object]]:
+    """The rows of lines of JSON; empty lines are skipped."""
+    try:
+        lines = (text.decode("utf-8-sig") if isinstance(text, bytes) else text).split("\n")
+    except UnicodeDecodeError as error:
+        raise refuse("R206", f"the text is not UTF-8: {error}") from None
+    return [row_of(line, number, "the text", exact=exact) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def row_of(line: str, number: int, source: str, *, exact: bool) -> Mapping[str, Any]:
+    """The row in a line of JSON. Raises ``Refused`` (R206)."""
+    try:
+        row = json.loads(line, parse_float=Decimal if exact else float)
+    except ValueError as error:
+        raise refuse("R206", f"line {number} of {source} is not JSON: {error}") from None
+    if not isinstance(row, dict):
+        raise refuse("R206", f"line {number} of {source} is not a JSON object")
+    return row
