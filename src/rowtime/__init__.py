@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rowtime.api.events import Events
+    from rowtime.api.migrating import migrate
     from rowtime.api.pipeline import Pipeline
     from rowtime.api.query import Query
     from rowtime.api.relations import EventTime, Folded, Relation
@@ -51,6 +52,7 @@ _WHERE = {
     "Metrics": ("rowtime.observe.metrics", "Metrics"),
     "Limits": ("rowtime.runtime.sources.contract", "Limits"),
     "readmit": ("rowtime.audit.readmit", "readmit"),
+    "migrate": ("rowtime.api.migrating", "migrate"),
     "verify": ("rowtime.api.verification", "verify"),
     "configure_stores": ("rowtime.core.store_settings", "configure_stores"),
     "check": ("rowtime.plan.check", "check"),
@@ -65,7 +67,7 @@ _WHERE = {
 __all__ = [
     "Batch", "EventTime", "Events", "Failure", "Folded", "Limits", "Metrics", "Pipeline", "Problem", "Query",
     "Refused", "Relation", "Rows", "RowtimeError", "TableFunction", "check", "configure_stores", "floor", "hop",
-    "order_of", "readmit", "session", "tumble", "verify", "writer",
+    "migrate", "order_of", "readmit", "session", "tumble", "verify", "writer",
 ]  # fmt: skip
 
 

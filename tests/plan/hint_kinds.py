@@ -9,8 +9,13 @@ FOLLOWED: dict[str, str] = {
     "Say which: SELECT MAX(…), or a condition that one row meets.": "tests/runtime/test_sub_queries.py::test_several_rows_do_not_stand_for_one_value",
     "Leave such rows out: … AND v <> 0, or TRY_CAST(v AS INT).": "tests/runtime/test_sub_queries.py::test_a_sub_query_that_cannot_be_computed_ends_the_first_start",
     # Changes of the SQL.
-    "Start the script as it was until they have gone out, which a bound or the end of the stream lets them; then change it.": "tests/upgrades/test_row_by_row_laws.py::test_a_query_on_the_console_gets_columns_once_no_row_waits",
     "Give a list of dicts, one a row: insert([{…}]); or a table of Arrow, pandas or Polars; or a text with a JSON object in each line.": "tests/client/test_given_rows.py::test_what_the_hint_says_works",
+    "rowtime migrate … --take-over … (or ALTER PUMP … TAKE OVER) lets those follow that lie at or above the bound of the rows that are there; others are refused. …": "tests/upgrades/test_migration.py::test_of_each_sink_it_is_said_what_becomes_of_it",
+    "Start it: rowtime run FILE.": "tests/upgrades/test_migration.py::test_of_each_sink_it_is_said_what_becomes_of_it",
+    "Nothing has changed. Give the new script a --checkpoint of its own, which begins with what is there.": "tests/upgrades/test_migration.py::test_input_that_is_gone_ends_a_migration_before_anything_changes",
+    "Start the new script with a --checkpoint of its own.": "tests/upgrades/test_migration.py::test_rows_that_were_skipped_are_not_read_again",
+    "Start the script: rowtime run FILE --checkpoint DIR.": "tests/upgrades/test_migration.py::test_of_each_sink_it_is_said_what_becomes_of_it",
+    "Start the script as it was until they have gone out, which a bound or the end of the stream lets them; then change it. Or let the new one compute the history again: rowtime migrate FILE --checkpoint DIR.": "tests/upgrades/test_row_by_row_laws.py::test_a_query_on_the_console_gets_columns_once_no_row_waits",
     # The console.
     "… The pipeline does not start before this is repaired. …": "tests/web/test_home.py::test_if_the_newest_entry_is_damaged_the_one_before_it_is_shown",
     # Definitions and writers, without Spark.
@@ -74,8 +79,8 @@ FOLLOWED: dict[str, str] = {
     "Take them out and send them with rowtime insert, or in a script of their own.": "tests/client/test_statements_that_are_added.py::test_rows_are_refused_and_bounds_take_effect",
     "Declare it as it was; or define a new target, with a directory, topic or table of its own, and write to it with a pump of another name in the place of this one.": "tests/upgrades/test_what_is_refused.py::test_a_target_whose_rows_would_not_bear_it_is_replaced_by_a_new_one",
     "Let a pump keep its name and its target; give a new one others.": "tests/upgrades/test_what_is_refused.py::test_a_pump_that_was_gone_may_come_back_and_no_other_takes_its_place",
-    "Give it a script and a --checkpoint of its own, which read the streams from their start.": "tests/runtime/test_hints_of_runs.py::test_another_query_runs_with_a_checkpoint_of_its_own",
-    "Run the query it was made for, or give this one a --checkpoint of its own and other names for its pumps.": "tests/runtime/test_hints_of_runs.py::test_another_query_runs_with_a_checkpoint_of_its_own",
+    "Give it a script and a --checkpoint of its own, which read the streams from their start. Or let this script compute the history again: rowtime migrate FILE --checkpoint DIR….…": "tests/runtime/test_hints_of_runs.py::test_another_query_runs_with_a_checkpoint_of_its_own",
+    "Run the query it was made for, or give this one a --checkpoint of its own and other names for its pumps. Or let this script compute the history again: rowtime migrate FILE --checkpoint DIR….…": "tests/runtime/test_hints_of_runs.py::test_another_query_runs_with_a_checkpoint_of_its_own",
     "Give --checkpoint a folder of its own: a new one, or an empty one.": "tests/state/test_damage.py::test_a_new_folder_and_one_of_a_start_that_failed_are_taken",
     "Stop it first, or give this one a --checkpoint of its own.": "tests/state/test_journal.py::test_a_checkpoint_has_one_driver_at_a_time",
     "Stop that pipeline first, or give this pump another name.": "tests/runtime/test_two_pumps_one_target.py::test_a_pipeline_that_runs_is_not_taken_over",

@@ -188,8 +188,15 @@ STATEFUL: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize("what", STATEFUL)
 def test_what_is_kept_belongs_to_the_query_that_made_it(what: str) -> None:
     before, after = STATEFUL[what]
-    with pytest.raises(Refused, match="R401 the checkpoint belongs to another query"):
+    with pytest.raises(Refused, match="R401 the checkpoint belongs to another query") as refused:
         upgraded(before, after, ())
+    assert "rowtime migrate FILE --checkpoint DIR --take-over p." in str(refused.value)
+
+
+def test_a_refusal_says_which_pumps_could_go_on() -> None:
+    others = "CREATE PUMP q AS INSERT INTO steps SELECT STREAM k, v FROM s;"
+    with pytest.raises(Refused, match=r"--take-over p --take-over q\. What is kept for q fits it as it is\."):
+        upgraded(minutes() + others, minutes("SUM(v) AS c") + others, ())
 
 
 def test_rows_that_wait_keep_their_columns() -> None:

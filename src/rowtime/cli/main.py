@@ -17,6 +17,7 @@ from rowtime.cli.doctor import doctor
 from rowtime.cli.explain import explain
 from rowtime.cli.init import init
 from rowtime.cli.insert import insert
+from rowtime.cli.migrate import migrate
 from rowtime.cli.outcome import guarded
 from rowtime.cli.run import run
 from rowtime.cli.status import status
@@ -41,6 +42,7 @@ COMMANDS = (
     optimize,
     trace,
     verify,
+    migrate,
     ui,
     top,
     streams,

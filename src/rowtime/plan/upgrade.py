@@ -29,9 +29,8 @@ _OWN_TARGET = (
 )
 _LET_OUT = (
     "Start the script as it was until they have gone out, which a bound or the end of the stream lets them; then "
-    "change it."
+    "change it. Or let the new one compute the history again: rowtime migrate FILE --checkpoint DIR."
 )
-_OWN_PIPELINE = "Give it a script and a --checkpoint of its own, which read the streams from their start."
 
 
 @dataclass(frozen=True)
@@ -308,20 +307,39 @@ class _Admission:
         waiting = self._matching.changes.waiting
         if found := next((part.name for part in walk(node) if part.name in waiting), None):
             return refuse("R401", f"{_shown(node.name)} cannot go on: {waiting[found]}", _LET_OUT)
-        others = {name: None for name in self._matching.continues if name not in self._matching.changes.changed}
-        changed = (part for part in walk(node) if part.name not in others)
-        return _refused(self._old, self._program, [*changed])
+        changed = [part for part in walk(node) if part.name not in self._same]
+        return _refused(self._old, self._program, changed, self._kept())
+
+    @property
+    def _same(self) -> set[str]:
+        """The operators that are what they were."""
+        return {name for name in self._matching.continues if name not in self._matching.changes.changed}
+
+    def _kept(self) -> str:
+        """Which pumps could go on with what is kept for them, in words; empty for none."""
+        sinks = self._program.sinks
+        whole = [_shown(sink.name) for sink in sinks if all(part.name in self._same for part in walk(sink))]
+        return f" What is kept for {', '.join(whole)} fits it as it is." if whole else ""
 
 
-def _refused(old: StoredPlan, program: Program, nodes: Iterable[Operator]) -> Refused:
+def _refused(old: StoredPlan, program: Program, nodes: Iterable[Operator], kept: str = "") -> Refused:
     """R401 for operators, inputs first, that do not follow from the old plan; the last of them cannot start."""
     what, new = difference(old, program, list(nodes))
+    pumps = _taking_over(old, program)
     hint = (
-        _OWN_PIPELINE
+        "Give it a script and a --checkpoint of its own, which read the streams from their start. Or let this script "
+        f"compute the history again: rowtime migrate FILE --checkpoint DIR{pumps}.{kept}"
         if new
-        else "Run the query it was made for, or give this one a --checkpoint of its own and other names for its pumps."
+        else "Run the query it was made for, or give this one a --checkpoint of its own and other names for its pumps. "
+        f"Or let this script compute the history again: rowtime migrate FILE --checkpoint DIR{pumps}.{kept}"
     )
     return refuse("R401", f"the checkpoint belongs to another query: {what}", hint)
+
+
+def _taking_over(old: StoredPlan, program: Program) -> str:
+    """The options by which the pumps that are there already go on."""
+    known = [sink for sink in program.sinks if sink.name in old.operators and sink.format != "console"]
+    return "".join(f" --take-over {_shown(sink.name)}" for sink in known)
 
 
 # -- as people read it ----------------------------------------------------------------

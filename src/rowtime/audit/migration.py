@@ -1,0 +1,287 @@
+"""Migration: other SQL goes on with a checkpoint whose state does not fit it, by computing the history again.
+
+All that the checkpoint has read is read once more, by the new script alone. Its state and its rows are written beside
+those that are there, and one entry of the journal puts them in their place: until it is there nothing has changed, and
+what a crash leaves is swept by the next start. Each sink either takes over from itself (its rows follow those that are
+there, semantics 10) or has a target of its own that is new, which gets the whole history.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+from rowtime.audit.replay import Part, Replay, in_parts, pinned
+from rowtime.core.errors import Refused, RowtimeError, refuse
+from rowtime.core.stores import place_of
+from rowtime.plan.clock_functions import fixed
+from rowtime.plan.formats.lake import LAKES
+from rowtime.plan.row_by_row import untuned
+from rowtime.plan.upgrade import targets
+from rowtime.runtime.claims import claim, pump_of
+from rowtime.runtime.endings import asked
+from rowtime.runtime.meter import Meter
+from rowtime.runtime.quiet import hiding
+from rowtime.runtime.report import cost_so_far
+from rowtime.runtime.session import active
+from rowtime.runtime.sinks.staging import Gathered
+from rowtime.runtime.sources.contract import Limits
+from rowtime.state import cuts
+from rowtime.state.checkpoint import Checkpoint
+from rowtime.state.costs import KEY
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.api.pipeline import Pipeline
+    from rowtime.operators.contract import Delta
+    from rowtime.plan.program import Program
+    from rowtime.plan.stored import Fields, StoredPlan
+    from rowtime.runtime.sinks.staging import Stage
+    from rowtime.runtime.tick import RunningTick
+    from rowtime.state.journal import Entry
+
+_NEW = "Or give the pump a new name and a new target, which gets all rows from the start of the input."
+
+
+@dataclass(frozen=True)
+class Migrated:
+    """What a migration has done: its ``tick``, in how many ``batches`` the input was read, what became of each sink."""
+
+    tick: int
+    batches: int
+    sinks: Mapping[str, str]
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return {"tick": self.tick, "batches": self.batches, "sinks": dict(self.sinks)}
+
+
+class Migration(Replay):
+    """Reads the recorded parts on the checkpoint itself, as one tick of which nothing is seen before `commit`."""
+
+    def begin(self, last: Entry) -> None:
+        """Compute as if nothing had been read before the tick behind ``last``."""
+        carried = {name: last[name] for name in ("tick", "cuts", "plans", "began") if name in last}
+        self.entry = {"sources": {}, "control": {}, "segments": {}, "outputs": {}, "totals": {}, **carried}
+        self._last, self._refused, self._sums = last, defaultdict[str, list[str]](list), dict[str, int]()
+        self._began = last.get("began", 0)
+        self.checkpoint.show_refused(last)
+        self.checkpoint.sweep(last)
+        self._take_over(fixed(self.program, self._began))
+
+    def take(self, parts: Sequence[Part]) -> None:
+        """Take the parts, one after the other."""
+        with hiding(self.program.secrets), active(self.spark), self.watch:
+            for number, self._part in enumerate(parts):
+                for stage in self.stages.values():
+                    stage.part = number
+                self._tried()
+
+    def _recover(self, last: Entry | None) -> None:
+        """Leave what was computed of the parts before: nothing of this one is in the entry."""
+
+    def _ticked(self) -> None:
+        meter = Meter(self._job_times)
+        self.watch.begins(self.entry["tick"] + 1, meter)
+        self._ending, by_hand = asked(self._set_by_hand(), self._streams)
+        self._taken, self._notes = self._discover()
+        running = self._running(self._taken, meter)
+        for setting in by_hand:
+            running.set_by_hand(setting["operator"], setting["at"])
+        deltas = self._step(running)
+        self._handing_over.written()
+        self._keep(running, deltas)
+
+    def _keep(self, running: RunningTick, deltas: Mapping[str, Delta]) -> None:
+        entry = self._entry(running, self._notes, deltas)
+        given = running.given.by_operator(deltas, self._uncounted)
+        entry[KEY] = replace(cost_so_far(running, self._taken), given=given).stored(None)
+        for gate, paths in entry["refused"].items():
+            self._refused[gate] += paths
+            self._sums |= {path: entry["sums"][path] for path in paths if path in entry["sums"]}
+        for node in self.program.sinks:
+            if node.name in entry["outputs"]:
+                self.stages[node.name].gathered = Gathered(node, running.number, entry["outputs"][node.name])
+        self.entry = {**entry, "tick": self._last["tick"]}
+
+    def commit(self, old: StoredPlan, kept: Mapping[str, Fields]) -> Entry:
+        """Put what was computed in the place of what was there; ``kept``: sinks that are gone, and their targets."""
+        tick, plan = self._last["tick"] + 1, self.program.described()
+        numbers = {name: self._last["control"][name] for name in kept if name in self._last["control"]}
+        known = self._last["sources"]
+        entry: Entry = {
+            **self.entry,
+            "tick": tick,
+            "control": {**numbers, **self.entry["control"]},
+            "sources": {name: notes for name, notes in self.entry["sources"].items() if name in known},
+            "ledger": self.entry["totals"],
+            "refused": dict(self._refused),
+            "sums": {**self.entry["sums"], **self._sums},
+            "settings": [],
+            "cuts": cuts.note(self.checkpoint.folder, self._last, ()),
+            "bounded": False,
+        }
+        spans = {name: span for name, span in old.spans.items() if name in kept}
+        journaled = self.checkpoint.change(replace(plan, retired=kept, spans=spans, anew=tick), entry)
+        self.checkpoint.show_refused(journaled)
+        return journaled
+
+
+def migrated(pipeline: Pipeline, folder: str | Path, take_over: Collection[str] = ()) -> Migrated:
+    """Let a checkpoint go on with the script of a pipeline, and compute its history again; see `rowtime.migrate`."""
+    place = Checkpoint(place_of(folder))
+    program = pipeline.compile(folder)
+    pumps = {*(name.lower() for name in take_over), *program.take_over}
+    place.acquire()
+    try:
+        old, last = _before(place, program)
+        choice = _Choice(old, program, pumps, place)
+        choice.check()
+        found = _computed(pipeline, program, place, old, last, choice)
+    finally:
+        place.release()
+    # The next start hands over what was staged; here it is told if it cannot begin.
+    pipeline._engine(folder, Limits(), ends=False).stop()  # noqa: SLF001 - a start without a tick
+    return found
+
+
+def _before(place: Checkpoint, program: Program) -> tuple[StoredPlan, Entry]:
+    old, last = place.plan, place.journal.last()
+    if old is None or last is None:
+        hint = "Start the script: rowtime run FILE --checkpoint DIR."
+        raise refuse("R405", f"{place.folder} has no tick, so there is no history to compute again", hint)
+    if place.published < last["tick"]:
+        what = f"the rows of tick {last['tick']} have not all been handed over"
+        raise refuse("R408", what, "Start the script once as it was, which finishes the tick.")
+    if last.get("skipped"):
+        what = f"rows of {last['skipped'][0]['sink']} were skipped by hand, and would be among the others again"
+        raise refuse("R449", what, "Start the new script with a --checkpoint of its own.")
+    if old.is_of(program.operators):
+        raise refuse("R449", "the checkpoint goes by this script already", "Start it: rowtime run FILE.")
+    return old, last
+
+
+# -- sinks ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What becomes of the sinks of a program: which go on in the targets that they have, by the ``pumps`` asked for."""
+
+    old: StoredPlan
+    program: Program
+    pumps: Collection[str]
+    place: Checkpoint
+
+    @property
+    def known(self) -> dict[str, Fields]:
+        """All sinks that the checkpoint has had, and what they wrote to."""
+        return {**self.old.retired, **targets(self.old, self.old.operators)}
+
+    @property
+    def kept(self) -> dict[str, Fields]:
+        """Those that are gone."""
+        return {name: its for name, its in self.known.items() if self.program.sink(name) is None}
+
+    def takes_over(self, name: str) -> bool:
+        """True if a sink goes on in its target."""
+        return name in self.known
+
+    def check(self) -> None:
+        """Raise ``Refused`` (R447) unless it is said of each sink what becomes of it."""
+        for node in self.program.sinks:
+            there = [name for name, its in self.known.items() if its["format"] != "console" and self._same(node, its)]
+            pump, where = pump_of(node.name), dict(node.options).get("stream", node.format)
+            if node.name in there and node.format in LAKES:
+                what = f"{pump} has written rows to {where}, and versions of a table are not continued by other SQL"
+                raise refuse("R447", what, _NEW.replace("Or give", "Give"))
+            if node.name in there and pump not in self.pumps:
+                what = f"{pump} has written rows to {where}, and it is not said what becomes of its new ones"
+                hint = (
+                    f"rowtime migrate … --take-over {quote(pump)} (or ALTER PUMP {pump} TAKE OVER) lets those follow "
+                    f"that lie at or above the bound of the rows that are there; others are refused. {_NEW}"
+                )
+                raise refuse("R447", what, hint)
+            if node.name not in there and node.format != "console" and (there or node.name in self.known):
+                whose = pump_of(there[0]) if there else pump
+                what = f"{pump} writes to {where} now, and rows of the pump {whose} stand under that name"
+                raise refuse("R447", what, "Let a pump keep its name and its target; give a new one others.")
+
+    def _same(self, node: Any, its: Fields) -> bool:
+        now = self.old.of(node)
+        before = replace(now, fields={**now.fields, **its})
+        return untuned(before).target == untuned(now).target
+
+
+def _floors(stages: Mapping[str, Stage], last: Entry, choice: _Choice) -> dict[str, str]:
+    """Let the sinks that take over begin behind what is there; what becomes of each, in words."""
+    told = {}
+    for name, stage in stages.items():
+        sent = last["control"].get(name, {}) if choice.takes_over(name) else {}
+        told[name] = f"goes on behind {sent.get('sequence') or 0} rows" if choice.takes_over(name) else "is new"
+        stage.base = max(stage.base, sent.get("sequence") or 0)
+        bounds = [at for at in (stage.floor, sent.get("floor"), sent.get("bound")) if at is not None]
+        stage.floor = max(bounds) if bounds else None
+    return told
+
+
+# -- the input ------------------------------------------------------------------------
+
+
+def _computed(  # noqa: PLR0913 - what was there, and what is to be
+    pipeline: Pipeline, program: Program, place: Checkpoint, old: StoredPlan, last: Entry, choice: _Choice
+) -> Migrated:
+    spark = pipeline.session(program, place.folder)
+    with active(spark):
+        if problems := pipeline.check_types(program, spark):
+            raise Refused(*problems)
+        engine = _engine(spark, pipeline, program, place)
+        try:
+            parts = in_parts(place, engine)
+            _check_retained(engine, last)
+            claim(place, program.sinks, engine.stages, choice.pumps, engine.clock(), program.catalog.pumps)
+            told = _floors(engine.stages, last, choice)
+            engine.begin(last)
+            with _retained():
+                engine.take([replace(part, plan=0) for part in parts])
+            entry = engine.commit(old, choice.kept)
+            return Migrated(entry["tick"], len(parts), {pump_of(name): words for name, words in told.items()})
+        finally:
+            engine.close()
+            for stage in engine.stages.values():
+                stage.close()
+
+
+def _engine(spark: SparkSession, pipeline: Pipeline, program: Program, place: Checkpoint) -> Migration:
+    engine = Migration(spark, program, place, pipeline.sources(program, place), pipeline.stages(program, place))
+    engine.tables = {**pipeline.given_tables(program), **dict(pinned(place, [program]))}
+    return engine
+
+
+def _check_retained(engine: Migration, last: Entry) -> None:
+    """Raise ``Refused`` (R448) at once if a source says that a part of what was read is gone."""
+    with _retained():
+        for name, source in engine.sources.items():
+            if (notes := last["sources"].get(name)) is not None:
+                start = {w: at for w, at in notes["first"].items() if w in notes["offsets"]}
+                source.between(start, notes["offsets"], notes["state"])  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _retained() -> Iterator[None]:
+    """Tell an input that cannot be read any more as what it means here."""
+    try:
+        yield
+    except RowtimeError as error:
+        code = error.problems[0].code
+        if not code.startswith("R5") and code != "R407":
+            raise
+        what = f"not all that was read is there: {error.problems[0].message}"
+        hint = "Nothing has changed. Give the new script a --checkpoint of its own, which begins with what is there."
+        raise refuse("R448", what, hint) from error

@@ -1,0 +1,202 @@
+"""``rowtime migrate``: other SQL, and the history computed again, as if the new script had always run."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+import rowtime as rt
+from rowtime.cli.main import app
+from rowtime.core.errors import Refused
+from rowtime.state.journal import Journal
+from tests.upgrades.changing import HEAD, LOG, MINUTES, RAW, SORTED, Place, judged, minutes, random_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+VIEW = SORTED.format(view="sorted", within=20, guard="")
+BEFORE = HEAD + VIEW + MINUTES.format(view="sorted") + RAW.format(view="sorted") + LOG.format(view="sorted")
+FEW = VIEW.replace("FROM s", "FROM s WHERE v % 2 = 0")
+AFTER = HEAD + FEW + MINUTES.format(view="sorted") + RAW.format(view="sorted") + LOG.format(view="sorted")
+NEW = AFTER + (
+    "CREATE STREAM more (k STRING, v BIGINT) USING parquet OPTIONS (path '{out}/more');"
+    "CREATE PUMP p9 AS INSERT INTO more SELECT STREAM k, v FROM sorted;"
+)
+PUMPS = ("p1", "p2", "p5")
+
+
+def started(spark: SparkSession, folder: Path, ticks: int = 3) -> Place:
+    """A pipeline that has read some ticks."""
+    place = Place(folder, spark)
+    place.define(NEW)
+    rows = random_rows(random.Random("migration"), 36, (0, 0, 5, 15, 25, 40))
+    size = len(rows) // ticks
+    for number in range(ticks):
+        place.send(rows[number * size : (number + 1) * size])
+        place.run(BEFORE)
+    return place
+
+
+def test_the_history_is_computed_again_and_what_is_there_stays(spark: SparkSession, tmp_path: Path) -> None:
+    """The state is that of the new script over all items; a target that is new gets all rows; others follow theirs."""
+    place = started(spark, tmp_path)
+    there = {name: place.rows(name) for name in ("raw", "minutes")}
+    bound = place.engine(BEFORE)
+    bound.stop()
+    floors = {name: bound.entry["control"][name]["bound"] for name in ("p1.sink", "p2.sink")}
+    found = rt.migrate(tmp_path / "check", place.pipeline(NEW), take_over=PUMPS)
+    assert found.sinks["p9"] == "is new"
+    assert found.sinks["p2"] == f"goes on behind {len(there['raw'])} rows"
+    assert place.verified(NEW) == {}
+    place.send([("w1", 700, "k0", 100), ("w2", 700, "k1", 101), ("w1", 705, "k1", 102)])
+    place.run(NEW)
+    place.end()
+    place.run(NEW)
+    told = judged([item for item in place.items if item[4] % 2 == 0], 0, (20, 20))
+    assert place.pairs("more") == [row[3:] for row in told.ordered]
+    raw = place.pairs("raw")
+    assert raw[: len(there["raw"])] == [(row[-2], row[-1]) for row in there["raw"]], "nothing is removed"
+    assert raw[len(there["raw"]) :] == [row[3:] for row in told.ordered if row[0] >= floors["p2.sink"]]
+    ends = minutes(
+        [row for row in told.accepted if row[0] // 60_000_000 * 60_000_000 + 60_000_000 >= floors["p1.sink"]]
+    )
+    assert Counter(row[-3:] for row in place.rows("minutes")[len(there["minutes"]) :]) == ends
+    assert place.verified(NEW) == {}
+    engine = place.engine(NEW)
+    engine.stop()
+    below = len([row for row in told.ordered if row[0] < floors["p2.sink"]])
+    assert engine.entry["totals"]["p2.takeover"] == {"in": below, "accepted": 0, "OUT_OF_ORDER": below}
+
+
+def test_cuts_of_the_input_stay_where_they_were(spark: SparkSession, tmp_path: Path) -> None:
+    """A bound that was set by hand and a writer that joined later took effect between ticks; so they do again."""
+    from rowtime.state.settings import put
+
+    place = Place(tmp_path, spark)
+    place.define(NEW)
+    place.send([("w1", 0, "a", 2), ("w1", 30, "a", 4)])
+    engine = place.run(BEFORE)
+    put(engine.checkpoint.folder, "sorted", 1_704_103_200_000_000 + 60_000_000)
+    place.send([("w1", 70, "a", 6), ("w1", 55, "late", 8), ("w2", 75, "b", 10)])
+    place.run(BEFORE)
+    found = rt.migrate(tmp_path / "check", place.pipeline(NEW), take_over=PUMPS)
+    assert found.batches > 1
+    place.end()
+    place.run(NEW)
+    assert place.pairs("more") == [("a", 2), ("a", 4), ("a", 6), ("b", 10)]
+    assert place.verified(NEW) == {}
+
+
+def test_of_each_sink_it_is_said_what_becomes_of_it(spark: SparkSession, tmp_path: Path) -> None:
+    place = started(spark, tmp_path, 1)
+    check = tmp_path / "check"
+    with pytest.raises(Refused, match=r"R447 p1 has written rows to minutes, and it is not said") as refused:
+        rt.migrate(check, place.pipeline(NEW), take_over=("p2", "p5"))
+    assert "--take-over p1" in str(refused.value)
+    with pytest.raises(Refused, match=r"R447 p2 writes to other now, and rows of the pump p2 stand under that name"):
+        rt.migrate(check, place.pipeline(NEW.replace("INSERT INTO raw", "INSERT INTO other")), take_over=PUMPS)
+    with pytest.raises(Refused, match=r"R447 q2 writes to raw now, and rows of the pump p2 stand under that name"):
+        rt.migrate(check, place.pipeline(NEW.replace("PUMP p2", "PUMP q2")), take_over=PUMPS)
+    with pytest.raises(Refused, match=r"R449 the checkpoint goes by this script already"):
+        rt.migrate(check, place.pipeline(BEFORE), take_over=PUMPS)
+    with pytest.raises(Refused, match=r"R405 .* has no tick"):
+        rt.migrate(tmp_path / "none", place.pipeline(NEW), take_over=PUMPS)
+    assert place.run(BEFORE).changes == (), "nothing has changed"
+    said = NEW + "".join(f"ALTER PUMP {pump} TAKE OVER;" for pump in PUMPS)
+    assert rt.migrate(check, place.pipeline(said)).tick == 1
+
+
+def test_input_that_is_gone_ends_a_migration_before_anything_changes(spark: SparkSession, tmp_path: Path) -> None:
+    place = started(spark, tmp_path, 1)
+    gone = next(path for path in (tmp_path / "home" / "logs" / "s").rglob("*.parquet") if path.is_file())
+    kept = gone.read_bytes()
+    gone.unlink()
+    with pytest.raises(Refused, match=r"R448 not all that was read is there: "):
+        rt.migrate(tmp_path / "check", place.pipeline(NEW), take_over=PUMPS)
+    gone.write_bytes(kept)
+    assert place.run(BEFORE).changes == ()
+
+
+def test_rows_that_were_skipped_are_not_read_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = started(spark, tmp_path, 1)
+    last = Journal.last
+    skipped = [{"sink": "p2.sink"}]
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "last", lambda self: {**(last(self) or {}), "skipped": skipped})
+        with pytest.raises(Refused, match=r"R449 rows of p2\.sink were skipped by hand"):
+            rt.migrate(tmp_path / "check", place.pipeline(NEW), take_over=PUMPS)
+    # The new script with a checkpoint of its own.
+    new = NEW.replace("PUMP p", "PUMP r")
+    other = Place(tmp_path, spark)
+    engine = other.pipeline(new)._engine(tmp_path / "another", rt.Limits(), ends=False)
+    assert engine.tick() is not None
+    engine.stop()
+
+
+class Died(BaseException):
+    """Stands for the death of the driver."""
+
+
+def die(*_: object, **__: object) -> None:
+    raise Died
+
+
+@pytest.mark.parametrize("where", ["before its entry", "behind its entry"])
+def test_a_migration_is_there_whole_or_not_at_all(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    place = started(spark, tmp_path, 1)
+    there = place.rows("raw")
+    with monkeypatch.context() as patched:
+        if where == "before its entry":
+            patched.setattr("rowtime.state.journal.Journal.commit", die)
+        else:
+            patched.setattr("rowtime.api.pipeline.Pipeline._engine", die)
+        with pytest.raises(Died):
+            rt.migrate(tmp_path / "check", place.pipeline(NEW), take_over=PUMPS)
+    assert place.rows("raw") == there
+    if where == "before its entry":
+        assert place.run(BEFORE).changes == (), "the old script goes on"
+        assert place.verified(BEFORE) == {}
+        rt.migrate(tmp_path / "check", place.pipeline(NEW), take_over=PUMPS)
+    place.end()
+    place.run(NEW)
+    told = judged([item for item in place.items if item[4] % 2 == 0], 0, (20, 20))
+    assert place.pairs("more") == [row[3:] for row in told.ordered]
+    assert place.verified(NEW) == {}
+
+
+def test_the_script_may_change_again_behind_a_migration(spark: SparkSession, tmp_path: Path) -> None:
+    place = started(spark, tmp_path, 1)
+    rt.migrate(tmp_path / "check", place.pipeline(NEW), take_over=PUMPS)
+    place.send([("w1", 700, "k0", 100), ("w2", 700, "k1", 102), ("w1", 705, "k1", 103)])
+    other = NEW.replace(
+        "INSERT INTO more SELECT STREAM k, v FROM sorted", "INSERT INTO more SELECT STREAM k, v + 1 FROM sorted"
+    )
+    assert place.run(other).changes == ("p9: select has changed",)
+    place.end()
+    place.run(other)
+    assert place.pairs("more")[-2:] == [("k0", 101), ("k1", 103)]
+    assert place.verified(other) == {}
+
+
+def test_the_command_says_what_it_has_done(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = started(spark, tmp_path, 1)
+    monkeypatch.setattr("rowtime.runtime.session.new_spark", lambda *_, **__: spark)
+    (tmp_path / "new.sql").write_text(NEW.replace("{out}", str(tmp_path / "out")))
+    at = [str(tmp_path / "new.sql"), "--home", str(tmp_path / "home"), "--checkpoint", str(tmp_path / "check")]
+    result = CliRunner().invoke(app, ["migrate", *at])
+    assert (result.exit_code, "R447" in result.output) == (1, True)
+    result = CliRunner().invoke(app, ["migrate", *at, *(word for pump in PUMPS for word in ("--take-over", pump))])
+    assert result.exit_code == 0, result.output
+    assert "computed again in 1 batch, as tick 1" in result.stdout
+    assert f"p2 goes on behind {len(place.rows('raw'))} rows" in result.stdout
