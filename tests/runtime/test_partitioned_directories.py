@@ -281,4 +281,7 @@ def test_a_stream_over_folders_of_values_had_no_values(spark: SparkSession, tmp_
         assert rows == [[{"n": 1, "s": "x"}]], "the file of a is set aside"
         journaled: Any = Checkpoint(tmp_path / f"check-{kind}").journal.last()
         [aside] = journaled["sources"]["a"]["state"]["aside"].values()
-        assert aside == ["R520", "its column s is in the name of its folder, which a stream does not read"]
+        assert aside == [
+            "R520",
+            "its column s is in the name of its folder, which the stream does not name in PARTITIONED BY",
+        ]

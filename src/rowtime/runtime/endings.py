@@ -17,7 +17,7 @@ from rowtime.core.time import END
 from rowtime.operators.streams.stream import Stream
 from rowtime.plan.finite import declared_to_end, is_finite
 from rowtime.runtime.sources.contract import BoundItem, Slice, Source
-from rowtime.runtime.sources.files import ROWS_BITS
+from rowtime.runtime.sources.partition_values import ROWS_BITS
 
 Notes = Mapping[str, Any]
 Settings = Sequence[Mapping[str, Any]]

@@ -182,7 +182,7 @@ class Sources:
                     raise Refused(self.catalog.unknown(name, place_of(binder.text, item)))
                 if unknown := self.catalog.unknown_secrets(stream, place_of(binder.text, item)):
                     raise Refused(*unknown)
-                if lacks := read_problems(stream.format, stream.options, place_of(binder.text, item)):
+                if lacks := read_problems(stream.format, stream.options, stream.columns, place_of(binder.text, item)):
                     raise Refused(*lacks)
                 bound = self._in_order(stream, *self._stream(binder, stream))
             self.bound[name] = replace(bound, node=self.enforced(bound.node, name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rowtime.core.errors import Place, Problem, Refused, refuse
@@ -13,6 +13,7 @@ from rowtime.plan.formats.files import CSV, DIRECTORIES, JSON, ORDERED, PARQUET,
 from rowtime.plan.formats.foreign import column_problems
 from rowtime.plan.formats.kafka import KAFKA
 from rowtime.plan.formats.lake import DELTA, ICEBERG, LAKES, STATIC, place_problems
+from rowtime.plan.formats.types import no_partitions
 from rowtime.sql.statements import CreateStream, CreateTable, OptionPlace
 
 _ANY_FILES: Final = ("pathGlobFilter", "recursiveFileLookup", "modifiedBefore", "modifiedAfter", "basePath", "encoding")
@@ -90,14 +91,13 @@ def checked_options(statement: CreateStream | CreateTable) -> Given:
     return tuple((name.lower() if name.lower() in _EXACT else name, value) for name, value in statement.options)
 
 
-def read_problems(kind: str, given: Given, place: Place) -> list[Problem]:
-    """What a stream lacks where a query reads it: where its items are (R207, R504)."""
+def read_problems(kind: str, given: Given, columns: Sequence[tuple[str, str]], place: Place) -> list[Problem]:
+    """What a stream lacks where a query reads it: where its items are (R207, R504), and what folders say (R596)."""
     names = {name.lower() for name, _ in given}
     if kind in DIRECTORIES and "path" not in names:
         return [Problem("R207", f"a {kind} source needs a path", place, "Add OPTIONS (path '/data/in').")]
-    if kind in DIRECTORIES and PARTITIONS.lower() in names:
-        hint = "Read the query that is written there; or write a Delta or Iceberg table, which can be read."
-        return [Problem("R596", f"a {kind} directory PARTITIONED BY columns cannot be read as a stream", place, hint)]
+    if kind in DIRECTORIES:
+        return [*no_partitions(kind, columns, given, place), *_folders(given, [name for name, _ in columns], place)]
     if kind in LAKES:
         return [*place_problems(kind, names, place)]
     if kind != "kafka":
@@ -110,6 +110,23 @@ def read_problems(kind: str, given: Given, place: Place) -> list[Problem]:
         what = "a Kafka source needs one of subscribe, subscribePattern and assign"
         found.append(Problem("R504", what, place, "For example OPTIONS (subscribe 'topic', …)."))
     return [*found, *registry.lacking(given, "format", place)]
+
+
+def _folders(given: Given, columns: Sequence[str], place: Place) -> Iterator[Problem]:
+    """What the names of folders cannot give (R596): columns that nobody declares, all of them, or the rowtime."""
+    told = {name.lower(): value for name, value in given}
+    split = [part.strip() for part in told.get(PARTITIONS.lower(), "").split(",") if part.strip()]
+    for name in split:
+        if name not in columns:
+            hint = f"Declare {name}; there are {', '.join(columns)}."
+            yield Problem("R596", f"PARTITIONED BY names {name}, which is no column", place, hint)
+        if name.lower() == told.get(ROWTIME_COLUMN.name, "").lower():
+            what = f"{name} gives the rowtime, and stands in the names of folders, where all rows have one value"
+            yield Problem(
+                "R596", what, place, "Leave rowtime.column out, and promote a column of the files: AS ROWTIME."
+            )
+    if split and {*columns} <= {*split}:
+        yield Problem("R596", "PARTITIONED BY names all columns", place, "Leave one out: files hold the others.")
 
 
 def _form(known: Mapping[str, Format], kind: str, given: Given) -> Format | None:

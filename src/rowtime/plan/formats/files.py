@@ -54,7 +54,7 @@ _COMMON: Final = (
     *unused("a tick takes as many files as its limits say", "maxFilesPerTrigger", "maxBytesPerTrigger"),
     *unused("rowtime leaves files where they are", "cleanSource", alike=("off",)),
     *unused("rowtime leaves files where they are", "sourceArchiveDir"),
-    *unused("columns in the names of folders are not read", "basePath"),
+    *unused("PARTITIONED BY says which columns stand in the names of folders", "basePath"),
     *unused("nothing that is there is replaced", "partitionOverwriteMode"),
 )
 _TEXT: Final = (

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from rowtime.core.errors import causes
 from rowtime.runtime.sources.csv_header import by_header
 from rowtime.runtime.sources.file_places import DAMAGED, footer
+from rowtime.runtime.sources.partition_values import fault_of, in_folders
 
 _INTEGERS = {"TINYINT": 8, "BYTE": 8, "SMALLINT": 16, "SHORT": 16, "INT": 32, "INTEGER": 32, "BIGINT": 64, "LONG": 64}
 _PARTS = "part-"  # begins the names of files that Spark and rowtime write, whose folders have what the files lack
@@ -35,7 +36,8 @@ class Expected:
 
     A NULL in another column only says that a value is not known; without the column that gives the rowtime, all rows
     would get the time of their file, which is no earlier than any of theirs, and the rows of later files would be late.
-    Below ``folder``, if that is given, a column may stand in the names of folders alone, which are not read.
+    Below ``folder``, if that is given, a column may stand in the names of folders alone. Of those only ``partitions``,
+    with their types, are read there.
     """
 
     kind: str
@@ -43,9 +45,16 @@ class Expected:
     needed: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""
+    partitions: Mapping[str, str] = field(default_factory=dict)
+
+    def values_of(self, path: str) -> dict[str, str | None]:
+        """The values of the columns of partitions, which the folders of a file give."""
+        return in_folders(self.folder, path, self.partitions) if self.partitions else {}
 
     def fault_of(self, path: str) -> str | None:
-        """What the footer or the header of a file tells of it; ``None`` if nothing is wrong so far."""
+        """What the folders, the footer or the header of a file tell of it; ``None`` if nothing is wrong so far."""
+        if self.partitions and (wrong := fault_of(self.values_of(path), self.partitions)):
+            return wrong
         try:
             if self.kind == "parquet":
                 found = footer(path)
@@ -67,7 +76,11 @@ class Expected:
         given = {unquote(folder.partition("=")[0]).lower() for folder in folders if "=" in folder}
         given -= {name.lower() for name in names}
         found = next((name for name in self.types if name.lower() in given), None)
-        return f"its column {found} is in the name of its folder, which a stream does not read" if found else None
+        return (
+            f"its column {found} is in the name of its folder, which the stream does not name in PARTITIONED BY"
+            if found
+            else None
+        )
 
     def _faults_of_footer(self, metadata: pq.FileMetaData) -> Iterator[str]:
         yield from _faults_of_types(metadata, self.types)

@@ -30,22 +30,23 @@ from rowtime.core.stores import Place, on_store
 from rowtime.expr.store_assignment import as_read
 from rowtime.frames.kinds import named
 from rowtime.operators.contract import quoted
-from rowtime.plan.formats.files import GLOB, OF_ROWTIME, names_of
+from rowtime.plan.bind.sink_options import partitions_of
+from rowtime.plan.formats.files import GLOB, OF_ROWTIME
 from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Slice
 from rowtime.runtime.sources.csv_decoding import PlainCsv
 from rowtime.runtime.sources.csv_header import by_header
 from rowtime.runtime.sources.file_faults import Expected
+from rowtime.runtime.sources.file_globs import Chosen, below_glob
 from rowtime.runtime.sources.file_list import NumberedFile, is_unchanged
 from rowtime.runtime.sources.file_places import as_pattern, each, footer, in_store, origin_of
 from rowtime.runtime.sources.numbering import Numbering, noted
+from rowtime.runtime.sources.partition_values import FEW_FILES, ROWS_BITS, with_partitions
 from rowtime.runtime.sources.peek import OURS, columns, timestamps
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.sql.generate import literal
 
 THE_WRITER = "files"
 FORMATS = ("parquet", "csv", "json")
-ROWS_BITS = 40  # a file holds fewer than 2**40 rows
-FEW_FILES = 64  # files whose numbers are looked up in a literal; those of more are joined
 
 # Where a row stands, in a form that Catalyst leaves out where no operator asks for it. `_metadata` has it too,
 # but once it is named, every row gets the whole of it (docs/design/tick-cost.md).
@@ -79,17 +80,19 @@ class FilesSource:
         if "path" not in options:
             raise refuse("R207", f"a {kind} source needs a path", "Add OPTIONS (path '/data/in').")
         self.kind, self.columns, self.notes, self.from_now = kind, list(columns), notes, from_now
-        self.path = _folder_at(options["path"])
+        self.path, glob = _place_at(options["path"])
         self.rowtime = options.get("rowtime.column", "")
         self._options = {key: value for key, value in options.items() if key.lower() not in (*OF_ROWTIME, GLOB)}
-        chosen = names_of(next((value for key, value in options.items() if key.lower() == GLOB), "*"))
+        name = next((value for key, value in options.items() if key.lower() == GLOB), "*")
         self.gives_rowtime = bool(self.rowtime)
-        self._wanted = dict(columns)
+        split = partitions_of(kind, options.items())
+        self._partitions = {name: of for name, of in columns if name in split}
+        self._wanted = {name: of for name, of in columns if name not in split}
         if self.gives_rowtime and self.rowtime.lower() not in {name.lower() for name in self._wanted}:
             self._wanted[self.rowtime] = "TIMESTAMP"
         self._plain = PlainCsv.of(self._wanted, self._options) if kind == "csv" and isinstance(notes, Path) else None
-        expected = Expected(kind, self._wanted, self.rowtime, self._options, str(self.path))
-        self._numbering = Numbering(self.path, notes, expected, chosen)
+        expected = Expected(kind, self._wanted, self.rowtime, self._options, str(self.path), self._partitions)
+        self._numbering = Numbering(self.path, notes, expected, Chosen.of(self.path, glob, name))
         self._taken: Sequence[NumberedFile] = ()
         self.decodes = False  # until a range holds text that Spark has to read
         self._parsed: list[DataFrame] = []
@@ -122,7 +125,11 @@ class FilesSource:
             {self.writer: first + len(taken)},
             arrived=arrived,
             rows=self._count([file for _, file in read]),
-            detail={"files": numbered, "noted": [noted(file) for file in taken if file.code]},
+            detail={
+                "files": numbered,
+                "noted": [noted(file) for file in taken if file.code],
+                "values": {str(number): dict(file.values) for number, file in read if file.values},
+            },
         )
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
@@ -139,6 +146,9 @@ class FilesSource:
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
         """The rows of some files, with their positions and their file's time as arrival."""
+        return with_partitions(self._numbered(spark, part), part.detail["values"], self.columns)
+
+    def _numbered(self, spark: SparkSession, part: Slice) -> DataFrame:
         files = [(number, self._place(path), arrived) for number, path, arrived in part.detail["files"]]
         rows = self._scan(spark, [path for _, path, _ in files])
         if len(files) == 1:
@@ -155,7 +165,7 @@ class FilesSource:
 
     def column(self, part: Slice, name: str) -> Iterator[pa.Table] | None:
         """One timestamp column of a range with writers and positions; ``None`` if it is no such column."""
-        if self.decodes:
+        if self.decodes or name in self._partitions:
             return None
         wanted = self.rowtime if name == ROWTIME else name
         if name == ROWTIME and any(
@@ -168,6 +178,9 @@ class FilesSource:
     def rows(self, part: Slice, wanted: Mapping[str, str]) -> Iterator[pa.Table] | None:
         """Columns ``{name: column}`` of a range as Spark reads them; ``None`` where that is not certain."""
         if self.decodes or (self.kind == "parquet" and self._options):
+            return None
+        told = {name.lower() for values in part.detail["values"].values() for name in values}
+        if told & {column.lower() for column in wanted.values()}:
             return None
         given = {name: self.rowtime if column == ROWTIME else column for name, column in wanted.items()}
         complete = {self.rowtime} - {""}
@@ -252,7 +265,12 @@ class FilesSource:
     def _selected(self) -> list[str]:
         """The stream's columns, and the rowtime that the file gives."""
         given = [f"{quoted(self.rowtime)} AS __given"] if self.gives_rowtime else []
-        return [*(quoted(name) for name, _ in self.columns), *given]
+        there = (name if name in self._wanted else None for name, _ in self.columns)
+        names = (
+            quoted(name) if known else f"CAST(NULL AS {kind}) AS {quoted(name)}"
+            for known, (name, kind) in zip(there, self.columns, strict=True)
+        )
+        return [*names, *given]
 
     def release(self) -> None:
         """Drop the parsed and decoded records of the tick."""
@@ -291,13 +309,16 @@ class FilesSource:
         return sum(self._decoded[f.path][1] if f.path in self._decoded else f.size // 2 + 1 for f in files)
 
 
-def _folder_at(path: str) -> Path:
-    """The folder of a source; raises ``Refused`` (R586) for one on an object store, R211 for another URL."""
+def _place_at(path: str) -> tuple[Path, str]:
+    """The folder of a source, and a glob below it, which may be empty.
+
+    Raises ``Refused``: R586 for one on an object store, R211 for another URL.
+    """
     if on_store(path):
         what = f"the path of the source is {path}: what becomes of files there, a stream cannot tell"
         hint = "Append them to a Delta or Iceberg table there and read that; or take a folder that all machines mount."
         raise refuse("R586", what, hint)
-    return local(path, "the path of the source")
+    return below_glob(local(path, "the path of the source"))
 
 
 def _rows_in(paths: Sequence[str]) -> int:

@@ -24,6 +24,7 @@ from rowtime.core.errors import Failure, Problem
 from rowtime.core.stores import Place
 from rowtime.runtime.sources.contract import Limits
 from rowtime.runtime.sources.file_faults import UNREAD, Expected, damage_of, lasting, said, told
+from rowtime.runtime.sources.file_globs import Chosen
 from rowtime.runtime.sources.file_list import (
     APPENDED,
     RENAMED,
@@ -47,10 +48,10 @@ _SECOND: Final = 1_000_000_000  # ns; file systems that know whole seconds only 
 class Numbering:
     """The numbers of the files at ``path``, which are read if they are as ``expected``.
 
-    ``chosen``: whether the files of a name belong to them.
+    ``chosen``: which of the files there belong to them.
     """
 
-    def __init__(self, path: Path, notes: Place, expected: Expected, chosen: Callable[[str], bool]) -> None:
+    def __init__(self, path: Path, notes: Place, expected: Expected, chosen: Chosen) -> None:
         self.path, self.expected, self.chosen = path, expected, chosen
         self.list = FileList(notes)
         self._loaded = False
@@ -123,7 +124,7 @@ class Numbering:
         if not self.path.exists():
             hint = "Create the directory, or correct the path."
             raise Failure(Problem("R501", f"the source {self.path} is not there", hint=hint))
-        there = _listed(self.path)
+        there = _listed(self.path, self.chosen)
         fresh = (self._found(path, facts) for path, facts in there if self._known.get(path) != facts)
         found = [file for file in (*fresh, *self._unreadable_now()) if file is not None]
         return sorted(found, key=lambda file: (file.arrived, file.path))
@@ -196,7 +197,7 @@ class Numbering:
     def _found(self, path: str, facts: Facts) -> NumberedFile | None:
         """What is to be numbered of a file that is new or not as it was; ``None`` if nothing is."""
         if path not in self._at:
-            return self._fresh(path) if self.chosen(path.rpartition("/")[2]) else None
+            return self._fresh(path) if self.chosen.has(path) else None
         return self._looked_at(self._at[path], facts) if path not in self._unreadable else None
 
     def _fresh(self, path: str) -> NumberedFile | None:
@@ -209,7 +210,7 @@ class Numbering:
         if not _is_utf8(path):
             return NumberedFile(*known, code=UNREADABLE, why="its name is not UTF-8: give it another one")
         try:
-            file = NumberedFile(*known, print_of(path, facts.st_size))
+            file = NumberedFile(*known, print_of(path, facts.st_size), values=self.expected.values_of(path))
         except OSError as error:
             return NumberedFile(*known, code=UNREADABLE, why=f"it cannot be opened: {said(error)}")
         before = self._identities.get(file.identity)
@@ -295,22 +296,23 @@ def _opens(path: str) -> bool:
         return False
 
 
-def _listed(place: Path) -> Iterator[tuple[str, Facts]]:
+def _listed(place: Path, chosen: Chosen) -> Iterator[tuple[str, Facts]]:
     """The files at a place with their facts."""
     if not place.is_file():
-        yield from _below(str(place))
+        yield from _below(str(place), chosen)
     else:
         yield str(place), _facts(place.stat())
 
 
-def _below(folder: str) -> Iterator[tuple[str, Facts]]:
+def _below(folder: str, chosen: Chosen) -> Iterator[tuple[str, Facts]]:
     """Files below a folder, without those that Spark hides: names that begin with ``_`` or ``.``."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(("_", ".")):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                yield from _below(entry.path)
+                if chosen.enters(entry.path):
+                    yield from _below(entry.path, chosen)
             elif entry.is_file():
                 with suppress(FileNotFoundError):  # it has gone meanwhile
                     yield entry.path, _facts(entry.stat())

@@ -1,0 +1,84 @@
+"""The columns of partitions, whose values stand in the log of a table or in the names of folders: not in the files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from rowtime.client.arrow_types import arrow_type
+from rowtime.core.columns import POSITION
+from rowtime.core.errors import Refused
+from rowtime.core.partition_folders import NULL
+from rowtime.operators.contract import quoted
+from rowtime.sql.generate import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Values = Mapping[str, Mapping[str, str | None]]
+"""By the number of a file, as text, the values of its partition."""
+ROWS_BITS: Final = 40  # a file holds fewer than 2**40 rows
+FEW_FILES: Final = 64  # files whose values are looked up in a literal; those of more are joined
+
+
+def in_folders(folder: str, path: str, types: Mapping[str, str]) -> dict[str, str | None]:
+    """The values of these columns in the names of folders between ``folder`` and a file; the last of each counts."""
+    found: dict[str, str | None] = {}
+    named = {name.lower(): name for name in types}
+    for part in path.removeprefix(f"{folder}/").split("/")[:-1]:
+        name, equals, value = part.partition("=")
+        if equals and (known := named.get(unquote(name).lower())) is not None:
+            found[known] = None if value == NULL else unquote(value)
+    return found
+
+
+def fault_of(values: Mapping[str, str | None], types: Mapping[str, str]) -> str | None:
+    """What is wrong with the values that a file has from its folders; ``None`` for nothing."""
+    for name, kind in types.items():
+        if name not in values:
+            return f"it lies in no folder {name}=…, which gives a column of the stream"
+        if (value := values[name]) is not None and not _fits(value, kind):
+            return f"its folder {name}={value} is no value of type {kind}"
+    return None
+
+
+def _fits(value: str, kind: str) -> bool:
+    try:
+        pa.array([value]).cast(arrow_type(kind))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, Refused):
+        return False
+    return True
+
+
+def with_partitions(rows: DataFrame, values: Values, columns: Sequence[tuple[str, str]]) -> DataFrame:
+    """Rows of numbered files, with the columns of partitions whatever stands in the files under their names."""
+    partitions = {name.lower() for one in values.values() for name in one}
+    wanted = {name: of for name, of in columns if name.lower() in partitions}
+    if not wanted:
+        return rows
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    number, names = f"shiftright({POSITION}, {ROWS_BITS})", rows.columns
+    given = [(int(n), [_value(one, name) for name in wanted]) for n, one in values.items()]
+    if len(given) <= FEW_FILES:
+        entries = (f"{n}L, struct({', '.join(_shown(v) for v in found)})" for n, found in given)
+        rows = rows.withColumn("__values", F.expr(f"element_at(map({', '.join(entries)}), {number})"))
+        cells = {name: f"__values.col{nth}" for nth, name in enumerate(wanted, 1)}
+    else:
+        cells = {name: f"__value{nth}" for nth, name in enumerate(wanted, 1)}
+        kinds = ", ".join(["__number bigint", *(f"{cell} string" for cell in cells.values())])
+        known = rows.sparkSession.createDataFrame([(n, *found) for n, found in given], kinds)
+        rows = rows.join(F.broadcast(known), F.expr(f"__number = {number}"), "left")
+    cast = {name: f"CAST({cells[name]} AS {of})" for name, of in wanted.items()}
+    return rows.selectExpr(*(f"{cast[name]} AS {quoted(name)}" if name in cast else quoted(name) for name in names))
+
+
+def _value(values: Mapping[str, str | None], name: str) -> str | None:
+    return next((value for one, value in values.items() if one.lower() == name.lower()), None)
+
+
+def _shown(value: str | None) -> str:
+    return "CAST(NULL AS STRING)" if value is None else literal(value)
