@@ -16,6 +16,8 @@ FOLLOWED: dict[str, str] = {
     "Start the new script with a --checkpoint of its own.": "tests/upgrades/test_migration.py::test_rows_that_were_skipped_are_not_read_again",
     "Start the script: rowtime run FILE --checkpoint DIR.": "tests/upgrades/test_migration.py::test_of_each_sink_it_is_said_what_becomes_of_it",
     "Start the script as it was until they have gone out, which a bound or the end of the stream lets them; then change it. Or let the new one compute the history again: rowtime migrate FILE --checkpoint DIR.": "tests/upgrades/test_row_by_row_laws.py::test_a_query_on_the_console_gets_columns_once_no_row_waits",
+    'Give it as it was; or, if it is meant to be another one for the rows that follow, say so: rowtime run --renewed …, or pipeline.renewed("…").': "tests/api/test_renewed_functions.py::test_another_function_is_refused_until_it_is_said_to_be_meant",
+    "Verify a pipeline before one of its functions changes.": "tests/api/test_renewed_functions.py::test_another_function_is_refused_until_it_is_said_to_be_meant",
     # The console.
     "… The pipeline does not start before this is repaired. …": "tests/web/test_home.py::test_if_the_newest_entry_is_damaged_the_one_before_it_is_shown",
     # Definitions and writers, without Spark.

@@ -132,6 +132,11 @@ class Pipeline:
         self._sessions.deterministic.update(names)
         return self
 
+    def renewed(self, *names: str) -> Pipeline:
+        """Say that functions are meant to be others than before, for the rows from the next start on (R450)."""
+        self._sessions.renewed.update(names)
+        return self
+
     def source(  # noqa: PLR0913 - the names of columns, each said by its keyword
         self,
         name: str,
@@ -319,13 +324,15 @@ class Pipeline:
         program, place = start.program, start.place
         if (old := place.plan) is not None and (last := place.journal.last()) is not None:
             upgrade_of(old, program, holding(last))  # first of all: where it is refused, nothing is written
+        from rowtime.runtime.function_pins import check  # noqa: PLC0415 - only a run needs Spark
         from rowtime.runtime.session import active  # noqa: PLC0415 - only a run needs Spark
 
         spark = self.session(program, place.folder)
         with active(spark):
             if problems := self.check_types(program, spark) or self._check_schemas(start, spark):
                 raise Refused(*problems)
-            return self._acquired(spark, start)
+            pinned = check(place, self.prints(program, spark), self._sessions.renewed)
+            return self._acquired(spark, start, pinned)
 
     def _check_schemas(self, start: _Start, spark: SparkSession) -> list[Problem]:
         """What schemas of a registry do not fit, at a first start: later ones may have other fields."""
@@ -334,11 +341,20 @@ class Pipeline:
         begun = start.place.journal.last() is not None
         return [] if begun else schema_problems(start.program, self.home.path, spark)
 
-    def _acquired(self, spark: SparkSession, start: _Start) -> Engine:
+    def prints(self, program: Program, spark: SparkSession) -> dict[str, str]:
+        """What the functions are that a program calls, by name."""
+        from rowtime.runtime.function_pins import prints  # noqa: PLC0415 - only a run needs Spark
+
+        return prints(program, {name: one.function for name, one in self._sessions.python.items()}, spark)
+
+    def _acquired(self, spark: SparkSession, start: _Start, pinned: Mapping[str, Any] | None) -> Engine:
+        from rowtime.runtime.function_pins import keep  # noqa: PLC0415 - only a run needs Spark
+
         place, engine = start.place, None
         place.acquire()
         place.announce(spark.sparkContext.uiWebUrl)
         try:
+            keep(place, pinned)
             with FirstStart(start.program, self.home, place) as first:
                 engine = self._begun(spark, start)
                 first.perform()

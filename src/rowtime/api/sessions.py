@@ -25,7 +25,8 @@ _CLASSES = "spark.driver.extraClassPath"
 class Sessions:
     """``given``: the user's session; ``conf``: the settings of the one that is made if there is none.
 
-    ``python``: functions by name; ``deterministic``: names of functions of the given session that are declared so.
+    ``python``: functions by name; ``deterministic``: names of functions of the given session that are declared so;
+    ``renewed``: names of functions that are meant to be others than before.
     Raises ``Refused`` (R542) for settings beside a session.
     """
 
@@ -33,6 +34,7 @@ class Sessions:
     conf: Mapping[str, str]
     python: dict[str, PythonFunction] = field(default_factory=dict)
     deterministic: set[str] = field(default_factory=set)
+    renewed: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         if self.given is not None and self.conf:

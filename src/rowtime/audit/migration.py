@@ -25,6 +25,7 @@ from rowtime.plan.row_by_row import untuned
 from rowtime.plan.upgrade import targets
 from rowtime.runtime.claims import claim, pump_of
 from rowtime.runtime.endings import asked
+from rowtime.runtime.function_pins import keep, of_now
 from rowtime.runtime.meter import Meter
 from rowtime.runtime.quiet import hiding
 from rowtime.runtime.report import cost_so_far
@@ -251,6 +252,7 @@ def _computed(  # noqa: PLR0913 - what was there, and what is to be
             with _retained():
                 engine.take([replace(part, plan=0) for part in parts])
             entry = engine.commit(old, choice.kept)
+            keep(place, of_now(pipeline.prints(program, spark)))
             return Migrated(entry["tick"], len(parts), {pump_of(name): words for name, words in told.items()})
         finally:
             engine.close()

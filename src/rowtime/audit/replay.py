@@ -31,6 +31,7 @@ from rowtime.plan.finite import is_finite
 from rowtime.plan.upgrade import check_same
 from rowtime.runtime.endings import recorded_end
 from rowtime.runtime.engine import Engine
+from rowtime.runtime.function_pins import check_replay
 from rowtime.runtime.intake import Taken
 from rowtime.runtime.narrow_tables import LIMITS, Narrowed
 from rowtime.runtime.sinks.staging import Stage
@@ -226,7 +227,7 @@ def replay(
     """An engine in ``scratch`` for the parts of a checkpoint; its sinks are `KeptSink`. ``part``: of the program.
 
     Raises ``Refused``: R401 where the pipeline is not the one of the checkpoint, R407 where one that it was before
-    cannot be had any more.
+    cannot be had any more, R450 where a function is another one.
     """
     programs = [part(program) for program in _programs(pipeline, checkpoint)]
     notes = checkpoint.folder / "sources"
@@ -243,9 +244,9 @@ def replay(
     sources = [pipeline.sources(program, place) for program in programs]
     began = (checkpoint.journal.last() or {}).get("began", 0)
     first = programs[0]
-    engine = Replay(
-        pipeline.session(programs[-1], checkpoint.folder), first, place, sources[0], stages[0], clock=lambda: began
-    )
+    spark = pipeline.session(programs[-1], checkpoint.folder)
+    check_replay(checkpoint, pipeline.prints(programs[-1], spark))
+    engine = Replay(spark, first, place, sources[0], stages[0], clock=lambda: began)
     engine.later = list(zip(programs, sources, stages, strict=True))[1:]
     engine.skipped_in = checkpoint
     engine.tables = dict(pinned(checkpoint, programs))

@@ -69,6 +69,11 @@ TakeOver = Annotated[
     typer.Option("--take-over", metavar="PUMP", help="It goes on for the pump of that name of another checkpoint."),
 ]
 
+Renewed = Annotated[
+    list[str] | None,
+    typer.Option("--renewed", metavar="FUNCTION", help="It is meant to be another one for the rows that follow."),
+]
+
 KeepTicks = Annotated[
     int,
     typer.Option(
@@ -105,6 +110,7 @@ def run(
     end: End = False,
     settings: Settings = None,
     take_over: TakeOver = None,
+    renewed: Renewed = None,
     keep_ticks: KeepTicks = 0,
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = "",
@@ -125,6 +131,7 @@ def run(
     asked = spark_conf(conf, jars, packages)
     with _quiet(), LogTo(log_level, as_json=log_json) as log:
         script, name, values = script_text(file), Path(file).stem, variables(settings)
+        how["renewed"] = renewed or ()
         _run(script, checkpoint, name, home, values, asked, how, log, console=console, as_json=as_json)
 
 
@@ -135,7 +142,7 @@ def _run(
     home: str | None,
     settings: dict[str, str],
     conf: Mapping[str, str],
-    how: Mapping[str, Any],
+    how: dict[str, Any],
     log: LogTo,
     *,
     console: bool,
@@ -143,7 +150,7 @@ def _run(
 ) -> None:
     from rowtime.api.pipeline import Pipeline  # noqa: PLC0415 - the other commands need no Spark
 
-    pipeline = Pipeline(home=home, conf=conf).sql(script, settings)
+    pipeline = Pipeline(home=home, conf=conf).sql(script, settings).renewed(*how.pop("renewed"))
     folder = checkpoint or str(pipeline.home.path / "checkpoints" / name)
     program = pipeline.compile(folder)
     log.secrets = program.secrets

@@ -7,12 +7,13 @@ So functions are copied from one registry to the other. What a function is at th
 from __future__ import annotations
 
 from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 
 from rowtime.core.errors import refuse
-from rowtime.operators.rows.calls_apart import names_of
+from rowtime.operators.rows.calls_apart import names_of, spark_functions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,6 +73,23 @@ def _python_function(derived: SparkSession, name: str) -> Any:
     except Py4JJavaError:  # one of Scala, which has a number of arguments
         return None
     return made if made.getClass().getSimpleName() in ("PythonUDF", "PythonUDAF") else None
+
+
+def python_functions(spark: SparkSession, names: AbstractSet[str]) -> dict[str, Any]:
+    """Those functions of Python that a session has under some names, in small letters; what does not load is left out.
+
+    An entry is the function with the type of its value, as PySpark has packed them.
+    """
+    from pyspark import cloudpickle  # noqa: PLC0415 - for functions alone
+
+    byte, found = spark._jvm.scala.reflect.ClassTag.Byte(), {}  # type: ignore[union-attr]  # noqa: SLF001 - as above
+    for name in sorted(names & {*map(str.lower, names_of(_registry(spark).listFunction()))} - spark_functions(spark)):
+        if (call := _python_function(spark, name)) is not None:
+            try:
+                found[name] = cloudpickle.loads(bytes(call.func().command().toArray(byte)))
+            except Exception:  # noqa: BLE001, S112 - whatever its module does when it is imported
+                continue
+    return found
 
 
 def _registry(spark: SparkSession) -> Any:

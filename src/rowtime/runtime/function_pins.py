@@ -1,0 +1,175 @@
+"""What functions of one's own are, so that a start tells if one is another than at the first start.
+
+A function is known by what it does: its code, the values that it has from around it, and the functions of its own
+module that it calls. Where it stands and what it is called plays no part. Its text is not kept, so what has changed can
+be told and not undone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import astuple
+from functools import partial
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any, Final
+
+from rowtime.core.errors import Refused, refuse
+from rowtime.core.imported import Imported, found
+from rowtime.runtime.given_functions import python_functions
+from rowtime.state import files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.plan.program import Program
+    from rowtime.state.checkpoint import Checkpoint
+
+FILE: Final = "functions.json"
+VERSION: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
+"""Of Python: another one makes other code of the same text, so that nothing can be compared."""
+_PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
+
+
+def print_of(function: Callable[..., Any]) -> str:
+    """A short text that equal functions have in common, in every process of one version of Python."""
+    return hashlib.sha256(repr([*_parts(function, set())]).encode()).hexdigest()[:16]
+
+
+def _parts(value: Any, seen: set[int]) -> Iterator[Any]:
+    """What a value is made of; what cannot be compared between processes counts by its type."""
+    if isinstance(value, _PLAIN):
+        yield repr(value)
+    elif id(value) not in seen:
+        seen.add(id(value))
+        yield from _inside(value, seen)
+
+
+def _inside(value: Any, seen: set[int]) -> Iterator[Any]:
+    if isinstance(value, tuple | list):
+        for one in value:
+            yield from _parts(one, seen)
+    elif isinstance(value, Mapping):
+        yield from sorted(repr([*_parts(key, seen), *_parts(one, seen)]) for key, one in value.items())
+    elif isinstance(value, set | frozenset):
+        yield from sorted(repr([*_parts(one, seen)]) for one in value)
+    else:
+        yield from _called(value, seen)
+
+
+def _called(value: Any, seen: set[int]) -> Iterator[Any]:
+    """What something is made of that can be called."""
+    if isinstance(value, CodeType):
+        yield from (value.co_code.hex(), value.co_names, value.co_varnames[: value.co_argcount], value.co_flags)
+        yield from _parts(value.co_consts, seen)
+    elif isinstance(value, FunctionType):
+        yield from _of_function(value, seen)
+    elif isinstance(value, Imported):
+        yield from _parts(found(*astuple(value)), seen)
+    elif isinstance(value, partial):
+        yield from _parts([value.func, value.args, value.keywords], seen)
+    elif callable(getattr(value, "func", None)) and hasattr(value, "evalType"):  # what PySpark's udf made
+        yield from (str(value.returnType), value.evalType)
+        yield from _parts(value.func, seen)
+    elif hasattr(value, "__wrapped__"):
+        yield from _parts(value.__wrapped__, seen)
+    else:
+        named = value if hasattr(value, "__qualname__") else type(value)
+        yield (getattr(named, "__module__", ""), named.__qualname__)
+
+
+def _of_function(function: FunctionType, seen: set[int]) -> Iterator[Any]:
+    yield from _parts(_without_text(function), seen)
+    yield from _parts([function.__defaults__, function.__kwdefaults__], seen)
+    for cell in function.__closure__ or ():
+        try:
+            yield from _parts(cell.cell_contents, seen)
+        except ValueError:  # a cell that is still empty
+            yield "empty"
+    for name in sorted({*function.__code__.co_names}):
+        one = function.__globals__.get(name)
+        ours = isinstance(one, FunctionType) and one.__module__ == function.__module__
+        if ours or (isinstance(one, _PLAIN) and one is not None):
+            yield name
+            yield from _parts(one, seen)
+
+
+def _without_text(function: FunctionType) -> CodeType:
+    """The code of a function, without its docstring."""
+    code = function.__code__
+    if function.__doc__ is None or not code.co_consts or code.co_consts[0] != function.__doc__:
+        return code
+    return code.replace(co_consts=(None, *code.co_consts[1:]))
+
+
+def prints(program: Program, given: Mapping[str, Callable[..., Any]], spark: SparkSession) -> dict[str, str]:
+    """What the functions of Python are that a script calls, by their names in small letters.
+
+    Those of the pipeline and of the script, and those of the session. One that cannot be looked into is left out.
+    """
+    called = {name.lower() for name in re.findall(r"(\w+)`?\s*\(", program.written)}
+    scripted = {name: function for name, (function, _) in program.catalog.python.items()}
+    ours = {**scripted, **given}
+    known = {name.lower(): function for name, function in ours.items() if name.lower() in called}
+    return {name: print_of(one) for name, one in {**python_functions(spark, called), **known}.items()}
+
+
+def check(checkpoint: Checkpoint, now: Mapping[str, str], renewed: Collection[str]) -> dict[str, Any] | None:
+    """What a checkpoint is to keep of functions from this start on; ``None`` if it has that.
+
+    ``renewed``: those that are meant to be others. Raises ``Refused`` (R450) for another one that is not.
+    """
+    kept, wanted = recorded(checkpoint), {name.lower() for name in renewed}
+    last = checkpoint.journal.last()
+    tick = 0 if last is None else last["tick"] + 1
+    made = dict(kept)
+    for name, print_now in now.items():
+        known = kept.get(name)
+        if known is None or last is None or known["python"] != VERSION:
+            before = [] if known is None or last is None else known.get("before", [])
+            made[name] = {"python": VERSION, "print": print_now, "before": before}
+        elif known["print"] != print_now:
+            if name not in wanted:
+                raise _other(name)
+            before = [*known.get("before", []), {"print": known["print"], "until": tick}]
+            made[name] = {"python": VERSION, "print": print_now, "before": before}
+    return made if made != kept else None
+
+
+def of_now(now: Mapping[str, str]) -> dict[str, Any]:
+    """What a checkpoint has of functions all of whose results are of today's."""
+    return {name: {"python": VERSION, "print": one, "before": []} for name, one in now.items()}
+
+
+def check_replay(checkpoint: Checkpoint, now: Mapping[str, str]) -> None:
+    """Refuse to compute anew with functions that are others than those of the run (R450, R407)."""
+    for name, known in recorded(checkpoint).items():
+        if known["python"] == VERSION and now.get(name, known["print"]) != known["print"]:
+            raise _other(name)
+        if known.get("before"):
+            what = f"the function {name} was another one before tick {known['before'][-1]['until']}"
+            raise refuse("R407", what, "Verify a pipeline before one of its functions changes.")
+
+
+def recorded(checkpoint: Checkpoint) -> dict[str, Any]:
+    """What a checkpoint has of functions, by name."""
+    path = checkpoint.folder / FILE
+    return dict(json.loads(path.read_text())) if path.exists() else {}
+
+
+def keep(checkpoint: Checkpoint, made: Mapping[str, Any] | None) -> None:
+    """Write what a checkpoint has of functions from now on."""
+    if made is not None:
+        files.write_over(checkpoint.folder / FILE, json.dumps(made, indent=1, sort_keys=True).encode())
+
+
+def _other(name: str) -> Refused:
+    what = f"the function {name} is another one than at the first start"
+    hint = (
+        "Give it as it was; or, if it is meant to be another one for the rows that follow, say so: "
+        f'rowtime run --renewed {name}, or pipeline.renewed("{name}").'
+    )
+    return refuse("R450", what, hint)
