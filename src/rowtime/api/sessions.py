@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rowtime.api.python_functions import PythonFunction, check_names, register
 from rowtime.core.errors import refuse
 from rowtime.core.stores import Place
-from rowtime.plan.formats.registry import FRAMED, form_of
+from rowtime.plan.formats.registry import AVRO, form_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,5 +85,5 @@ def _jars(program: Program) -> list[str]:
     topics = kafka_jars() if "kafka" in formats else []
     forms = {form_of(stream.source[1], "format") for stream in program.streams}
     forms |= {form_of(sink.options, "value.format") for sink in program.sinks}
-    records = avro_jars() if "kafka" in formats and forms & {*FRAMED} else []
+    records = avro_jars() if "kafka" in formats and forms & {*AVRO} else []
     return [*topics, *records, *(jar for url in urls for jar in jdbc_jars(url))]

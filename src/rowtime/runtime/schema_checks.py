@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,10 +13,12 @@ from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.stream import Stream
 from rowtime.plan.bind.catalog import StreamDef
 from rowtime.plan.bind.sink_options import TopicOptions
-from rowtime.plan.formats.registry import FRAMED, RegistryOptions, form_of
+from rowtime.plan.formats.registry import AVRO, FRAMED, RegistryOptions, form_of
 from rowtime.plan.program import Program
 from rowtime.runtime.schemas.avro import Unreadable, framed, loaded, types_of
 from rowtime.runtime.schemas.fitting import Misfit, absent, misfits
+from rowtime.runtime.schemas.json_schema import KIND as JSON
+from rowtime.runtime.schemas.json_schema import json_misfits
 from rowtime.runtime.schemas.registry import Schema, registry_of
 from rowtime.runtime.sinks.kafka_framing import Choice, record_of
 from rowtime.runtime.sources.kafka import assigned
@@ -34,17 +36,22 @@ def schema_problems(program: Program, home: Place, spark: SparkSession) -> list[
     found = []
     for node in program.streams:
         if node.source[0] == "kafka" and form_of(node.source[1], "format") in FRAMED:
-            loaded(spark)
+            _loaded(spark, node.source[1], "format")
             defined = program.catalog.stream(node.name)
             assert defined is not None
             found += list(_of_source(node, defined, home, spark))
     for sink in program.sinks:
         if (choice := choice_of(sink, home)) is not None:
-            loaded(spark)
+            _loaded(spark, sink.options, "value.format")
             defined = program.catalog.stream(dict(sink.options)["stream"])
             assert defined is not None
             found += _of_sink(sink, defined, choice, spark)
     return found
+
+
+def _loaded(spark: SparkSession, options: Iterable[tuple[str, str]], option: str) -> None:
+    if form_of(options, option) in AVRO:
+        loaded(spark)
 
 
 def choice_of(node: Sink, home: Place) -> Choice | None:
@@ -52,7 +59,8 @@ def choice_of(node: Sink, home: Place) -> Choice | None:
     if node.format != "kafka" or form_of(node.options, "value.format") not in FRAMED:
         return None
     options = RegistryOptions.of(dict(node.options))
-    return Choice(registry_of(options, home), options, TopicOptions.of(dict(node.options)).topic)
+    topic, in_avro = TopicOptions.of(dict(node.options)).topic, form_of(node.options, "value.format") in AVRO
+    return Choice(registry_of(options, home), options, topic, "AVRO" if in_avro else JSON)
 
 
 def _of_sink(node: Sink, defined: StreamDef, choice: Choice, spark: SparkSession) -> list[Problem]:
@@ -79,7 +87,9 @@ def _of_source(node: Stream, defined: StreamDef, home: Place, spark: SparkSessio
         schema = registry.latest(subject)
         if schema is None:
             continue
-        for wrong in _wrong(spark, schema, columns, rowtime):
+        kind = "AVRO" if form_of(node.source[1], "format") in AVRO else JSON
+        found = _wrong(spark, schema, columns, rowtime) if kind == "AVRO" else json_misfits(columns, rowtime, schema)
+        for wrong in found if schema.kind == kind else _of_another(schema, kind):
             what = f"the stream {node.name}: in the schema of {subject} {wrong.what}"
             place = defined.places.get(wrong.column) or defined.places.get("")
             yield Problem("R548", what, place, wrong.hint)
@@ -93,14 +103,14 @@ def _subjects(options: RegistryOptions, given: dict[str, str]) -> list[str]:
     return [options.subject_of(topic) for topic in topics]
 
 
+def _of_another(schema: Schema, kind: str) -> Iterator[Misfit]:
+    hint = f"Name the subject of a schema of {kind}: schema.registry.subject '…'."
+    yield Misfit("", f"the kind is {schema.kind}, not {kind}", hint)
+
+
 def _wrong(
     spark: SparkSession, schema: Schema, columns: Sequence[tuple[str, str]], rowtime: str | None
 ) -> Iterator[Misfit]:
-    if schema.kind != "AVRO":
-        yield Misfit(
-            "", f"the kind is {schema.kind}, not AVRO", "Name the subject of the Avro schema, or read another topic."
-        )
-        return
     try:
         types = types_of(spark, framed(schema))
     except Unreadable as error:

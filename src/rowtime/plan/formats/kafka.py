@@ -37,8 +37,8 @@ KAFKA: Final = Format(
     options_of(
         *taking(takes.some, "kafka.bootstrap.servers", "subscribe", "subscribePattern"),
         Option("assign", _partitions),
-        Option("format", takes.one_of("json", "raw", "avro", *registry.ENVELOPES)),
-        Option("value.format", takes.one_of("json", "raw", "avro")),
+        Option("format", takes.one_of("json", "raw", "avro", "json-schema", *registry.ENVELOPES)),
+        Option("value.format", takes.one_of("json", "raw", "avro", "json-schema")),
         ROWTIME_COLUMN,
         ORDERED,
         Option("startingOffsets", takes.one_of("earliest", "latest")),

@@ -19,7 +19,8 @@ USER: Final = f"{PREFIX}basic.auth.user.info"
 TOKEN: Final = f"{PREFIX}bearer.auth.token"
 AUTHORITIES: Final = f"{PREFIX}ssl.ca.location"
 MOCK: Final = "mock://"
-FRAMED: Final = ("avro", "debezium-avro")
+AVRO: Final = ("avro", "debezium-avro")
+FRAMED: Final = (*AVRO, "json-schema")
 """Formats whose records begin with the id of a schema (Confluent's wire format)."""
 ENVELOPES: Final = ("debezium-json", "debezium-avro")
 """Formats that are read only: changes of a table of a database."""

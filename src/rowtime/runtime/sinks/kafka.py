@@ -28,20 +28,12 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import quoted
 from rowtime.plan.bind.sink_options import CHANGE, TopicOptions
 from rowtime.runtime.brokers import SERVERS, Brokers, answering
-from rowtime.runtime.sinks.kafka_framing import Framing, row_columns
+from rowtime.runtime.sinks.kafka_framing import JSON_OPTIONS, Framing, row_columns
 from rowtime.runtime.sources.kafka_rows import BOUND_HEADER
 
 STREAM_HEADER: Final = "rowtime-stream"
 SEQUENCE_HEADER: Final = "rowtime-seq"
 OWNER_HEADER: Final = "rowtime-owner"
-
-# Spark's default text of a timestamp in JSON stops at milliseconds.
-_JSON_OPTIONS: Final = {
-    "timeZone": "UTC",
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-    "ignoreNullFields": "false",
-}
 
 
 def write_kafka(  # noqa: PLR0913 - the sequence, the columns and the rowtime are the caller's
@@ -130,7 +122,7 @@ class _Target:
     def key(self, rows: DataFrame) -> Column:
         """The record's key: the column that ``key.column`` names, a JSON object of ``key.columns``, or none."""
         if self.told.keys:
-            return F.to_json(F.struct(*map(quoted, self.told.keys)), _JSON_OPTIONS).cast("binary")
+            return F.to_json(F.struct(*map(quoted, self.told.keys)), JSON_OPTIONS).cast("binary")
         name = self.told.key or ("key" if self.told.raw and "key" in rows.columns else None)
         return F.lit(None).cast("binary") if name is None else _bytes(rows, name)
 
@@ -149,7 +141,7 @@ class _Target:
         if self._framing is not None:
             return self._framing.value(members)
         made = F.struct(*(column.alias(name) for name, column in members.items()))
-        return F.to_json(made, _JSON_OPTIONS).cast("binary")
+        return F.to_json(made, JSON_OPTIONS).cast("binary")
 
     def save(self, records: DataFrame) -> None:
         """Write and wait; ``Failure`` (R501) where it is Kafka that fails."""

@@ -19,10 +19,13 @@ from rowtime.core.errors import Problem, Refused, refuse
 from rowtime.core.stores import Place
 from rowtime.expr.store_assignment import always_fits
 from rowtime.operators.contract import quoted
+from rowtime.operators.rows.values import type_text
 from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.plan.bind.sink_options import CHANGE
 from rowtime.plan.formats.registry import REGISTERS, RegistryOptions
 from rowtime.runtime.schemas.avro import Unreadable, framed, types_of, whole_schema
+from rowtime.runtime.schemas.json_schema import KIND as JSON
+from rowtime.runtime.schemas.json_schema import json_misfits, schema_of_columns
 from rowtime.runtime.schemas.registry import Registry, Schema
 from rowtime.state.files import make_folder, write_over
 
@@ -30,25 +33,36 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType, StructType
 
+# Spark's default text of a timestamp in JSON stops at milliseconds.
+JSON_OPTIONS: Final = {
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "ignoreNullFields": "false",
+}
 CHOSEN: Final = "schema.json"
 _ID_BYTES: Final = 4
 
 
 @dataclass(frozen=True)
 class Framing:
-    """The schema of records: its id, its text, and the types of its fields as Spark has them."""
+    """The schema of records: its id, its text, and in Avro the types of its fields as Spark has them."""
 
     number: int
     schema: str
     types: Mapping[str, str]
+    kind: str = "AVRO"
 
     def value(self, columns: Mapping[str, Column]) -> Column:
         """Columns by their names as the bytes of a record."""
+        head = F.lit(bytearray(b"\0" + self.number.to_bytes(_ID_BYTES, "big")))
+        if self.kind == JSON:
+            made = F.struct(*(column.alias(name) for name, column in columns.items()))
+            return F.concat(head, F.to_json(made, JSON_OPTIONS).cast("binary"))
         from pyspark.sql.avro.functions import to_avro  # noqa: PLC0415 - only with Avro
 
         members = (column.cast(self.types[name]).alias(name) for name, column in columns.items())
-        head = bytearray(b"\0" + self.number.to_bytes(_ID_BYTES, "big"))
-        return F.concat(F.lit(head), to_avro(F.struct(*members), self.schema))
+        return F.concat(head, to_avro(F.struct(*members), self.schema))
 
 
 def schema_of(spark: SparkSession, columns: StructType, name: str) -> Schema:
@@ -84,48 +98,66 @@ def _field(found: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Choice:
-    """Chooses the schema of a topic's records."""
+    """Chooses the schema of a topic's records, of a ``kind``: AVRO or JSON."""
 
     registry: Registry
     options: RegistryOptions
     topic: str
+    kind: str = "AVRO"
+
+    def _own(self, spark: SparkSession, columns: StructType) -> Schema:
+        if self.kind == JSON:
+            return schema_of_columns(columns, self.topic)
+        return schema_of(spark, columns, self.topic)
+
+    def _types(self, spark: SparkSession, schema: Schema) -> Mapping[str, str]:
+        """The types of the fields in Avro. Raises `Unreadable` for a schema of another kind too."""
+        if schema.kind != self.kind:
+            raise Unreadable(f"it is one of {schema.kind}")
+        return {} if self.kind == JSON else types_of(spark, framed(schema))
 
     def made(self, spark: SparkSession, columns: StructType, required: Sequence[str] | None = None) -> Framing:
         """Raises ``Refused`` (R549) if the registry does not take it, or what it has does not fit the columns.
 
         ``required``: the columns that are never NULL, if that is to be looked at.
         """
-        own, subject = schema_of(spark, columns, self.topic), self.options.subject_of(self.topic)
+        own, subject = self._own(spark, columns), self.options.subject_of(self.topic)
         schema = own if self.options.registers else self.registry.latest(subject) or own
         number = self.registry.id_of(subject, schema, register=self.options.registers)
         try:
-            types = types_of(spark, framed(schema))
+            types = self._types(spark, schema)
         except Unreadable as error:
             what = f"by the schema of {subject} in {self.options.called} nothing can be written: {error}"
-            raise refuse(
-                "R549", what, f"Set {REGISTERS} 'true', with another subject: schema.registry.subject '…'."
-            ) from None
+            hint = f"Set {REGISTERS} 'true', with another subject: schema.registry.subject '…'."
+            raise refuse("R549", what, hint) from None
+        if self.kind == JSON:
+            given = [(field.name, type_text(field.dataType)) for field in columns]
+            wrong = [] if schema is own else list(json_misfits(given, None, schema))
+            _refuse_misfits(subject, [(one.what, one.hint) for one in wrong])
+            return Framing(number, schema.text, types, JSON)
         if schema is not own:
-            given = {name.name: text for name, text in zip(columns, types_of(spark, framed(own)).values(), strict=True)}
-            if wrong := list(_misfits(given, types, whole_schema(schema), required)):
-                raise Refused(
-                    *(Problem("R549", f"in the schema of {subject} {what}", hint=hint) for what, hint in wrong)
-                )
+            kinds = {name.name: text for name, text in zip(columns, types_of(spark, framed(own)).values(), strict=True)}
+            _refuse_misfits(subject, list(_misfits(kinds, types, whole_schema(schema), required)))
         return Framing(number, json.dumps(whole_schema(schema)), types)
 
     def kept(self, spark: SparkSession, columns: StructType, folder: Place) -> Framing:
         """What was chosen for these columns before, as ``folder`` keeps it; else it is chosen now, and kept."""
-        asked = [schema_of(spark, columns, self.topic).text, self.options.registers]
+        asked = [self._own(spark, columns).text, self.options.registers]
         file = folder / CHOSEN
         if file.exists():
             found = json.loads(file.read_text())
             if found["of"] == asked:
-                return Framing(found["id"], found["schema"], found["types"])
+                return Framing(found["id"], found["schema"], found["types"], self.kind)
         made = self.made(spark, columns)
         make_folder(folder)
         content = {"of": asked, "id": made.number, "schema": made.schema, "types": dict(made.types)}
         write_over(file, json.dumps(content).encode())
         return made
+
+
+def _refuse_misfits(subject: str, wrong: Sequence[tuple[str, str]]) -> None:
+    if wrong:
+        raise Refused(*(Problem("R549", f"in the schema of {subject} {what}", hint=hint) for what, hint in wrong))
 
 
 def _misfits(

@@ -17,6 +17,7 @@ from rowtime.core.log import LOG
 from rowtime.operators.rows.calendar import in_calendar
 from rowtime.runtime.schemas.avro import END_MARK, MARK, RECORD, Unreadable, decoded, framed, types_of
 from rowtime.runtime.schemas.fitting import converted, field_of, misfits
+from rowtime.runtime.schemas.json_schema import KIND as JSON
 from rowtime.runtime.sources.envelopes import NAMED, OPERATION
 from rowtime.runtime.sources.kafka_rows import BOUND_HEADER, Columns, Field, instant, items_of, prepared
 
@@ -45,12 +46,18 @@ class Reading:
 class Declared:
     """What a stream wants of records: its columns, and the field that gives the rowtime, if any.
 
-    ``envelope``: they are changes of a table of a database.
+    ``envelope``: they are changes of a table of a database; ``texts``: they are JSON.
     """
 
     columns: Columns
     rowtime: str | None
     envelope: bool = False
+    texts: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The kind of schemas by which they can be read."""
+        return JSON if self.texts else "AVRO"
 
 
 def ids_in(records: DataFrame) -> list[int]:
@@ -65,8 +72,10 @@ def reading_of(spark: SparkSession, number: int, schema: Schema | None, declared
     why = ""
     if schema is None:
         why = "the schema registry does not know it"
-    elif schema.kind != "AVRO":
+    elif schema.kind != declared.kind:
         why = f"it is a schema of {schema.kind}"
+    elif declared.texts:
+        return Reading(number, schema.text)
     else:
         try:
             frame = framed(schema)
@@ -83,6 +92,13 @@ def reading_of(spark: SparkSession, number: int, schema: Schema | None, declared
     said = "records of %s with the schema %s are MALFORMED: %s"
     LOG.warning(said, topic, number, why, extra={"event": "topic"})
     return Reading(number)
+
+
+def text_behind(readings: Sequence[Reading]) -> str:
+    """SQL: the text of a record with the id of a schema by which it can be read, else NULL."""
+    able = ", ".join(f"{one.number}L" for one in readings if one.frame)
+    text = f"try_validate_utf8(CAST(substring(__k.value, {HEAD + 1}) AS STRING))"
+    return f"CASE WHEN ({ID.format('__k.value')}) IN ({able}) THEN {text} END" if able else "CAST(NULL AS STRING)"
 
 
 def framed_items(records: DataFrame, declared: Declared, readings: Sequence[Reading]) -> DataFrame:

@@ -22,12 +22,12 @@ from rowtime.runtime.brokers import Brokers, Extent, Partition, answering
 from rowtime.runtime.schemas.pinned import KEY, PinnedSchemas, known_of
 from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Slice
 from rowtime.runtime.sources.envelopes import check_envelope, envelope_items, without_tombstones
-from rowtime.runtime.sources.framed_rows import Declared, Reading, framed_items, ids_in, reading_of
+from rowtime.runtime.sources.framed_rows import Declared, Reading, framed_items, ids_in, reading_of, text_behind
 from rowtime.runtime.sources.kafka_rows import RECORD, Columns, check_raw, json_items, raw_items
 
 TOPICS: Final = ("subscribe", "subscribepattern", "assign")
 _OURS: Final = (*TOPICS, "startingoffsets", "format", "value.format", "rowtime.column", "includeheaders")
-_FORMATS: Final = ("json", "raw", "avro", *ENVELOPES)
+_FORMATS: Final = ("json", "raw", "avro", "json-schema", *ENVELOPES)
 # Options of the connector that would decide the range, which the driver does and journals.
 _REFUSED: Final = (
     "endingoffsets",
@@ -64,7 +64,7 @@ class KafkaSource:
         self._options = {name.lower(): value for name, value in options.items()}
         self._columns = list(columns)
         form = _known(value_format)
-        self._raw, self._envelopes = form == "raw", form in ENVELOPES
+        self._raw, self._envelopes, self._texts = form == "raw", form in ENVELOPES, form == "json-schema"
         self._schemas, self._readings = schemas, dict[str, Reading]()
         self._clock = clock
         self._rowtime = self._options.get("rowtime.column") or None
@@ -124,8 +124,11 @@ class KafkaSource:
         """The items of a range. Spark's own error says so where records were aged out meanwhile."""
         records = self._records(spark, part)
         if self._schemas is not None:
+            readings = self._read_by(spark, part.detail[KEY])
+            if self._texts:
+                return json_items(records, self._columns, self._rowtime, text_behind(readings))
             valued = without_tombstones(records) if self._envelopes else records
-            return framed_items(valued, self._declared, self._read_by(spark, part.detail[KEY]))
+            return framed_items(valued, self._declared, readings)
         if self._envelopes:
             return envelope_items(records, self._columns)
         if self._raw:
@@ -145,7 +148,7 @@ class KafkaSource:
         """The columns, and the field that gives the rowtime, spelled as a column that is declared."""
         wanted = (self._rowtime or "").lower()
         found = next((name for name, _ in self._columns if name.lower() == wanted), self._rowtime)
-        return Declared(self._columns, found, envelope=self._envelopes)
+        return Declared(self._columns, found, envelope=self._envelopes, texts=self._texts)
 
     def _read_by(self, spark: SparkSession, known: Mapping[str, str | None]) -> list[Reading]:
         assert self._schemas is not None

@@ -67,19 +67,23 @@ class Field:
 Columns = Sequence[tuple[str, str]]  # name and Spark type, as declared
 
 
-def json_items(records: DataFrame, columns: Columns, rowtime: str | None) -> DataFrame:
-    """Items of records whose value is one JSON object; ``rowtime`` names the field that gives the rowtime, if any."""
+def json_items(records: DataFrame, columns: Columns, rowtime: str | None, text: str | None = None) -> DataFrame:
+    """Items of records whose value is one JSON object; ``rowtime`` names the field that gives the rowtime, if any.
+
+    ``text``: SQL of the text of the object where that is a part of the value; the value is then shown in base64.
+    """
+    ready = prepared(records) if text is None else prepared(records).withColumn("__text", F.expr(text))
     if rowtime is None:
         fields = [_json_field(name, kind, None) for name, kind in columns]
-        return items_of(parsed(prepared(records), columns), fields, UNDECODED, _NO_TIME)
+        return items_of(parsed(ready, columns), fields, UNDECODED, _NO_TIME, text=text is None)
     name = next((n for n, _ in columns if n.lower() == rowtime.lower()), rowtime)
     given = f"__e.{quoted(name)}"
     moment = Field(ROWTIME, given, in_calendar(instant(given)))
     fields = [_json_field(n, kind, moment if n == name else None) for n, kind in columns]
     schema = [*((n, kind) for n, kind in columns if n != name), (name, "STRING")]
-    read = parsed(prepared(records), schema)
+    read = parsed(ready, schema)
     broken = " OR ".join([UNDECODED, *(f.broken for f in [moment, *fields] if f.given != f.converted)])
-    return items_of(read, fields, broken, f"timestamp_micros({moment.converted})")
+    return items_of(read, fields, broken, f"timestamp_micros({moment.converted})", text=text is None)
 
 
 def raw_items(records: DataFrame, columns: Columns) -> DataFrame:
