@@ -380,6 +380,7 @@ FILES = [
     Case("CREATE STREAM x (v INT) USING parquet PARTITIONED BY (b) OPTIONS (path '/o'); SELECT STREAM v FROM x", "R596", "Declare (b); there are v", "v INT", "v INT, {0} STRING"),
     Case("CREATE STREAM x (v INT, b STRING) USING csv PARTITIONED BY (v, b) OPTIONS (path '/o'); SELECT STREAM v FROM x", "R596", "Leave (one) out", "v, b[)] OPT", "v) OPT"),
     Case("CREATE STREAM x (v INT, t DATE, ev TIMESTAMP) USING csv PARTITIONED BY (t) OPTIONS (path '/o', rowtime.column 't'); SELECT STREAM v FROM x", "R596", "Leave rowtime.column out, and promote a column of the files: (AS ROWTIME)", ", rowtime.column 't'.*v FROM", "); SELECT STREAM ev {0}, v FROM"),
+    Case(f"{FILE}(path '/x', growing true, multiLine true){READ}", "R542", "Leave multiline out", ", multiLine true", ""),
     Case(f"{FILE}(path '/x', header true, HEADER false){READ}", "R541", "Keep one of the two", ", HEADER false", ""),
     Case(f"{FILE}(path '/x', haeder true){READ}", "R540", "Did you mean (.*)[?]", "haeder", "{0}"),
     Case(f"{FILE}(path '/x', compression 'gzi'){INTO}", "R541", "Did you mean (.*)[?]", "'gzi'", "'{0}'"),

@@ -131,6 +131,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Look at them where they are.",
         "Take a folder that all machines mount: NFS, EFS, CephFS, a shared volume.",
         "Write a Delta or an Iceberg table there, or take a folder that all machines mount.",
+        "Take a checkpoint on a disk that all machines mount.",
         "Take one on a store; for Azure, set AZURE_STORAGE_ACCOUNT_NAME or write abfss://container@account.…",
         "Write …://…/folder. …",
         "Take a folder of a POSIX file system: a disk, NFS 4, EFS, CephFS.",

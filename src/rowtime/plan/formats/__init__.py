@@ -9,7 +9,7 @@ from typing import Final
 from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.plan.formats import jdbc, registry
 from rowtime.plan.formats.contract import Format, Option, anything, as_table, options_of, taking, unused, whole
-from rowtime.plan.formats.files import CSV, DIRECTORIES, JSON, ORDERED, PARQUET, PARTITIONS, ROWTIME_COLUMN
+from rowtime.plan.formats.files import CSV, DIRECTORIES, GROWING, JSON, ORDERED, PARQUET, PARTITIONS, ROWTIME_COLUMN
 from rowtime.plan.formats.foreign import column_problems
 from rowtime.plan.formats.kafka import KAFKA
 from rowtime.plan.formats.lake import DELTA, ICEBERG, LAKES, STATIC, place_problems
@@ -97,7 +97,12 @@ def read_problems(kind: str, given: Given, columns: Sequence[tuple[str, str]], p
     if kind in DIRECTORIES and "path" not in names:
         return [Problem("R207", f"a {kind} source needs a path", place, "Add OPTIONS (path '/data/in').")]
     if kind in DIRECTORIES:
-        return [*no_partitions(kind, columns, given, place), *_folders(given, [name for name, _ in columns], place)]
+        names_there = [name for name, _ in columns]
+        return [
+            *no_partitions(kind, columns, given, place),
+            *_folders(given, names_there, place),
+            *_lines(given, place),
+        ]
     if kind in LAKES:
         return [*place_problems(kind, names, place)]
     if kind != "kafka":
@@ -127,6 +132,22 @@ def _folders(given: Given, columns: Sequence[str], place: Place) -> Iterator[Pro
             )
     if split and {*columns} <= {*split}:
         yield Problem("R596", "PARTITIONED BY names all columns", place, "Leave one out: files hold the others.")
+
+
+def _lines(given: Given, place: Place) -> Iterator[Problem]:
+    """Options (R542) by which a line is no record, so that nobody knows how far a file that grows is complete."""
+    told = {name.lower(): value.lower() for name, value in given}
+    if told.get(GROWING) != "true":
+        return
+    for name, alike in (("multiline", ("false",)), ("linesep", ("\n", "\\n")), *_ENCODINGS):
+        if name in told and told[name] not in alike:
+            what = f"a file that grows is read to its last full line, and {name} '{told[name]}' has no such lines"
+            yield Problem(
+                "R542", what, place, f"Leave {name} out; or leave growing out, and rename a file when it is whole."
+            )
+
+
+_ENCODINGS: Final = tuple((name, ("utf-8", "utf8", "us-ascii", "iso-8859-1")) for name in ("encoding", "charset"))
 
 
 def _form(known: Mapping[str, Format], kind: str, given: Given) -> Format | None:

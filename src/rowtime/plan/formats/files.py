@@ -57,7 +57,10 @@ _COMMON: Final = (
     *unused("PARTITIONED BY says which columns stand in the names of folders", "basePath"),
     *unused("nothing that is there is replaced", "partitionOverwriteMode"),
 )
+GROWING: Final = "growing"
+"""The option of a source whose files get more lines after they have been read."""
 _TEXT: Final = (
+    Option(GROWING, takes.boolean),
     *unused(_DECLARED, "inferSchema", alike=("false",)),
     *unused(_DECLARED, "samplingRatio", "singleVariantColumn"),
     *unused("what does not decode is MALFORMED in the ledger", "mode", alike=("permissive",)),
@@ -114,7 +117,9 @@ JSON: Final = Format(
     ),
 )
 
-OF_ROWTIME: Final = frozenset({"path", "rowtime.column", "ordered", ROWS_PER_FILE.lower(), PARTITIONS.lower(), ENDS})
+OF_ROWTIME: Final = frozenset(
+    {"path", "rowtime.column", "ordered", ROWS_PER_FILE.lower(), PARTITIONS.lower(), ENDS, GROWING}
+)
 """Options that are rowtime's own: Spark's readers and writers do not see them."""
 GLOB: Final = "pathglobfilter"
 WRITES: Final = {

@@ -33,7 +33,8 @@ class NumberedFile:
     noted it; ``node``: its place in the file system; ``print``: see `print_of`; ``content``: see `content_of`, 0 until
     it is read. ``code``: why its rows are not read, as a code of an error, in words ``why``; ``was``: the name under
     which they have been read. ``code`` may be empty. ``version``: of the lake table that has added it; ``values``: of
-    the columns by which that is partitioned, as texts.
+    the columns by which that is partitioned, as texts. ``grows``: it may have more lines later; it is read from the
+    byte ``start`` to ``size``, where a line ends.
     """
 
     path: str
@@ -48,6 +49,13 @@ class NumberedFile:
     was: str = ""
     version: int = 0
     values: Mapping[str, str | None] = field(default_factory=dict)
+    grows: bool = False
+    start: int = 0
+
+    @property
+    def length(self) -> int:
+        """How many bytes are read."""
+        return self.size - self.start
 
     @property
     def read(self) -> bool:
@@ -65,7 +73,7 @@ class NumberedFile:
         return json.dumps([self.path, self.arrived, self.size, *([more] if more else [])]).encode() + b"\n"
 
 
-_MORE: Final = ("time", "node", "print", "content", "code", "why", "was", "version", "values")
+_MORE: Final = ("time", "node", "print", "content", "code", "why", "was", "version", "values", "grows", "start")
 UNREADABLE: Final = "R520"
 APPENDED: Final = "R521"
 RENAMED: Final = "R522"
@@ -98,14 +106,37 @@ def _sum_of(path: str, size: int, edge: int) -> int:
 
 
 def is_as_numbered(file: NumberedFile) -> bool:
-    """True if the file is there, of the same size and time."""
+    """True if the file is there, of the same size and time; one that grows may have more."""
     if not file.path.startswith("/"):
         return has_size(file.path, file.size)
     try:
         facts = os.stat(file.path)  # noqa: PTH116 - of many files, a Path for each costs more than this
     except OSError:
         return False
+    if file.grows:
+        return facts.st_size >= file.size and _still_holds(file)
     return facts.st_size == file.size and (not file.time or facts.st_mtime_ns == file.time)
+
+
+def _still_holds(file: NumberedFile) -> bool:
+    try:
+        return holds(file)
+    except OSError:
+        return False
+
+
+def end_of_lines(path: str, start: int, size: int) -> int:
+    """Where the last full line ends between two places of a file; ``start`` if none does. Raises ``OSError``."""
+    with Path(path).open("rb") as file:
+        end = size
+        while end > start:
+            begin = max(start, end - _BLOCK)
+            file.seek(begin)
+            found = file.read(end - begin).rfind(b"\n")
+            if found >= 0:
+                return begin + found + 1
+            end = begin
+    return start
 
 
 def is_unchanged(file: NumberedFile) -> bool:

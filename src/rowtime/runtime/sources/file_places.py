@@ -19,6 +19,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 DAMAGED: Final = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError)
 """What is raised of a file that cannot be read; the last one where a name in a footer is no text."""
+COMPRESSED: Final = (".bz2", ".deflate", ".gz", ".lz4", ".lzo", ".snappy", ".xz", ".zst")
 AT_ONCE: Final = 16  # requests to a store
 _FOOTERS: Final = 1_024  # of files in stores, whose every look is a request
 

@@ -31,14 +31,15 @@ from rowtime.expr.store_assignment import as_read
 from rowtime.frames.kinds import named
 from rowtime.operators.contract import quoted
 from rowtime.plan.bind.sink_options import partitions_of
-from rowtime.plan.formats.files import GLOB, OF_ROWTIME
+from rowtime.plan.formats.files import GLOB, GROWING, OF_ROWTIME
 from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Slice
 from rowtime.runtime.sources.csv_decoding import PlainCsv
 from rowtime.runtime.sources.csv_header import by_header
 from rowtime.runtime.sources.file_faults import Expected
 from rowtime.runtime.sources.file_globs import Chosen, below_glob
 from rowtime.runtime.sources.file_list import NumberedFile, is_unchanged
-from rowtime.runtime.sources.file_places import as_pattern, each, footer, in_store, origin_of
+from rowtime.runtime.sources.file_places import COMPRESSED, as_pattern, each, footer, in_store, origin_of
+from rowtime.runtime.sources.grown_parts import GrownParts
 from rowtime.runtime.sources.numbering import Numbering, noted
 from rowtime.runtime.sources.partition_values import FEW_FILES, ROWS_BITS, with_partitions
 from rowtime.runtime.sources.peek import OURS, columns, timestamps
@@ -54,7 +55,6 @@ _ROW_INDEX = "_tmp_metadata_row_index"  # the column that Spark's Parquet reader
 _PLACE_OF_ROW = "input_file_name()"
 _DECODED_PLACE = "url_decode(replace(input_file_name(), '+', '%2B'))"
 _PLAIN = re.compile(r"[A-Za-z0-9/_.=,:-]*")  # paths that a URL spells as they are
-_COMPRESSED = (".bz2", ".deflate", ".gz", ".lz4", ".lzo", ".snappy", ".xz", ".zst")
 _NO_PLACE = "CAST(raise_error('rowtime: a row without its place in the files') AS BIGINT)"
 
 
@@ -92,7 +92,11 @@ class FilesSource:
             self._wanted[self.rowtime] = "TIMESTAMP"
         self._plain = PlainCsv.of(self._wanted, self._options) if kind == "csv" and isinstance(notes, Path) else None
         expected = Expected(kind, self._wanted, self.rowtime, self._options, str(self.path), self._partitions)
-        self._numbering = Numbering(self.path, notes, expected, Chosen.of(self.path, glob, name))
+        given = {key.lower(): value for key, value in options.items()}
+        growing = given.get(GROWING, "").lower() == "true"
+        chosen = Chosen.of(self.path, glob, name)
+        self._numbering = Numbering(self.path, notes, expected, chosen, growing=growing)
+        self._parts = GrownParts(notes, has_header=kind == "csv" and given.get("header", "").lower() == "true")
         self._taken: Sequence[NumberedFile] = ()
         self.decodes = False  # until a range holds text that Spark has to read
         self._parsed: list[DataFrame] = []
@@ -107,7 +111,7 @@ class FilesSource:
             here = {self.writer: known.count}
             return Slice(here, here, rows=0, detail={"files": []}), known.state(state, known.count, ())
         taken = self._taken = known.take(first, limits)
-        backlog = Backlog("bytes", sum(file.size for file in taken), known.size_from(first + len(taken)))
+        backlog = Backlog("bytes", sum(file.length for file in taken), known.size_from(first + len(taken)))
         return replace(self.slice_of(first, taken), backlog=backlog), known.state(state, first, taken)
 
     def blame(self, error: BaseException) -> bool:
@@ -116,7 +120,8 @@ class FilesSource:
 
     def slice_of(self, first: int, taken: Sequence[NumberedFile]) -> Slice:
         """The range of some files that begins at a number, decoded where they are plain."""
-        read = [(number, file) for number, file in enumerate(taken, first) if file.read]
+        self.release()
+        read = [(number, self._parts.of(number, file)) for number, file in enumerate(taken, first) if file.read]
         self._decode({number: file.path for number, file in read})
         arrived = {self.writer: taken[-1].arrived} if taken and not self.gives_rowtime else {}
         numbered = [[number, file.path, file.arrived] for number, file in read]
@@ -278,6 +283,7 @@ class FilesSource:
             rows.unpersist()
         self._parsed.clear()
         self._decoded.clear()
+        self._parts.clear()
         if self._plain is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -289,7 +295,6 @@ class FilesSource:
     def _decode(self, files: Mapping[int, str]) -> None:
         """Decode the numbered files that are plain, several at once."""
         if self._plain is not None and files:
-            self.release()
             with ThreadPoolExecutor(min(len(files), os.cpu_count() or 1)) as pool:
                 targets = [self._folder / f"{number}.parquet" for number in files]
                 found = zip(files.values(), targets, pool.map(self._plain.decode, files.values(), targets), strict=True)
@@ -304,7 +309,7 @@ class FilesSource:
         """At most how many rows there are: a row of a text file takes at least two bytes, unless it is compressed."""
         if self.kind == "parquet":
             return _rows_in([file.path for file in files])
-        if any(file.path.lower().endswith(_COMPRESSED) for file in files):
+        if any(file.path.lower().endswith(COMPRESSED) for file in files):
             return None
         return sum(self._decoded[f.path][1] if f.path in self._decoded else f.size // 2 + 1 for f in files)
 

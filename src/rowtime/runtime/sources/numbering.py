@@ -33,11 +33,12 @@ from rowtime.runtime.sources.file_list import (
     FileList,
     NumberedFile,
     content_of,
+    end_of_lines,
     holds,
     is_as_numbered,
     print_of,
 )
-from rowtime.runtime.sources.file_places import DAMAGED
+from rowtime.runtime.sources.file_places import COMPRESSED, DAMAGED
 from rowtime.runtime.sources.touched import Facts, Touched
 
 SHOWN: Final = 100  # files that the journal names
@@ -48,11 +49,12 @@ _SECOND: Final = 1_000_000_000  # ns; file systems that know whole seconds only 
 class Numbering:
     """The numbers of the files at ``path``, which are read if they are as ``expected``.
 
-    ``chosen``: which of the files there belong to them.
+    ``chosen``: which of the files there belong to them. ``growing``: they may have more lines later, each time under a
+    number of their own.
     """
 
-    def __init__(self, path: Path, notes: Place, expected: Expected, chosen: Chosen) -> None:
-        self.path, self.expected, self.chosen = path, expected, chosen
+    def __init__(self, path: Path, notes: Place, expected: Expected, chosen: Chosen, *, growing: bool = False) -> None:
+        self.path, self.expected, self.chosen, self.growing = path, expected, chosen, growing
         self.list = FileList(notes)
         self._loaded = False
         self._at: dict[str, int] = {}
@@ -96,7 +98,7 @@ class Numbering:
 
     def size_from(self, number: int) -> int:
         """How many bytes the files have from a number on."""
-        return sum(file.size for file in islice(self.list.files, number, None))
+        return sum(file.length for file in islice(self.list.files, number, None))
 
     def pass_over(self) -> None:
         """Number what is there now without reading it."""
@@ -207,6 +209,8 @@ class Numbering:
         except OSError:
             return None
         known = (path, facts.st_mtime_ns // 1000, facts.st_size, facts.st_mtime_ns, facts.st_ino)
+        if self.growing and _is_utf8(path) and not path.lower().endswith(COMPRESSED):
+            return self._grown(path, facts.st_size, facts.st_mtime_ns, facts.st_ino)
         if not _is_utf8(path):
             return NumberedFile(*known, code=UNREADABLE, why="its name is not UTF-8: give it another one")
         try:
@@ -215,6 +219,20 @@ class Numbering:
             return NumberedFile(*known, code=UNREADABLE, why=f"it cannot be opened: {said(error)}")
         before = self._identities.get(file.identity)
         return file if before is None else self._renamed(file, self.list.files[before])
+
+    def _grown(self, path: str, size: int, time: int, node: int, start: int = 0) -> NumberedFile | None:
+        """The full lines of a file from a byte on; ``None`` where there is none yet."""
+        known = (path, time // 1000, size, time, node)
+        try:
+            end = end_of_lines(path, start, size)
+            found = replace(NumberedFile(*known, print_of(path, end)), size=end, grows=True, start=start)
+        except OSError as error:
+            return NumberedFile(*known, code=UNREADABLE, why=f"it cannot be opened: {said(error)}")
+        if end == start:
+            return None
+        found = replace(found, values=self.expected.values_of(path))
+        before = self._identities.get(found.identity) if not start else None
+        return found if before is None else self._renamed(found, self.list.files[before])
 
     def _renamed(self, file: NumberedFile, before: NumberedFile) -> NumberedFile:
         alike = file.node == before.node or file.time % _SECOND > 0
@@ -231,7 +249,9 @@ class Numbering:
                 self._unreadable.remove(path)  # and whatever comes under this name is new
                 del self._at[path], self._known[path]
             elif not is_as_numbered(file) or (file.size and not file.print and _is_utf8(path) and _opens(path)):
-                yield self._fresh(path)
+                with suppress(FileNotFoundError):
+                    facts = _facts(Path(path).stat())
+                    yield self._grown(path, *facts, start=file.start) if file.grows else self._fresh(path)
 
     def _looked_at(self, number: int, facts: Facts) -> NumberedFile | None:
         """What is to be numbered of a file that was read and has another size, time or place; ``None``: it is the same.
@@ -248,6 +268,11 @@ class Numbering:
             found = self._fresh(file.path)
             why = "it has been written anew since it was read, and is read as a new file"
             return found if found is None or found.code else replace(found, code=REPLACED, why=why)
+        if file.grows:
+            more = self._grown(file.path, *facts, start=file.size)
+            if more is None:
+                self._known[file.path] = facts
+            return more
         if size == file.size or file.code == APPENDED:
             self._known[file.path] = facts
             self._touched.add(number, facts)
@@ -326,7 +351,7 @@ def within(files: Sequence[NumberedFile], limits: Limits) -> Iterator[NumberedFi
     """The first of some files that a tick takes, at least one."""
     used = 0
     for number, file in enumerate(files):
-        used += file.size
+        used += file.length
         if number and limits.files is not None and number >= limits.files:
             return
         if number and limits.bytes is not None and used > limits.bytes:
