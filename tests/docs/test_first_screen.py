@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from rowtime.cli.main import app
+from tests.docs.shell import Shell, met
 from tests.docs.test_docs import blocks
-from tests.docs.test_tutorial import met
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,6 +40,23 @@ def test_the_first_example_says_what_the_readme_shows(
         ended = CliRunner().invoke(app, ["run", "clicks.sql", "--available-now"])
         assert ended.exit_code == 0, ended.output
         met(shown, [*ended.stdout.splitlines(), *ended.stderr.splitlines()])
+
+
+@pytest.mark.slow
+def test_the_first_example_from_the_command_line(clicks: list[str], tmp_path: Path) -> None:
+    [script], [shown] = blocks("README.md", "sql clicks.sql"), blocks("README.md", "text of clicks.sql")
+    (tmp_path / "work" / "clicks").mkdir(parents=True)
+    (tmp_path / "work" / "clicks" / "1.csv").write_text("\n".join([*clicks, ""]), encoding="utf-8")
+    (tmp_path / "work" / "clicks.sql").write_text(script, encoding="utf-8")
+    met(shown, Shell(tmp_path / "work")("rowtime run clicks.sql --available-now"))
+
+
+@pytest.mark.slow
+def test_the_python_of_the_readme_as_a_script(tmp_path: Path) -> None:
+    [code], [shown] = blocks("README.md", "python"), blocks("README.md", "text of pipeline.py")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "pipeline.py").write_text(code, encoding="utf-8")
+    met(shown, Shell(tmp_path / "work")("python pipeline.py"))
 
 
 @pytest.mark.slow

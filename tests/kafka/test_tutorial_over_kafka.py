@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from reliability.broker import Broker, Record
 from rowtime.cli.main import app
-from tests.docs.test_tutorial import blocks, met
+from tests.docs.shell import met
+from tests.docs.test_tutorial import blocks
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -82,6 +82,8 @@ class Query:
         self._observers = Observers(self._run, [self._logs, *observers, *map(SparkListener, asked)])
         self._began: int | None = None  # the last tick, µs UTC
         self._told = time.monotonic()  # when listeners were last told anything
+        self._looks = 0  # how often nothing was found to do
+        self._batch: BatchDriver | None = None
 
     # -- Spark's names ----------------------------------------------------------------
 
@@ -126,6 +128,21 @@ class Query:
     def ended(self, timeout: float | None = None) -> bool:
         """Wait for the end, whatever it is; false if it has not come by then."""
         return self._done.wait(timeout)
+
+    def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
+        """Wait until all that is there now has been processed and committed; raises what made the query fail.
+
+        As in Spark it is for tests and examples: where rows keep coming, it may wait for ever.
+        """
+        while self._batch is None and self._driver().sources and not self._done.wait(0.01):
+            pass  # the thread of the query has just begun
+        if self._batch is not None:
+            self._batch.process_all()
+        wanted = self._looks + 2  # the look under way may have begun before the last rows came
+        while self._looks < wanted and not self._done.wait(0.01):
+            pass
+        if self.exception is not None:
+            raise self.exception
 
     def addListener(self, listener: QueryListener) -> None:  # noqa: N802 - Spark's name
         """Tell a listener what happens from now on. It has the methods of Spark's ``StreamingQueryListener``."""
@@ -292,7 +309,8 @@ class Query:
         """Ticks that Spark's streaming queries cause; after a failure in continuous mode, new queries."""
         while not self._stop.is_set():
             try:
-                self._driver().run(self._stop, available_now=self._available_now)
+                self._batch = self._driver()
+                self._batch.run(self._stop, available_now=self._available_now)
             except Exception as error:
                 if self._available_now or permanent(error):
                     raise
@@ -340,7 +358,9 @@ class Query:
             self._listener(progress)
 
     def _idle(self) -> None:
-        """Tell listeners that there is nothing to do, now and then."""
+        """Nothing was found to do: listeners are told so, now and then."""
+        if self._retries.error is None:
+            self._looks += 1
         if time.monotonic() - self._told >= IDLE:
             self._told = time.monotonic()
             self._observers.tell(lambda one: one.idle(self._run))

@@ -33,7 +33,7 @@ class BatchDriver:
         self._engine, self._tell, self._idle = engine, tell, idle
         self._turn = threading.Lock()
         self._queries: list[StreamingQuery] = []
-        self._over = False
+        self._started, self._over = threading.Event(), False
         self._error: Exception | None = None
 
     @property
@@ -55,6 +55,12 @@ class BatchDriver:
         finally:
             self._halt()
 
+    def process_all(self) -> None:
+        """Wait until the streaming queries have handed over what there is now."""
+        self._started.wait()
+        for query in self._queries:
+            query.processAllAvailable()
+
     def _start(self, *, available_now: bool) -> None:
         """Start the streaming queries, with their checkpoints below ours."""
         for name, source in self.sources.items():
@@ -65,6 +71,7 @@ class BatchDriver:
             writer = writer.option("checkpointLocation", location).queryName(f"rowtime {name} {place.parent.parent}")
             writer = writer.trigger(availableNow=True) if available_now else writer
             self._queries.append(writer.start())
+        self._started.set()
 
     def _between(self) -> bool:
         """A tick of the direct sources, between batches; True if there was something to do."""
@@ -102,6 +109,7 @@ class BatchDriver:
                 kept.unpersist()
 
     def _halt(self) -> None:
+        self._started.set()  # nobody waits for what has failed
         with self._turn:  # the tick under way ends; none follows
             self._over = True
         for query in self._queries:
