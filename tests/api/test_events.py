@@ -44,6 +44,8 @@ METHODS: dict[str, Made] = {
     "SELECT STREAM MAX(LIFETIME_END(s) - LIFETIME_START(s)) AS m FROM s "
     "GROUP BY TUMBLE(INTERVAL '2' SECOND, 'clip end')":
         lambda s, _: s.tumble(2 * SECOND, clip_end=True).aggregate(m="MAX(LIFETIME_END(s) - LIFETIME_START(s))"),
+    "SELECT STREAM k, SUM(x) AS y FROM s GROUP BY SESSION(INTERVAL '1' SECOND, INTERVAL '9' SECOND, 'clip end'), k":
+        lambda s, _: s.session(SECOND, "k", longest=9 * SECOND, clip_end=True).aggregate(y="SUM(x)"),
     "SELECT STREAM k, SUM(x) AS y FROM s GROUP BY COUNT_WINDOW(3), k":
         lambda s, _: s.count_window(3, "k").aggregate(y="SUM(x)"),
     "SELECT STREAM l.k AS k, r.x AS y FROM s AS l JOIN t AS r ON l.k = r.k":

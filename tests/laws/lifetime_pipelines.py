@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rowtime.testing.transcripts import ScriptItem, Transcript
 from tests.oracle import feed as f
 from tests.oracle import lifetimes as o
+from tests.oracle.lifetime_sessions import sessions
 
 DECLARE = (
     "CREATE STREAM {} (kind STRING, start TIMESTAMP, stop TIMESTAMP, k INT) EVENT SHAPE BY kind (start, stop) {}; "
@@ -437,6 +438,51 @@ PERIODS = (
 )  # fmt: skip
 
 
+def _sessions(longest: int = 0, *, point: bool = False, least: int = 3) -> Callable[[Gates], f.Feed]:
+    """Sessions with a gap of 2; ``least``: how long each lasts at least."""
+
+    def oracle(gates: Gates) -> f.Feed:
+        bound = gates["s"].clock
+
+        def row(k: Any, inside: Sequence[o.Event]) -> f.Values:
+            lasts = sum(e.end - e.start for e in inside if e.end < f.END)
+            return {"k": k, "c": len(inside), **({"d": lasts} if longest else {})}
+
+        found, low = sessions(gates["s"].events, "k", 2, longest, bound, row)
+        if point:
+            return o.made([o.replace(e, start=e.end - 1) for e in found], bound if bound in EDGES else bound + 1)
+        return o.made(found, low if bound in EDGES else low + least)
+
+    return oracle
+
+
+def _sessions_of_limited(gates: Gates) -> f.Feed:
+    limited = [o.replace(e, payload={**e.payload, "all": 0}, end=min(e.end, e.start + 3)) for e in gates["s"].events]
+    found, low = sessions(limited, "all", 1, 0, gates["s"].clock, lambda _, e: {"m": max(x.payload["k"] for x in e)})
+    return o.made(found, low if gates["s"].clock in EDGES else low + 2)
+
+
+EDGES = (f.BEGINNING, f.END)
+CUT = "GROUP BY SESSION(INTERVAL '2' MICROSECOND, INTERVAL '4' MICROSECOND), k"
+LASTED = "k, COUNT(*) AS c, SUM(UNIX_MICROS(LIFETIME_END(e)) - UNIX_MICROS(LIFETIME_START(e))) AS d"
+SESSIONS = (
+    LifetimeLaw("sessions of events", ("lifetime sessions",),
+        "SELECT STREAM k, COUNT(*) AS c FROM s GROUP BY SESSION(INTERVAL '2' MICROSECOND), k WITH UNBOUNDED STATE",
+        _sessions()),
+    LifetimeLaw("sessions of limited events without keys", ("lifetime sessions",),
+        "SELECT STREAM MAX(k) AS m FROM CLIP(s, AT MOST INTERVAL '3' MICROSECOND) "
+        "GROUP BY SESSION(INTERVAL '1' MICROSECOND)", _sessions_of_limited),
+    LifetimeLaw("points at the ends of sessions", ("lifetime sessions",),
+        "SELECT STREAM k, COUNT(*) AS c FROM s GROUP BY SESSION(INTERVAL '2' MICROSECOND, 'point at end'), k "
+        "WITH UNBOUNDED STATE", _sessions(point=True)),
+    LifetimeLaw("sessions with a longest duration", ("lifetime sessions",),
+        f"SELECT STREAM {LASTED} FROM CLIP(s, AT MOST INTERVAL '9' MICROSECOND) AS e {CUT}",
+        lambda gates: _sessions(4)({"s": o.Gated(
+            [o.replace(e, end=min(e.end, e.start + 9)) for e in gates["s"].events], clocks=gates["s"].clocks)})),
+)  # fmt: skip
+OPEN_SESSIONS = LifetimeLaw("sessions of open events with a longest duration", ("lifetime sessions",),
+    f"SELECT STREAM {LASTED} FROM s AS e {CUT}", _sessions(4))  # fmt: skip
+"""Of streams that do not end: there a session of an event without an end would have endless parts."""
 LABELS = {"labels": [{"key": 1, "word": "a"}, {"key": 1, "word": "b"}, {"key": 2, "word": "c"}]}
 VALUES = {"labels": [{"key": 0, "value": None}, {"key": 0, "value": 5}, {"key": 1, "value": 3}]}
 TABLE = "CREATE TABLE labels (key INT, word STRING); "
@@ -580,4 +626,4 @@ def events(draw: Callable[..., Any], streams: str = "sssr") -> list[ScriptItem]:
     return made
 
 
-LIFETIMES = (*SHAPES, *MADE, *PERIODS, *IMPORTED)
+LIFETIMES = (*SHAPES, *MADE, *SESSIONS, *PERIODS, *IMPORTED)

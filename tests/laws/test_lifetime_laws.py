@@ -12,20 +12,23 @@ from hypothesis import given
 
 from rowtime.core.time import END, to_micros
 from rowtime.kernels import events as kernel
+from rowtime.operators.contract import Operator
 from rowtime.operators.events import imported_bounds
 from rowtime.operators.events.alter_lifetime import AlterLifetime
 from rowtime.operators.events.clip import Clip
 from rowtime.operators.events.event_table_join import EventTableJoin
 from rowtime.operators.events.imported_bounds import ImportedBounds
+from rowtime.operators.events.lifetime_sessions import LifetimeSessions
 from rowtime.operators.events.lifetime_windows import LifetimeWindows
 from rowtime.operators.events.period_filter import PeriodFilter
 from rowtime.operators.joins import table_join
 from rowtime.operators.rows.lifetimes import WeightedLog
 from rowtime.runtime.session import derive
 from rowtime.sql.generate import to_spark
+from rowtime.state import segments
 from rowtime.testing.runner import Outcome, play
 from rowtime.testing.transcripts import ScriptItem
-from tests.laws.lifetime_pipelines import LIFETIMES, Gates, LifetimeLaw, events
+from tests.laws.lifetime_pipelines import LIFETIMES, OPEN_SESSIONS, Gates, LifetimeLaw, events
 from tests.laws.speculation_pipelines import SPECULATION
 from tests.laws.test_laws import ticks
 from tests.oracle import feed as f
@@ -135,6 +138,40 @@ def test_what_goes_out_is_the_oracles_however_it_is_cut_and_restarted(spark: Spa
         check(law, made, play(session, law.transcript(made), cut, restart=True))
 
     holds()
+
+
+@pytest.mark.slow
+def test_sessions_of_open_events_are_cut_however_they_are_given(spark: SparkSession) -> None:
+    session = derive(spark)
+
+    @ticks
+    @given(events("sss"))
+    def holds(made: list[ScriptItem]) -> None:
+        made = [item for item in made if item.at != f.END]
+        cut = sorted({*random.Random(len(made)).sample(range(1, len(made) + 1), min(3, len(made))), len(made)})
+        check(OPEN_SESSIONS, made, play(session, OPEN_SESSIONS.transcript(made), [len(made)]))
+        check(OPEN_SESSIONS, made, play(session, OPEN_SESSIONS.transcript(made), cut, restart=True))
+
+    holds()
+
+
+def test_a_worked_example_of_sessions_of_open_events(spark: SparkSession) -> None:
+    for cut in (CUT, range(1, len(EXAMPLE) + 1)):
+        check(OPEN_SESSIONS, EXAMPLE, play(derive(spark), OPEN_SESSIONS.transcript(EXAMPLE), cut, restart=True))
+
+
+@pytest.mark.slow
+def test_a_session_that_never_ends_keeps_the_events_of_its_present_part(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "FANOUT", 2)  # or what was kept is put together only after many ticks
+    made = [item for n in range(1, 25) for item in (event(2 * n - 1, "interval", n, n + 2), bound_of(2 * n, n))]
+    held = []
+    for upto in (24, 48):
+        found = play(derive(spark), OPEN_SESSIONS.transcript(made[:upto]), range(4, upto + 1, 4))
+        check(OPEN_SESSIONS, made[:upto], found)
+        held.append(found.held)
+    assert held[1] <= held[0] + 6, held  # without a limit, 12 more events
 
 
 @pytest.mark.slow
@@ -282,10 +319,26 @@ def _each_row_of_a_table_counts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(table_join, "met_by", lambda rows, known, on, _how: real(rows, known, on, "inner"))
 
 
+CUT_APART = [event(1, "interval", 1, 5, 1), bound_of(2, 6), event(3, "interval", 6, 13, 1), bound_of(4, 20)]
+"""A session of which all events of the first part are gone when the second one comes."""
+
+
+def _cut_sessions_begin_anew(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LifetimeSessions, "_note", lambda *_: None)
+
+
+def _sessions_hold_no_bound(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LifetimeSessions, "promises", Operator.promises)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "made", "plant"),
     [
+        ("sessions with a longest duration", CUT_APART, _cut_sessions_begin_anew),
+        ("sessions with a longest duration", CUT_APART, _nothing_is_remembered),
+        ("sessions of events", EXAMPLE, _nothing_is_remembered),
+        ("sessions of events", EXAMPLE, _sessions_hold_no_bound),
         ("events that are in no row of a table with a NULL", EXAMPLE, _null_differs_from_all),
         ("events that have rows in a table", EXAMPLE, _each_row_of_a_table_counts),
         ("hopping windows over events", EXAMPLE, _windows_wait_for_the_next),

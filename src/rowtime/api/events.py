@@ -141,6 +141,18 @@ class Events(Relation):
         options = _options(point_at_end=point_at_end, clip_end=clip_end)
         return Grouped(self, f"HOP({', '.join([interval(hop), *_steps(size, offset), *options])})", keys)
 
+    def session(
+        self,
+        gap: timedelta,
+        *keys: str,
+        longest: timedelta | None = None,
+        point_at_end: bool = False,
+        clip_end: bool = False,
+    ) -> Grouped:
+        """Groups by sessions, and by columns; a session that lasts longer than ``longest`` is cut."""
+        options = _options(point_at_end=point_at_end, clip_end=clip_end)
+        return Grouped(self, f"SESSION({', '.join([*_steps(gap, longest), *options])})", keys)
+
     def count_window(self, starts: int, *keys: str) -> Grouped:
         """Groups by so many start times in a row, and by columns."""
         return Grouped(self, f"COUNT_WINDOW({starts})", keys)

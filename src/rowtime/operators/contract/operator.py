@@ -55,6 +55,8 @@ class Operator(ABC):
     """True if the operator numbers the changes of events, by which those above tell them apart."""
     cuts_time: ClassVar[bool] = False
     """True if it makes results of every part of an event's time, which are endless if the event is."""
+    final_only: ClassVar[bool] = False
+    """True if its results are made once, when they are final, so that EMIT CHANGES cannot show them earlier."""
     writes_final: ClassVar[bool] = False
     """True if events that are final can go to a file of their own, which a directory takes."""
 

@@ -1,4 +1,4 @@
-"""Binds GROUP BY over events: SNAPSHOT(), TUMBLE(size), HOP(hop, size) or COUNT_WINDOW(n), and further keys."""
+"""Binds GROUP BY over events: SNAPSHOT(), TUMBLE(size), HOP(hop, size), SESSION(gap), COUNT_WINDOW(n), and keys."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rowtime.core.errors import Refused
 from rowtime.expr.conditions import col, columns_in
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.events.count_windows import CountWindows
+from rowtime.operators.events.lifetime_sessions import LifetimeSessions
 from rowtime.operators.events.lifetime_windows import LifetimeWindows
 from rowtime.operators.events.snapshot import Snapshot, summed
 from rowtime.operators.events.snapshot_sets import SnapshotSets
@@ -22,10 +23,10 @@ from rowtime.sql.intervals import duration_of
 from rowtime.sql.places import refuse_at
 
 _HINT = (
-    "Add a window to GROUP BY: SNAPSHOT(), TUMBLE(INTERVAL '1' HOUR), HOP(INTERVAL '1' MINUTE, INTERVAL '1' HOUR) "
-    "or COUNT_WINDOW(10)."
+    "Add a window to GROUP BY: SNAPSHOT(), TUMBLE(INTERVAL '1' HOUR), HOP(INTERVAL '1' MINUTE, INTERVAL '1' HOUR), "
+    "SESSION(INTERVAL '5' MINUTE) or COUNT_WINDOW(10)."
 )
-_WINDOWS = {"SNAPSHOT": (0, 0), "TUMBLE": (1, 1), "HOP": (2, 2), "COUNT_WINDOW": (1, 1)}
+_WINDOWS = {"SNAPSHOT": (0, 0), "TUMBLE": (1, 1), "HOP": (2, 2), "SESSION": (1, 1), "COUNT_WINDOW": (1, 1)}
 _OUTPUT = {"window": False, "point at end": True}
 """What the result of a window is: an event of its extent, or a point at its last instant."""
 _INPUT = {"clip": "both", "clip end": "end"}
@@ -52,7 +53,7 @@ class LifetimeGrouping(Grouping):
             where = self.query.args.get("group") or self.query
             what = f"{'a' if not windows else 'one'} group of events needs a window of time"
             raise refuse_at(self.scope.text, where, "R196", what, _HINT)
-        self.scope.clipped = windows[0].name.upper() in ("TUMBLE", "HOP")
+        self.scope.clipped = windows[0].name.upper() in ("TUMBLE", "HOP", "SESSION")
         items, stamp = self._select_list()
         having = self.query.args.get("having")
         condition = self._over_groups(having.this) if having else None
@@ -84,12 +85,17 @@ class LifetimeGrouping(Grouping):
             count = self._count(window)
             return lambda name, source: CountWindows(name, source, keys, aggregates, items, count, having=condition)
         options = self._options(window)
-        sizes = self._sizes(window, len(options))
         point = any(_OUTPUT.get(name, False) for name in options)
         sees_lifetimes = columns_in(item.expression for item in aggregates) & {LIFETIME_START, LIFETIME_END}
         clips = next((_INPUT[name] for name in options if name in _INPUT), "both") if sees_lifetimes else ""
+        if window.name.upper() == "SESSION":
+            gap, longest = self._lengths(window, len(options))
+            return lambda name, source: LifetimeSessions(
+                name, source, keys, aggregates, items, gap, longest, point, clips, having=condition
+            )
+        size, hop, offset = self._sizes(window, len(options))
         return lambda name, source: LifetimeWindows(
-            name, source, keys, aggregates, items, *sizes, point, clips, having=condition
+            name, source, keys, aggregates, items, size, hop, offset, point, clips, having=condition
         )
 
     def _options(self, call: exp.Anonymous) -> list[str]:
@@ -129,6 +135,26 @@ class LifetimeGrouping(Grouping):
         if size <= 0:
             raise refuse_at(self.scope.text, call, "R196", "a window has a size above zero", _HINT)
         return size, hop, (numbers[wanted] or 0) if len(numbers) > wanted else 0
+
+    def _lengths(self, call: exp.Anonymous, options: int) -> tuple[int, int]:
+        """The gap of SESSION and the longest duration, or 0; a session of open events needs one."""
+        arguments = call.expressions[: len(call.expressions) - options]
+        if arguments and isinstance(arguments[0], exp.Column) and arguments[0].name.upper() == "ROWTIME":
+            arguments.pop(0)
+        numbers = [duration_of(argument) or 0 for argument in arguments]
+        if not 1 <= len(numbers) <= 2 or min(numbers) <= 0:  # noqa: PLR2004 - the gap and the longest duration
+            what = "SESSION over events takes a gap, perhaps a longest duration, both above zero"
+            hint = f"For example SESSION(INTERVAL '5' MINUTE, INTERVAL '1' DAY). Behind them may stand {_OPTIONS}."
+            raise refuse_at(self.scope.text, call, "R196", what, hint)
+        gap, longest = numbers[0], numbers[1] if len(numbers) > 1 else 0
+        if not longest and self.scope.input.opens_events() and not self.query.args.get("unbounded_state"):
+            what = "events come here before their end is known, so a session of them may never be over"
+            hint = (
+                "Give it a longest duration: SESSION(INTERVAL '5' MINUTE, INTERVAL '1' DAY). Or limit the events: "
+                "FROM CLIP(s, AT MOST INTERVAL '1' DAY). Or say WITH UNBOUNDED STATE."
+            )
+            raise refuse_at(self.scope.text, call, "R195", what, hint)
+        return gap, longest
 
 
 def _of_start(item: Item) -> Item:

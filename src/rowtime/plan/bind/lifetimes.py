@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from rowtime.operators.contract import Operator
+from rowtime.operators.contract import Operator, walk
 from rowtime.operators.events.emit_changes import NAMES as CHANGES
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.plan.bind.emit import as_rows
@@ -40,6 +40,11 @@ def _changes(text: str, sources: Sources, query: exp.Expr, node: Operator, name:
         what = f"the result has two columns {', '.join(sorted(taken))}"
         raise refuse_at(text, query, "R119", what, "Rename the column of the query.")
     _refuse_endless(text, query, node)
+    if any(one.final_only for one in walk(node)):
+        calls = [call for call in query.find_all(exp.Anonymous) if call.name.upper() == "SESSION"]
+        hint = "Leave EMIT CHANGES out: a session goes out when it is over."
+        what = "sessions of events have no changes to show: this is not supported yet"
+        raise refuse_at(text, calls[0] if calls else query, "R190", what, hint)
     return with_changes(sources, node, name)
 
 
