@@ -152,6 +152,6 @@ def test_every_clause_compiles_and_every_operator_that_computes_is_tried() -> No
             kinds |= {node.kind for node in program.operators}
     assert kinds >= {
         "select", "group by", "session", "panes", "join", "table join", "over", "order by", "t-sort",
-        "union all", "lifetime windows", "snapshot", "count windows", "lifetime join", "snapshot sets",
-        "speculative groups", "speculative count windows",
+        "union all", "lifetime windows", "lifetime sessions", "snapshot", "count windows", "lifetime join",
+        "snapshot sets", "speculative groups", "speculative count windows",
     }  # fmt: skip
