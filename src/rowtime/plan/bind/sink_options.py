@@ -56,13 +56,17 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class TopicOptions:
-    """Which topic, and what its records are; ``key`` is one column as it is, ``keys`` make a JSON object."""
+    """Which topic, and what its records are; ``key`` is one column as it is, ``keys`` make a JSON object.
+
+    ``bounds``: bounds stand among the rows.
+    """
 
     topic: str
     raw: bool
     key: str | None
     keys: tuple[str, ...]
     mode: str
+    bounds: bool = True
 
     @classmethod
     def of(cls, named: Mapping[str, str]) -> TopicOptions:
@@ -81,7 +85,8 @@ class TopicOptions:
             raise refuse("R504", f"mode '{mode}' is none, or lacks key.columns", hint)
         if wrong := list(lacking(named.items(), "value.format", None)):
             raise Refused(*wrong)
-        return cls(topic, raw, options.get("key.column"), keys, mode)
+        bounds = options.get("bounds", "true").strip().lower() == "true"
+        return cls(topic, raw, options.get("key.column"), keys, mode, bounds)
 
     def fit(self, names: Sequence[str]) -> None:
         """Refuse (R504) rows that lack a column of the key, the raw value, or the change."""

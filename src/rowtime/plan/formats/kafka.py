@@ -48,6 +48,7 @@ KAFKA: Final = Format(
         Option("kafkaConsumer.pollTimeoutMs", takes.whole(1)),
         *taking(takes.whole(0), "fetchOffset.numRetries", "fetchOffset.retryIntervalMs"),
         *taking(takes.some, "topic", "key.column", "key.columns"),
+        Option("bounds", takes.boolean),
         Option("mode", takes.anything),  # `TopicOptions` looks at it, beside the keys
         *registry.OPTIONS,
         *unused("headers are read always", "includeHeaders", alike=("true", "false")),

@@ -45,13 +45,15 @@ def write_kafka(  # noqa: PLR0913 - the sequence, the columns and the rowtime ar
     columns: Sequence[str],
     rowtime_column: str | None = "rowtime",
     framing: Framing | None = None,
+    owner: tuple[int, str] | None = None,
 ) -> None:
     """Write the rows from ``first_sequence`` on to the topic that ``options`` name.
 
     ``rows`` has the output ``columns``, ``__seq`` (BIGINT) and ``__t`` (TIMESTAMP). The
     value is one JSON object of the columns and the rowtime; with ``value.format 'raw'``
     it is the column ``value``, and the key the column ``key`` if there is one; with a ``framing``
-    it is a record of its schema. Raises
+    it is a record of its schema. ``owner``: the number of the row that says who writes the
+    stream, and what it says, where no bound does. Raises
     ``Refused`` (R504) for options that do not fit and ``Failure`` (R501) where the
     brokers cannot be reached or the topic is not there.
     """
@@ -61,7 +63,7 @@ def write_kafka(  # noqa: PLR0913 - the sequence, the columns and the rowtime ar
         F.col(SEQUENCE),
         target.key(rows).alias("key"),
         target.value(rows, columns, rowtime_column).alias("value"),
-        _headers({STREAM_HEADER: F.lit(stream), SEQUENCE_HEADER: F.col(SEQUENCE).cast("string")}).alias("headers"),
+        _of_row(stream, owner).alias("headers"),
     )
     target.partitions()  # a few seconds at most, where Spark's own producer would try for minutes
     # One writer: two would interleave, and then a partition would not be in stream order.
@@ -155,6 +157,15 @@ def _bytes(rows: DataFrame, name: str) -> Column:
     """A column as bytes: binary as it is, everything else as its text."""
     column = F.col(quoted(name))
     return column if dict(rows.dtypes)[name] == "binary" else column.cast("string").cast("binary")
+
+
+def _of_row(stream: str, owner: tuple[int, str] | None) -> Column:
+    """The headers of a row."""
+    plain = {STREAM_HEADER: F.lit(stream), SEQUENCE_HEADER: F.col(SEQUENCE).cast("string")}
+    if owner is None:
+        return _headers(plain)
+    number, told = owner
+    return F.when(F.col(SEQUENCE) == number, _headers({**plain, OWNER_HEADER: F.lit(told)})).otherwise(_headers(plain))
 
 
 def _headers(headers: Mapping[str, Column]) -> Column:

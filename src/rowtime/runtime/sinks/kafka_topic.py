@@ -40,7 +40,7 @@ class KafkaSink:
 
     def __init__(self, options: Mapping[str, str], stream: str, choice: Choice | None = None) -> None:
         self._options, self._stream, self._choice = dict(options), stream, choice
-        self._bound = BEGINNING
+        self._bound, self._bounds = BEGINNING, TopicOptions.of(options).bounds
         self._folder: Place = Path()
         self._ends = TopicEnds(options, stream)
         self._target = f"the stream {stream} of the topic {TopicOptions.of(options).topic}"
@@ -121,7 +121,9 @@ class KafkaSink:
     def _take(self, record: Record, found: Found) -> None:
         """Write down who writes, unless it is written; of two that begin at once one is refused."""
         assert self._asked is not None
-        if self._record is None:
+        if self._record is None and not self._bounds:
+            self._record = record  # the last row of each tick says so
+        elif self._record is None:
             number = max(record.base, self._asked.next_row)
             written = told(record, number)
             write_bound(SparkSession.active(), self._options, self._stream, MIN_MICROS, written, everywhere=False)
@@ -174,6 +176,7 @@ class KafkaSink:
         guarded = self._asked is not None and not self._blind
         if guarded:
             self._check()
+        owner = told(self._record, batch.first + batch.count) if self._record is not None else None
         if batch.count and all(file.exists() for file in batch.files):
             table = batch.table()
             names = [name for name in table.column_names if name != node.rowtime]
@@ -195,9 +198,9 @@ class KafkaSink:
                 columns=names,
                 rowtime_column=node.rowtime or None,
                 framing=framing,
+                owner=None if owner is None or self._bounds else (batch.first + batch.count - 1, owner),
             )
-        if batch.bound > self._bound:
-            owner = told(self._record, batch.first + batch.count) if self._record is not None else None
+        if self._bounds and batch.bound > self._bound:
             write_bound(spark, self._options, self._stream, batch.bound, owner)
             self._bound = batch.bound
         if guarded:
