@@ -8,8 +8,8 @@ FOLLOWED: dict[str, str] = {
     # Sub-queries.
     "Say which: SELECT MAX(…), or a condition that one row meets.": "tests/runtime/test_sub_queries.py::test_several_rows_do_not_stand_for_one_value",
     "Leave such rows out: … AND v <> 0, or TRY_CAST(v AS INT).": "tests/runtime/test_sub_queries.py::test_a_sub_query_that_cannot_be_computed_ends_the_first_start",
-    # Changes of the SQL.
     "Give a list of dicts, one a row: insert([{…}]); or a table of Arrow, pandas or Polars; or a text with a JSON object in each line.": "tests/client/test_given_rows.py::test_what_the_hint_says_works",
+    # Changes of the SQL.
     "rowtime migrate … --take-over … (or ALTER PUMP … TAKE OVER) lets those follow that lie at or above the bound of the rows that are there; others are refused. …": "tests/upgrades/test_migration.py::test_of_each_sink_it_is_said_what_becomes_of_it",
     "Start it: rowtime run FILE.": "tests/upgrades/test_migration.py::test_of_each_sink_it_is_said_what_becomes_of_it",
     "Nothing has changed. Give the new script a --checkpoint of its own, which begins with what is there.": "tests/upgrades/test_migration.py::test_input_that_is_gone_ends_a_migration_before_anything_changes",

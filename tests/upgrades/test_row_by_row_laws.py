@@ -17,7 +17,7 @@ from tests.upgrades.changing import HEAD, SECOND, START, Place, Row, judged, ran
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROWS = 24
+ROWS = 40
 pytestmark = pytest.mark.sampled(8)
 
 SCRIPT = (
@@ -29,7 +29,8 @@ CREATE VIEW sorted AS SELECT STREAM ev AS ROWTIME, k, v FROM s WHERE {below}
 CREATE PUMP p1 AS INSERT INTO raw SELECT STREAM {raw} FROM sorted WHERE {above};
 CREATE PUMP p2 AS INSERT INTO typed SELECT STREAM {typed} FROM sorted WHERE {above};
 CREATE PUMP p3 AS INSERT INTO late SELECT STREAM k, v FROM sorted.rejected;
-CREATE PUMP p4 AS INSERT INTO minutes SELECT STREAM k, COUNT(*) AS c, {total} FROM s AS x
+CREATE VIEW whole AS SELECT STREAM ev AS ROWTIME, k, v FROM s ORDER BY ev WITHIN INTERVAL '20' SECOND;
+CREATE PUMP p4 AS INSERT INTO minutes SELECT STREAM k, COUNT(*) AS c, {total} FROM whole AS x
   GROUP BY FLOOR(x.ROWTIME TO MINUTE), k{having};
 """
 )
