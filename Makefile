@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 ARGS ?=
+VERSION ?=
 WORKERS ?= 2
 
 VENV := .venv
@@ -23,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test wheel slow goldens lint fuzz crash soak cluster bench docs matrix flink format lock clean
+.PHONY: help env run test wheel slow goldens lint fuzz crash soak cluster bench docs matrix release flink format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,7 +44,7 @@ goldens: env ## write the golden files of plans anew (tests/goldens/plans); revi
 	@$(WITH_JAVA) $(BIN)/python -m pytest -n $(WORKERS) tests/goldens --rewrite-goldens $(ARGS)
 
 # The product, not the checkout: no source folder and no package of the dev extra is there.
-wheel: env ## build the wheel, install it in an environment of its own, and run the transcripts from there
+wheel: env ## build the wheel, install it in an environment of its own, and run transcripts, README and tutorial from there
 	@rm -rf $(WHEEL_VENV) build/dist
 	@$(BIN)/python -m hatchling build -t wheel -d build/dist
 	@scripts/setup_venv.sh "$(PYTHON)" $(WHEEL_VENV)
@@ -51,6 +52,7 @@ wheel: env ## build the wheel, install it in an environment of its own, and run 
 	@$(WHEEL_VENV)/bin/python -m pip check
 	@$(WITH_JAVA) cd build && env -u PYSPARK_PYTHON -u PYSPARK_DRIVER_PYTHON -u PYTHONPATH \
 		wheel-venv/bin/rowtime test ../tests/transcripts/sqlstream ../tests/transcripts/*.yaml
+	@$(WITH_JAVA) scripts/first_hour.sh $(WHEEL_VENV)/bin
 
 lint: env ## run every linter, the type checker and the checks of sizes, import circles and switches over operators
 	@failed=; \
@@ -82,6 +84,9 @@ matrix: env ## transcripts, flights and a short crash run on each Spark and Pyth
 	@rm -rf build/dist
 	@$(BIN)/python -m hatchling build -t wheel -d build/dist
 	@$(WITH_JAVA) scripts/matrix.sh "$(PYTHON)" $(LOCK) $(ARGS)
+
+release: env ## cut a version: make release VERSION=0.2.0; builds wheel and sdist and tests both where nothing else is
+	@$(WITH_JAVA) scripts/release.sh "$(PYTHON)" "$(VERSION)"
 
 flink: $(FLINK_VENV)/.ready ## make the environment with PyFlink, beside which the benchmarks then measure too
 
