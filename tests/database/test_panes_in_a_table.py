@@ -120,7 +120,7 @@ def test_a_driver_that_dies_at_any_statement_leaves_no_trace(
 def test_an_option_that_does_not_fit_is_refused_before_anything_runs(spark: SparkSession, tmp_path: Path) -> None:
     for options, said in (
         ("dbtable 't'", "the option url is missing"),
-        ("url 'jdbc:postgresql://h/d', dbtable 't', mode 'upsert'", "key (none) do not go together"),
+        ("url 'jdbc:postgresql://h/d', dbtable 't', mode 'upsert'", "key (none) cannot be combined"),
         ("url 'jdbc:postgresql://h/d', dbtable 't', mode 'merge'", "no mode merge"),
         ("url 'jdbc:postgresql://h/d', dbtable 't', key 'm'", "key needs a column 'm'"),
         ("url 'jdbc:odd://h/d', dbtable 't'", "the driver of jdbc:odd://h/d is not known"),

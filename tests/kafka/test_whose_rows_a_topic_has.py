@@ -157,7 +157,7 @@ def test_two_pumps_of_an_older_version_that_wrote_into_one_topic_each_for_itself
         older.setattr(SinkBinder, "pumps", lambda self: [[one] for one in self.sources.catalog.pumps.values()])
         topic = Topic(spark, broker, tmp_path, "each").written("check1", 0, 1, 2, pumps=("even", "odd"))
     assert topic.records() == [(0, 0), (0, 1), (1, 2)], "numbers were given twice"
-    with pytest.raises(Refused, match="R446 even and odd wrote into the topic of o, whose pumps are others now"):
+    with pytest.raises(Refused, match="R446 even and odd wrote into the topic of o, which now has other pumps"):
         topic.run("check1", "even", "odd")
     # What the hint says: the bound and the numbers of the topic go on.
     topic.send(3, 4)

@@ -215,7 +215,7 @@ def test_rows_that_are_restored_are_read_again_where_the_removal_was_passed_over
     ("options", "code", "said"),
     [
         (", startingVersio '3'", "R540", "Did you mean startingVersion?"),
-        (", startingVersion 'first'", "R541", "a version, as 12, or latest"),
+        (", startingVersion 'first'", "R541", "a version, such as 12, or latest"),
         (", maxFilesPerTrigger '3'", "R542", "as its limits say"),
         (", ignoreChanges 'true'", "R542", "skipChangeCommits"),
         (", skipChangeCommits 'yes'", "R541", "true or false"),

@@ -41,7 +41,7 @@ REFUSED = [
     (
         f"SELECT STREAM FLOOR(a.ROWTIME TO HOUR) AS ROWTIME FROM a {HOURS} ORDER BY YEAR(FLOOR(a.ROWTIME TO HOUR))",
         "R126",
-        "beside ORDER BY",
+        "the first expression of ORDER BY",
     ),
     ("SELECT STREAM v FROM a UNION ALL SELECT STREAM v FROM a ORDER BY v", "R138", "increasing"),
     (
@@ -58,7 +58,7 @@ REFUSED = [
     (
         "SELECT STREAM COUNT(*) AS c FROM a GROUP BY FLOOR(t TO HOUR) WITHIN INTERVAL '1' MINUTE, MONOTONIC(v)",
         "R182",
-        "behind the bound",
+        "below the bound",
     ),
     ("SELECT STREAM v FROM a EMIT CHANGES", "R191", "EMIT CHANGES"),
     (f"SELECT STREAM COUNT(*) AS c FROM a {HOURS} KEYS EXPIRE AFTER INTERVAL '1' DAY", "R190", "KEYS EXPIRE"),
@@ -74,8 +74,8 @@ REFUSED = [
     ),
     ("WITH RECURSIVE x AS (SELECT STREAM v FROM a) SELECT STREAM v FROM x", "R123", "RECURSIVE"),
     ("CREATE STREAM x (v INT) EARLY BEYOND INTERVAL '1' MONTH", "R208", "EARLY BEYOND"),
-    (f"{GUARDED} RESYNC AFTER 0 ROWS", "R122", "RESYNC AFTER counts 1 to 1000 rows"),
-    (f"{GUARDED} AFTER ARRIVAL RESYNC AFTER 3 ROWS", "R101", "RESYNC goes with EARLY BEYOND"),
+    (f"{GUARDED} RESYNC AFTER 0 ROWS", "R122", "RESYNC AFTER takes 1 to 1000 rows"),
+    (f"{GUARDED} AFTER ARRIVAL RESYNC AFTER 3 ROWS", "R101", "RESYNC requires EARLY BEYOND"),
     (f"{GUARDED} EARLY BEYOND INTERVAL '1' DAY", "R101", "EARLY BEYOND is given twice"),
     (
         f"{GUARDED.replace('(v INT)', '(v INT ASCENDING)')} RESYNC AFTER 3 ROWS; SELECT STREAM v FROM x",
@@ -89,7 +89,7 @@ REFUSED = [
     ),
     (f"{SORTED} AFTER ARRIVAL EARLY BEYOND INTERVAL '1' DAY AFTER ARRIVAL", "R101", "AFTER ARRIVAL is given twice"),
     (f"{SORTED.replace('FROM a', f'FROM {MADE}')} AFTER ARRIVAL", "R112", "AFTER ARRIVAL"),
-    (f"{SORTED} RESYNC AFTER 0 ROWS", "R122", "RESYNC AFTER counts 1 to 1000 rows"),
+    (f"{SORTED} RESYNC AFTER 0 ROWS", "R122", "RESYNC AFTER takes 1 to 1000 rows"),
     (f"{SORTED} RESYNC AFTER INTERVAL '1' HOUR", "R101", "RESYNC AFTER 3 ROWS"),
     (
         f"{GUARDED} AFTER ARRIVAL; INSERT INTO x SELECT STREAM v FROM a; SELECT STREAM v FROM x",
@@ -97,7 +97,7 @@ REFUSED = [
         "a pump of this script fills it",
     ),
     ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY window(a.ROWTIME, '1 minute')", "R190", "WINDOW"),
-    (f"SELECT STREAM DISTINCT COUNT(*) AS c FROM a {HOURS}, v", "R184", "nothing that closes them"),
+    (f"SELECT STREAM DISTINCT COUNT(*) AS c FROM a {HOURS}, v", "R184", "no expression that closes them"),
     (f"SELECT STREAM LISTAGG(w) WITHIN GROUP (ORDER BY v) AS l FROM a {HOURS}", "R190", "ties"),
     ("CREATE VIEW x AS SELECT STREAM v FROM a; CREATE VIEW X AS SELECT STREAM w FROM a", "R203", "two views x"),
     (
@@ -111,7 +111,11 @@ REFUSED = [
     ("CREATE STREAM b (v INT, w STRING); INSERT INTO b (v, x) SELECT STREAM v, w FROM a", "R103", "no column x"),
     ("SELECT STREAM v FROM a ORDER BY v, a.ROWTIME", "R138", "increasing"),
     ("SELECT STREAM v FROM a ORDER BY FLOOR(a.ROWTIME TO HOUR) DESC", "R138", "increasing"),
-    ("SELECT STREAM t AS ROWTIME, v FROM a ORDER BY FLOOR(a.ROWTIME TO HOUR), v", "R126", "AS ROWTIME beside"),
+    (
+        "SELECT STREAM t AS ROWTIME, v FROM a ORDER BY FLOOR(a.ROWTIME TO HOUR), v",
+        "R126",
+        "AS ROWTIME must ascend with",
+    ),
     ("SELECT STREAM TUMBLE(a.ROWTIME, INTERVAL '1' HOUR) AS w FROM a", "R139", "TUMBLE"),
     ("DROP VIEW a", "R103", "a"),
     ("DROP STREAM nobody", "R103", "nobody"),

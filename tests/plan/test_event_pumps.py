@@ -37,7 +37,7 @@ IN_ANOTHER = [
     ("intervals", "SELECT STREAM k FROM e", "EMIT INTERVALS (since, until) FULLY ORDERED"),
     ("intervals", "SELECT STREAM since, until, k FROM moves", "EMIT INTERVALS (since, until) FULLY ORDERED"),
     ("edges", "SELECT STREAM until, since, k FROM moves", "EMIT EDGES (edge, since, until)"),
-    ("edges", "SELECT STREAM k FROM e", "since, until and the payload of it"),
+    ("edges", "SELECT STREAM k FROM e", "since, until and the payload from it"),
 ]
 
 

@@ -85,7 +85,7 @@ def test_times_of_the_shape_are_no_payload() -> None:
         ("SELECT STREAM COUNT(*) AS c FROM s GROUP BY TUMBLE(INTERVAL '1' HOUR, 'unchanged')", "R196", "'clip end'"),
         ("SELECT STREAM COUNT(*) AS c FROM s GROUP BY TUMBLE(INTERVAL '1' HOUR, 'clip', 'clip end')", "R196", "'clip'"),
         ("SELECT STREAM MAX(LIFETIME_END(s)) AS c FROM s GROUP BY SNAPSHOT()", "R198", "TUMBLE or HOP"),
-        ("SELECT STREAM MAX(LIFETIME_END(t)) AS c FROM s GROUP BY TUMBLE(INTERVAL '1' HOUR)", "R198", "behind FROM"),
+        ("SELECT STREAM MAX(LIFETIME_END(t)) AS c FROM s GROUP BY TUMBLE(INTERVAL '1' HOUR)", "R198", "in FROM"),
         ("SELECT STREAM LIFETIME_START(s) AS c FROM s GROUP BY TUMBLE(INTERVAL '1' HOUR)", "R106", ""),
         ("SELECT STREAM LIFETIME_START(s) AS c FROM s", "R198", "TUMBLE or HOP"),
         ("SELECT STREAM FIRST(k) AS c FROM s GROUP BY SNAPSHOT()", "R193", "MIN"),
@@ -157,7 +157,7 @@ def test_a_negative_delay_was_a_statement_that_ends_too_early(clause: str) -> No
 
 def test_events_without_payload_have_nothing_to_select() -> None:
     (problem,) = compile_script("CREATE STREAM r (a TIMESTAMP) EVENT SHAPE POINT (a); SELECT STREAM * FROM r").problems
-    assert (problem.code, "beside the lifetime" in problem.message) == ("R103", True)
+    assert (problem.code, "besides the lifetime" in problem.message) == ("R103", True)
 
 
 def test_bounds_of_another_stream_stand_among_the_rows() -> None:
@@ -294,7 +294,7 @@ def test_period_predicates_wait_where_they_look_at_ends(sql: str, waits: bool) -
     [
         ("s.k FROM s JOIN r ON LIFETIME(s) PRECEDES LIFETIME(r)", "R198", "POINT_AT_END(s), INTERVAL '1' HOUR) AS s"),
         ("s.k FROM s JOIN r ON LIFETIME(s) IMMEDIATELY SUCCEEDS LIFETIME(r)", "R198", "FROM POINT_AT_END(r) AS r JOIN"),
-        ("s.k FROM s LEFT JOIN r ON LIFETIME(s) CONTAINS LIFETIME(r)", "R198", "Filter the events before"),
+        ("s.k FROM s LEFT JOIN r ON LIFETIME(s) CONTAINS LIFETIME(r)", "R198", "Filter the events first"),
         ("s.k FROM s JOIN r ON LIFETIME(s) CONTAINS r.t", "R198", "LIFETIME of the other"),
         ("s.k FROM s JOIN r ON s.k = r.k JOIN r AS q ON LIFETIME(s) EQUALS LIFETIME(q)", "R198", "a view"),
         ("LIFETIME(s) CONTAINS t AS c FROM s", "R198", "PERIOD (a, b)"),

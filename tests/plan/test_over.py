@@ -121,7 +121,7 @@ def test_what_makes_rows_stands_above_groups_and_is_counted_by_what_it_makes() -
     [problem] = compile_script(A + made.format("EXPLODE(COLLECT_LIST(v))")).problems
     assert (problem.code, problem.hint) == (
         "R102",
-        "Put the groups into a sub-query, and make rows of them above it.",
+        "Put the groups into a sub-query, and make the rows in the query around it.",
     )
 
 

@@ -30,7 +30,7 @@ REFUSED = [
     ("SELECT STREAM DISTINCT v FROM a", "R104", "SELECT STREAM DISTINCT FLOOR(a.ROWTIME TO HOUR) AS hour, …",
      "SELECT STREAM DISTINCT FLOOR(a.ROWTIME TO HOUR) AS hour, v FROM a"),
     ("SELECT STREAM v FROM a ORDER BY v, w", "R138",
-     "Lead with what ascends: ORDER BY FLOOR(a.ROWTIME TO HOUR), v, w.",
+     "Start with the ascending expression: ORDER BY FLOOR(a.ROWTIME TO HOUR), v, w.",
      "SELECT STREAM v FROM a ORDER BY FLOOR(a.ROWTIME TO HOUR), v, w"),
     ("SELECT STREAM v FROM a ORDER BY t", "R138",
      "Sort it within a tolerance: SELECT STREAM t AS ROWTIME, … ORDER BY t WITHIN INTERVAL '1' MINUTE.",
@@ -39,10 +39,10 @@ REFUSED = [
      "Leave out DESC: ORDER BY FLOOR(a.ROWTIME TO HOUR), v.",
      "SELECT STREAM v FROM a ORDER BY FLOOR(a.ROWTIME TO HOUR), v"),
     ("SELECT STREAM v FROM a UNION ALL SELECT STREAM v FROM a ORDER BY v", "R138",
-     "Lead with what ascends: ORDER BY FLOOR(ROWTIME TO HOUR), v.",
+     "Start with the ascending expression: ORDER BY FLOOR(ROWTIME TO HOUR), v.",
      "SELECT STREAM v FROM a UNION ALL SELECT STREAM v FROM a ORDER BY FLOOR(ROWTIME TO HOUR), v"),
     (f"SELECT STREAM w, COUNT(*) AS c FROM a {HOURS}, w ORDER BY c DESC", "R138",
-     "Lead with what ascends: ORDER BY FLOOR(a.ROWTIME TO HOUR), c DESC.",
+     "Start with the ascending expression: ORDER BY FLOOR(a.ROWTIME TO HOUR), c DESC.",
      f"SELECT STREAM w, COUNT(*) AS c FROM a {HOURS}, w ORDER BY FLOOR(a.ROWTIME TO HOUR), c DESC"),
     (f"SELECT STREAM w, COUNT(*) AS c FROM a {HOURS}, w ORDER BY ROWTIME DESC", "R138",
      "Leave out DESC: ORDER BY ROWTIME.", f"SELECT STREAM w, COUNT(*) AS c FROM a {HOURS}, w ORDER BY ROWTIME"),
@@ -56,7 +56,7 @@ REFUSED = [
      "Select FLOOR(a.ROWTIME TO HOUR) AS ROWTIME.",
      f"SELECT STREAM FLOOR(a.ROWTIME TO HOUR) AS ROWTIME, COUNT(*) AS c FROM a {HOURS}"),
     (f"SELECT STREAM DISTINCT COUNT(*) AS c FROM a {HOURS}, v", "R184",
-     "Select what closes the groups as well: FLOOR(a.ROWTIME TO HOUR).",
+     "Also select the expression that closes the groups: FLOOR(a.ROWTIME TO HOUR).",
      f"SELECT STREAM DISTINCT FLOOR(a.ROWTIME TO HOUR), COUNT(*) AS c FROM a {HOURS}, v"),
     ("SELECT STREAM v FROM a ORDER BY t WITHIN INTERVAL '1' MINUTE", "R121", "Select t AS ROWTIME.",
      "SELECT STREAM t AS ROWTIME, v FROM a ORDER BY t WITHIN INTERVAL '1' MINUTE"),
@@ -72,8 +72,8 @@ REFUSED = [
      f"SELECT STREAM x FROM a JOIN b ON {BETWEEN}"),
 ]  # fmt: skip
 OTHERS = [
-    ("SELECT STREAM nope, COUNT(*) AS c FROM a GROUP BY v", "R104", "Once the other problems are gone"),
-    ("SELECT STREAM nope FROM a ORDER BY v", "R138", "Once the other problems are gone"),
+    ("SELECT STREAM nope, COUNT(*) AS c FROM a GROUP BY v", "R104", "Fix the other problems"),
+    ("SELECT STREAM nope FROM a ORDER BY v", "R138", "Fix the other problems"),
     ("SELECT STREAM nope, x FROM a JOIN b ON b.ROWTIME >= a.ROWTIME", "R152", "Compare the rowtimes in ON"),
 ]
 

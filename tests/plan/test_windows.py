@@ -120,15 +120,19 @@ REFUSED += [
     (
         f"SELECT STREAM SESSION_END(a.ROWTIME, INTERVAL '5' MINUTE) AS e FROM a GROUP BY {SESSION}",
         "R106",
-        "another gap",
+        "a different gap",
     ),
     (f"SELECT STREAM SESSION_END(a.ROWTIME, {GAP}) AS e FROM a GROUP BY FLOOR(a.ROWTIME TO HOUR)", "R106", "SESSION("),
     (f"SELECT STREAM MAX(SESSION_END(a.ROWTIME, {GAP})) AS e FROM a GROUP BY {SESSION}", "R130", "edge"),
-    (f"SELECT STREAM w FROM a GROUP BY w, {SESSION} WITHIN {GAP}", "R128", "session, which is of ROWTIME"),
+    (f"SELECT STREAM w FROM a GROUP BY w, {SESSION} WITHIN {GAP}", "R128", "session, which uses ROWTIME"),
     (f"SELECT STREAM w, COUNT(*) AS c FROM a GROUP BY w, {SESSION} ORDER BY c", "R138", "ORDER BY SESSION("),
     (f"SELECT STREAM w, {SESSION_START} AS s FROM a GROUP BY w, {SESSION} ORDER BY s", "R138", "ORDER BY"),
     (f"SELECT STREAM w, COUNT(*) AS c FROM a {STAGGER} ORDER BY c DESC", "R138", "ORDER BY ROWTIME, c DESC"),
-    (f"SELECT STREAM DISTINCT COUNT(*) AS c FROM a GROUP BY w, {SESSION}", "R184", "Select what closes the groups"),
+    (
+        f"SELECT STREAM DISTINCT COUNT(*) AS c FROM a GROUP BY w, {SESSION}",
+        "R184",
+        "select the expression that closes the groups",
+    ),
     (f"SELECT STREAM DISTINCT w, COUNT(*) AS c FROM a {STAGGER}", "R184", "into a sub-query w"),
 ]
 

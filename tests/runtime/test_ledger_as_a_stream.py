@@ -104,7 +104,7 @@ def test_each_tick_of_each_gate_has_a_row_in_a_delta_table(spark: SparkSession, 
     }
     assert all(row["rows_in"] == row["accepted"] + row["refused"] for row in rows)
     held = [str(wait.release) for wait in query.waiting() if "summed" in wait.operator]
-    assert held == ["a row of the ledger comes with a tick that counts rows: send a row to another stream"]
+    assert held == ["the ledger gets a row with each tick that counts rows: send a row to another stream"]
 
 
 def test_ticks_that_read_nothing_but_the_ledger_make_no_others(spark: SparkSession, tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_a_console_query_may_come_before_another() -> None:
 
 # -- refused --------------------------------------------------------------------------
 
-HISTORY = "would need rows from before the change\nGive it a script and a --checkpoint of its own"
+HISTORY = "would need rows from before the change\nPut it into a separate script with its own --checkpoint"
 GUARDED = f"{SORTED} EARLY BEYOND INTERVAL '1' HOUR RESYNC AFTER 3 ROWS"
 REFUSED: dict[str, tuple[str, str, str]] = {
     "a new group": (script(RAW), script(RAW, MINUTES), f"p1 is new, and its group by {HISTORY}"),
@@ -185,7 +185,7 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "a pump of another name": (
         BOTH,
         BOTH.replace("PUMP p2", "PUMP q2"),
-        "q2 is new, and p2, which is gone, has left rows under its name\nLet a pump keep its name",
+        "q2 is new, and p2, which is gone, has left rows under its name\nKeep the name and the target",
     ),
     "a pump into a stream that is read": (
         script(RAW),
@@ -317,7 +317,7 @@ def test_a_target_whose_rows_would_not_bear_it_is_refused(before: str, after: st
     assert re.search(
         f"the target of p has changed: {why}", said := refusal(target(before, format_), target(after, format_))
     )
-    assert "Declare it as it was; or define a new target" in said
+    assert "Declare it as it was. Or define a new target" in said
 
 
 def test_conditions_on_the_rows_of_a_stream_ended_its_readers() -> None:
@@ -332,7 +332,7 @@ def test_conditions_on_the_rows_of_a_stream_ended_its_readers() -> None:
 
 def test_a_target_whose_rows_would_not_bear_it_is_replaced_by_a_new_one() -> None:
     before, after = (target(columns) for columns in ("k STRING, v BIGINT", "k STRING, v INT"))
-    assert "define a new target, with a directory" in refusal(before, after)
+    assert "define a new target with its own directory" in refusal(before, after)
     assert upgrade_of(plan_of(before), compiled(before)) is None, "declared as it was"
     other = after.replace("STREAM t ", "STREAM t2 ").replace("/t'", "/t2'").replace("INTO t ", "INTO t2 ")
     other = other.replace("PUMP p ", "PUMP p2 ").replace("p.rejected", "p2.rejected")

@@ -212,7 +212,7 @@ class _Choice:
             if node.name not in there and node.format != "console" and (there or node.name in self.known):
                 whose = pump_of(there[0]) if there else pump
                 what = f"{pump} writes to {where} now, and rows of the pump {whose} stand under that name"
-                raise refuse("R447", what, "Let a pump keep its name and its target; give a new one others.")
+                raise refuse("R447", what, "Keep the name and the target of an existing pump; give a new pump others.")
 
     def _same(self, node: Any, its: Fields) -> bool:
         now = self.old.of(node)

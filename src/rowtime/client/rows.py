@@ -49,7 +49,7 @@ def batch(rows: Given, schema: pa.Schema | None = None, rowtime: str | None = No
 
     Names of columns are case-insensitive; a column that a row lacks is null. ``rowtime``
     names the column that gives the rowtime: it stays a column if the schema has it. By
-    default that is the key ``rowtime``, which is no column, and may be missing.
+    default that is the key ``rowtime``, which is not a column, and may be missing.
     Raises ``Refused``: R205 for an unknown column, R206 for a value that does not convert, R216 for what are no rows.
     """
     rows = as_rows(rows, exact=schema is not None and any(pa.types.is_decimal(field.type) for field in schema))

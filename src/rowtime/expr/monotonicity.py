@@ -130,7 +130,7 @@ class _Prover:
         if is_constant(node):
             return _constant(node, self), "no column in it"
         if non_deterministic(node):
-            return Fact(), "it gives another answer each time it is asked"
+            return Fact(), "it gives another result each time it is called"
         named = NAMED.get(node.name.upper()) if isinstance(node, exp.Anonymous) else None
         rule = named or RULES.get(type(node))
         if rule is None:

@@ -31,5 +31,5 @@ def check_ends(kind: str, options: Iterable[tuple[str, str]], place: Place) -> N
         hint = "A stream log ends by ALTER STREAM … END; Kafka by a record with the header rowtime-bound: end."
         raise refuse("R213", f"the option ends is for files and lake tables, not for {kind}", hint, place)
     if given[ENDS].lower() not in ("true", "false"):
-        hint = "Write ends 'true' if no file will follow those that are there, else leave it out."
+        hint = "Write ends 'true' if no more files will arrive; otherwise leave it out."
         raise refuse("R213", f"the option ends is 'true' or 'false', not {given[ENDS]!r}", hint, place)

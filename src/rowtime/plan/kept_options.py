@@ -72,7 +72,7 @@ def unknown_secrets(stream: str, options: Options, place: Place) -> list[Problem
     """The secrets of a stream of the home directory that nobody gives (R543)."""
     found = []
     for name, value in options:
-        what = f"the option {name} of {stream} holds a secret, which the home directory does not keep"
+        what = f"the option {name} of {stream} holds a secret, which the home directory does not store"
         for start, end in secret_spans(name, value):
             for variable in variables_in(value[start:end]):
                 hint = f"Give it with --set {variable}=…, or define {stream} in this script."

@@ -70,7 +70,7 @@ def _found(name: str, stream: str, place: tuple[str, int | None], row: Raise, ad
 
 
 def _guarded(where: str) -> str:
-    return f"if it is wrong, let the guard refuse it: {where}, with a new checkpoint"
+    return f"if it is wrong, let a guard refuse it: write {where}, and start with a new checkpoint"
 
 
 def _by_bounds(
@@ -122,10 +122,10 @@ def _set_anew(plan: StoredPlan, event: str, stream: str) -> str:
     """What is to be done about a bound that was set, and is never taken back."""
     column, name = plan.operators[event].fields["column"], event.removesuffix(".event_time")
     if name != stream:
-        return "a bound is not taken back: if it is wrong, start without it, with a new checkpoint"
+        return "a bound cannot be taken back: if it is wrong, start without it and with a new checkpoint"
     view = f"CREATE VIEW … EVENT TIME ({column}, MODE MANUAL) AS SELECT STREAM *"
-    own = f"if it is wrong, read a view that has its own, {view} FROM {stream}, with a new checkpoint"
-    return f"a bound is not taken back: {own}"
+    own = f"if it is wrong, read a view with a bound of its own, {view} FROM {stream}, and start with a new checkpoint"
+    return f"a bound cannot be taken back: {own}"
 
 
 def _guard_of(plan: StoredPlan, name: str) -> str:

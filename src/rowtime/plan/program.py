@@ -234,8 +234,8 @@ class _Compiler:
             # sqlglot reports a recursion that ends in one of its own modules as an error of its own.
             if not isinstance(error, RecursionError) and not isinstance(error.__context__, RecursionError):
                 raise
-            hint = "Write a part of it as a view, or a chain of views as fewer."
-            self.problems.append(Problem("R101", f"This does not bind: {NESTED_TOO_DEEPLY}.", place, hint))
+            hint = "Move a part of it into a view, or merge a chain of views into fewer."
+            self.problems.append(Problem("R101", f"This does not compile: {NESTED_TOO_DEEPLY}.", place, hint))
             return []
         return [] if result is None else [result]
 
@@ -274,9 +274,10 @@ class _Compiler:
             ends_files = isinstance(statement, sql.EndStream) and is_finite(stream.format) and not statement.writer
             if stream.format != "log" and not ends_files:
                 what = (
-                    f"{stream.name} has its rows and bounds from outside ({stream.format}); a statement gives it none"
+                    f"{stream.name} gets its rows and bounds from outside ({stream.format}); a statement cannot "
+                    "send any"
                 )
-                raise refuse("R137", what, "Send them where the stream comes from.", statement.stream.place)
+                raise refuse("R137", what, "Send them to the source of the stream.", statement.stream.place)
             if isinstance(statement, sql.SetBound) and statement.column:
                 check_bound(stream, statement.column)
         self.actions.append(statement)
@@ -313,7 +314,7 @@ class _Compiler:
     def _function(self, statement: sql.CreateFunction) -> None:
         name, found = statement.name.text.lower(), self.catalog
         if (name in found.functions or name in found.scalars) and not statement.replace:
-            hint = "Write CREATE OR REPLACE FUNCTION, or take another name."
+            hint = "Write CREATE OR REPLACE FUNCTION, or choose another name."
             raise refuse("R203", f"there are two functions {name}", hint, statement.name.place)
         found.drop_function(name)
         if statement.parameters is None:
@@ -392,5 +393,5 @@ def _put(
         place = statement.name.place if statement.name else statement.place
         given = isinstance(statement, sql.CreatePump) and statement.name is None
         hint = f"Give it a name: CREATE PUMP … AS INSERT INTO {name.removeprefix('into_')} …." if given else ""
-        hint = hint or f"Write CREATE OR REPLACE {what.upper()}, or take another name."
+        hint = hint or f"Write CREATE OR REPLACE {what.upper()}, or choose another name."
         raise refuse("R203", f"there are two {what}s {name}", hint, place)

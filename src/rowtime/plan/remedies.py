@@ -74,11 +74,11 @@ class Remedy:
             return Advice(f"nobody has written to {self.stream} yet", (Way("insert rows"), *end))
         if self.format == LEDGER.format:
             return Advice(
-                "a row of the ledger comes with a tick that counts rows", (Way("send a row to another stream"),)
+                "the ledger gets a row with each tick that counts rows", (Way("send a row to another stream"),)
             )
         if self.writer == NOBODY:
             return Advice(
-                f"every writer of {self.stream} has left, and another one may come", (Way(f"send it {self._row}"), *end)
+                f"every writer of {self.stream} has left, and another one may join", (Way(f"send it {self._row}"), *end)
             )
         why = f"{self._who} has sent nothing that counts yet" if self.silent else f"{self._who} may send earlier rows"
         return Advice(why, (Way(f"send it {self._row}"), *(self._others() if stalled else ())))
@@ -101,7 +101,7 @@ class Remedy:
             idle = f"ALTER STREAM {self.stream} SET (IDLE AFTER INTERVAL '10' SECOND);"
             yield Way("set it aside while it is silent: stop, add ", idle, again)
         if self.bound:
-            yield Way("say that nothing earlier comes: stop, add ", self.bound, again, EARLIER)
+            yield Way("promise that nothing earlier will come: stop, add ", self.bound, again, EARLIER)
         if self.format == "kafka":
             header = "send it a record with the header rowtime-bound: "
             yield (

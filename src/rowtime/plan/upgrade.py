@@ -24,12 +24,12 @@ from rowtime.plan.stored import Fields, StoredOperator, StoredPlan, micros_of
 
 PASSING = ("console", "memory", "function")  # formats that keep nothing of what was handed over
 _OWN_TARGET = (
-    "Declare it as it was; or define a new target, with a directory, topic or table of its own, and write to it with a "
-    "pump of another name in the place of this one."
+    "Declare it as it was. Or define a new target with its own directory, topic or table, and replace this pump "
+    "with one of another name that writes to it."
 )
 _LET_OUT = (
-    "Start the script as it was until they have gone out, which a bound or the end of the stream lets them; then "
-    "change it. Or let the new one compute the history again: rowtime migrate FILE --checkpoint DIR."
+    "Start the script as it was until they have gone out; a bound or the end of the stream releases them. Then "
+    "change it. Or let the new script compute the history again: rowtime migrate FILE --checkpoint DIR."
 )
 
 
@@ -285,7 +285,7 @@ class _Admission:
         if known.get(node.name, target) != target or (same and node.name not in same):
             who = _shown(node.name if node.name in known else same[0])
             what = f"{_shown(node.name)} is new, and {who}, which is gone, has left rows under its name"
-            hint = "Let a pump keep its name and its target; give a new one others."
+            hint = "Keep the name and the target of an existing pump; give a new pump others."
             raise refuse("R401", f"the checkpoint belongs to another query: {what}", hint)
 
     def _check_topic(self, node: Sink) -> None:
@@ -293,10 +293,10 @@ class _Admission:
         target, known = self._old.of(node).target, targets(self._old, self._old.operators)
         same = [_shown(name) for name, its in known.items() if its == target and name != node.name]
         if same:
-            what = f"{' and '.join(same)} wrote into the topic of {_shown(node.name)}, whose pumps are others now"
+            what = f"{' and '.join(same)} wrote into the topic of {_shown(node.name)}, which now has other pumps"
             hint = (
-                "Run the pumps it was made for; or start with a new --checkpoint and --take-over, which goes on behind "
-                "the numbers and the bound that the topic has."
+                "Run the original pumps; or start with a new --checkpoint and --take-over, which continues after "
+                "the numbers and the bound of the topic."
             )
             raise refuse("R446", what, hint)
 
@@ -327,10 +327,11 @@ def _refused(old: StoredPlan, program: Program, nodes: Iterable[Operator], kept:
     what, new = difference(old, program, list(nodes))
     pumps = _taking_over(old, program)
     hint = (
-        "Give it a script and a --checkpoint of its own, which read the streams from their start. Or let this script "
+        "Put it into a separate script with its own --checkpoint, which reads the streams from their start. Or let "
+        "this script "
         f"compute the history again: rowtime migrate FILE --checkpoint DIR{pumps}.{kept}"
         if new
-        else "Run the query it was made for, or give this one a --checkpoint of its own and other names for its pumps. "
+        else "Run the original query, or give this one its own --checkpoint and other names for its pumps. "
         f"Or let this script compute the history again: rowtime migrate FILE --checkpoint DIR{pumps}.{kept}"
     )
     return refuse("R401", f"the checkpoint belongs to another query: {what}", hint)

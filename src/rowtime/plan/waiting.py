@@ -74,7 +74,7 @@ def waiting(plan: StoredPlan, entry: Mapping[str, Any], now: int, patience: int 
     return [*ahead, *(replace(w, release=_AHEAD, ways=()) if w.stream in behind else w for w in waits)]
 
 
-_AHEAD = "see the clock that is ahead, above: what waits for it would wait until then"
+_AHEAD = "see the clock that is ahead, above: everything that waits for it would wait until that time"
 
 
 def _wait(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, before: int) -> Wait | None:
@@ -96,7 +96,7 @@ def _wait(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, befo
         # Rows on whose time those behind them have not decided yet.
         writer, (position, _) = min(jumps.items())
         stream, _ = holder(plan, entry["clocks"], name)
-        release = f"rows behind its row {position} decide whether that counts: send more"
+        release = f"the rows after its row {position} decide whether that row counts: send more"
         return Wait(name, its.kind, rows, to_text(bound), stream, writer, release, since)
     stream, writer = holder(plan, entry["clocks"], below)
     remedy = Remedy(
@@ -144,7 +144,7 @@ def _release_of(plan: StoredPlan, event: str, stream: str, *, stalled: bool) -> 
     """What moves the bound of an event time."""
     settings = plan.operators[event].fields
     name = event.split(".event_time", maxsplit=1)[0]
-    where = f"the bound of its event time {settings['column']}, of {name}, stands there"
+    where = f"the bound of its event time {settings['column']}, of {name}, has stopped there"
     if settings["mode"] == MANUAL:
         setting = f"rowtime bound {name} '<time>'{'' if name == stream else ' --checkpoint DIR'}"
         command = ("bound", name, TIME, *(() if name == stream else ("--checkpoint", CHECKPOINT)))

@@ -195,8 +195,8 @@ class _Analyst:
             what = re.sub(r'(?<=Cannot resolve )"[^"]*"', lambda _: f'"{written}"', words_of(reason))
             yield Problem("R107", f"Spark refuses this expression: {what}", place)
         elif (random := _random(tree, frame)) is not None:
-            what = f"{readable(random)} gives another answer each time it is asked"
-            hint = "A stream's answer is a function of its input; use a column instead."
+            what = f"{readable(random)} gives another result each time it is called"
+            hint = "The result of a stream may depend only on its input; use a column instead."
             yield Problem("R111", what, place_of(self.program.text, random), hint)
 
     def _frames(self, node: Operator, trees: Sequence[exp.Expr]) -> list[_Frame]:

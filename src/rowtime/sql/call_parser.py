@@ -124,8 +124,8 @@ class CallParser(FaultParser):
             return
         if text.token_type == TokenType.STRING and text.start == word.end + 1 and word.text.startswith("_"):
             if word.text.upper() not in _CHARACTER_SETS:
-                what = f"{word.text[1:]} is no character set of a text"
-                self.raise_error(what, word, hint="Leave it out: texts are Unicode.")
+                what = f"{word.text[1:]} is not a character set"
+                self.raise_error(what, word, hint="Leave it out: texts are always Unicode.")
             self._advance()
         sign, coded = (*self._tokens[self._index + 1 : self._index + 3], None, None)[:2]
         beside = (
@@ -136,7 +136,7 @@ class CallParser(FaultParser):
         )
         if beside and coded is not None and coded.token_type == TokenType.STRING:
             hint = r"Write the text alone; '\u00e9' is a character by its number."
-            self.raise_error("U& does not begin a text", word, hint=hint)
+            self.raise_error("U& cannot begin a text", word, hint=hint)
 
     def _parse_type(self, *args: Any, **options: Any) -> exp.Expr | None:
         """``X 'FF'`` with a blank is the same as without one; ``_UTF8'a'`` is ``'a'``."""
@@ -153,7 +153,7 @@ class CallParser(FaultParser):
         if isinstance(made, exp.DataType) and made.this is exp.DType.TEXT and self._match(TokenType.COLLATE):
             name = self._parse_id_var()
             if name is None:
-                self.raise_error("the name of a collation is expected, as in STRING COLLATE UNICODE_CI")
+                self.raise_error("the name of a collation is expected, for example STRING COLLATE UNICODE_CI")
             else:
                 made.set("collate", exp.var(name.name))
         return made

@@ -20,7 +20,7 @@ MODES = ("OUTPUT_EVENT_TIME", "INPUT_WATERMARK", "MANUAL")
 CATALOG = "LOCALDB"
 """The catalog that scripts of SQLstream may write in front of a schema."""
 
-_BEHIND = "EVENT TIME stands behind the list of columns, as in CREATE STREAM s (t TIMESTAMP) EVENT TIME (t)"
+_BEHIND = "EVENT TIME comes after the list of columns, as in CREATE STREAM s (t TIMESTAMP) EVENT TIME (t)"
 
 
 class ColumnParser(RowtimeParser):
@@ -49,7 +49,7 @@ class ColumnParser(RowtimeParser):
         first = self._curr
         parts = [self._name_part(any_token=any_token)]
         if parts[0].upper() == CATALOG and self._match(TokenType.DOT, advance=False):
-            self.raise_error("there are no catalogs here", first, hint=f"Leave {parts[0]} out, and the dot behind it.")
+            self.raise_error("catalogs are not supported", first, hint=f"Leave {parts[0]} out, and the dot after it.")
         while self._match(TokenType.DOT):
             parts.append(self._name_part(any_token=True))
         return Name(".".join(parts), self._place(first, self._prev))
@@ -172,7 +172,7 @@ class ColumnParser(RowtimeParser):
 
     def _order(self, *, again: bool) -> DeclaredOrder:
         if again:
-            self.raise_error("a column has one order")
+            self.raise_error("a column can have only one order")
         strict = self._match_text_seq("STRICTLY")
         if not self._match_texts(("ASCENDING", "DESCENDING")):
             self.raise_error("STRICTLY needs ASCENDING or DESCENDING")
@@ -185,7 +185,7 @@ class ColumnParser(RowtimeParser):
 
     def _row_count(self) -> int:
         if not self._curr.text.isdecimal():
-            self.raise_error("WITHIN counts whole rows, as in WITHIN 100 ROWS")
+            self.raise_error("WITHIN takes a whole number of rows, as in WITHIN 100 ROWS")
         self._advance()
         count = int(self._prev.text)
         if not self._match_texts(("ROWS", "ROW")):

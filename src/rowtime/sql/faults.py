@@ -49,8 +49,8 @@ def explain_fault(text: str, tokens: list[Token], fault: SyntaxFault) -> Problem
     """The problem (R101) of a statement: what, where, and perhaps what was meant."""
     slashes = _slashes(tokens)
     if slashes is not None and slashes.start <= fault.start:
-        what = "// begins no comment"
-        hint = "Write -- in front of what is left of the line, or /* … */ around it."
+        what = "// does not begin a comment"
+        hint = "Write -- before the rest of the line, or /* … */ around it."
         return Problem("R101", f"This does not parse: {what}.", place_at(text, slashes.start, slashes.end + 1), hint)
     what = _reworded(text, fault)
     if fault.at_end:
@@ -88,7 +88,8 @@ def _hint(tokens: list[Token], fault: SyntaxFault) -> str:
         t.start == fault.start and t.text.upper() == "EMIT" for t in tokens
     ):
         return (
-            "EMIT ends a whole query: make a view of this one, CREATE VIEW name AS SELECT … EMIT …, and name it here."
+            "EMIT belongs at the end of a whole query. Turn this one into a view, CREATE VIEW name AS SELECT … "
+            "EMIT …, and use its name here."
         )
     before = {token.start: previous for previous, token in zip(tokens, tokens[1:], strict=False)}
     words = [t for t in tokens if t.start <= fault.start and t.token_type == TokenType.VAR]
@@ -100,7 +101,7 @@ def _hint(tokens: list[Token], fault: SyntaxFault) -> str:
         if (near := _near(word.text, TYPES if typed else KEYWORDS)) is not None:
             return f"Did you mean {near} instead of {word.text}?"
     if "parenthesis" in fault.message or fault.message.startswith("Expecting )"):
-        return "Check that each ( has its ), and that a comma stands between items."
+        return "Check that each ( has its ), and that commas separate the items."
     return ""
 
 
@@ -126,7 +127,7 @@ def spelling_fault(text: str, error: Exception) -> tuple[Problem, int]:
         line = text.rfind("\n", 0, at) + 1
         slashes = text.find("//", line, at)
         if slashes >= 0 and "'" not in text[line:slashes] and "--" not in text[line:slashes]:
-            what, hint = "// begins no comment", "Write -- in front of what is left of the line, or /* … */ around it."
+            what, hint = "// does not begin a comment", "Write -- before the rest of the line, or /* … */ around it."
             return Problem("R101", f"This does not parse: {what}.", place_at(text, slashes, slashes + 1), hint), slashes
         return explain_spelling(text, at, f"the {quote[1]} that opens here is never closed"), at
     comment = text.rfind("/*")

@@ -53,7 +53,7 @@ SAME: Mapping[str, Callable[[Arguments], exp.Expr]] = {
 }
 """What the parser makes of a call that Spark has under another name."""
 
-_FORMAT = "Write {}(value, 'format') with a format of Spark's, as 'yyyy-MM-dd HH:mm:ss'."
+_FORMAT = "Write {}(value, 'format') with a format of Spark, such as 'yyyy-MM-dd HH:mm:ss'."
 _FIELDS = "Write REGEXP_EXTRACT(text, 'pattern', 1) for each column."
 _FORMS: Mapping[str, str] = {
     "CHAR_TO_DATE": _FORMAT.format("TO_DATE"),
@@ -76,21 +76,23 @@ def told(node: exp.Expr) -> Told | None:
     name, found = node.name.upper(), None
     match node:
         case exp.Anonymous() if form := _FORMS.get(name):
-            found = Told(f"{name} is no function of Spark", form)
+            found = Told(f"{name} is not a function of Spark", form)
         case exp.Anonymous() if name == "COUNT" and not node.expressions:
             found = Told(
-                "COUNT() does not say what to count", "Write COUNT(*) for all rows, or COUNT(x) where x is there."
+                "COUNT() does not say what to count",
+                "Write COUNT(*) for all rows, or COUNT(x) for the rows where x is not NULL.",
             )
         case exp.SimilarTo():
-            found = Told("SIMILAR TO is not part of Spark's SQL", "Write RLIKE with a regular expression of Java's.")
+            found = Told("SIMILAR TO is not part of Spark's SQL", "Write RLIKE with a Java regular expression.")
         case exp.AtTimeZone():
             found = Told(
-                "AT TIME ZONE is not part of Spark's SQL", "Write FROM_UTC_TIMESTAMP(t, 'zone') for the time there."
+                "AT TIME ZONE is not part of Spark's SQL",
+                "Write FROM_UTC_TIMESTAMP(t, 'zone') for the local time there.",
             )
         case exp.Substring() if (start := node.args.get("start")) is not None and start.is_string:
             found = Told("SUBSTRING takes no regular expression", "Write REGEXP_SUBSTR(text, 'pattern').")
         case exp.Extract() if name == "EPOCH":
-            found = Told("EXTRACT knows no EPOCH", "Write UNIX_SECONDS(t), or UNIX_MICROS(t).")
+            found = Told("EXTRACT does not support EPOCH", "Write UNIX_SECONDS(t), or UNIX_MICROS(t).")
     return found
 
 

@@ -50,7 +50,7 @@ def literal(text: str) -> str:
 
 
 def _untranslated(_self: SparkText, node: exp.Expr) -> str:
-    raise refuse("R102", f"{to_rowtime(node)} does not stand here")
+    raise refuse("R102", f"{to_rowtime(node)} is not allowed here")
 
 
 class SparkText(RowtimeGenerator):

@@ -33,7 +33,7 @@ class IntervalParser(FaultParser):
     def _parse_required_interval(self) -> exp.Expr:
         interval = self._parse_interval()
         if interval is None:
-            self.raise_error("an interval is expected, as INTERVAL '10' SECOND")
+            self.raise_error("an interval is expected, for example INTERVAL '10' SECOND")
         return interval
 
     def _parse_interval_span(self, this: exp.Expr, *_args: Any, **_options: Any) -> exp.Interval:
@@ -71,7 +71,7 @@ class IntervalParser(FaultParser):
     def _precision(self) -> int:
         text = self._curr.text if self._curr else ""
         if not text.isdecimal() or not 0 <= int(text) <= _MOST:
-            self.raise_error(f"a precision is a number of digits from 0 to {_MOST}")
+            self.raise_error(f"a precision must be a number of digits from 0 to {_MOST}")
         self._advance()
         return int(text)
 

@@ -69,12 +69,12 @@ def span_of(interval: exp.Expr) -> Duration | Months:
     if isinstance(interval, exp.Add):
         return _sum([span_of(interval.this), span_of(interval.expression)])
     if not isinstance(interval, exp.Interval):
-        raise ValueError("an interval literal is expected, as INTERVAL '10' SECOND")  # noqa: TRY004
+        raise ValueError("an interval literal is expected, for example INTERVAL '10' SECOND")  # noqa: TRY004
     return _literal(interval)
 
 
 def duration_of(node: exp.Expr | None) -> int | None:
-    """The µs of a literal duration; ``None`` for months and for what is no literal interval."""
+    """The µs of a literal duration; ``None`` for months and for what is not a literal interval."""
     span = _span(node)
     return span.micros if isinstance(span, Duration) else None
 
@@ -108,7 +108,7 @@ def _literal(interval: exp.Interval) -> Duration | Months:
     while isinstance(text, exp.Neg):
         sign, text = -sign, text.this
     if not isinstance(text, exp.Literal):
-        raise ValueError("the amount of an interval is a literal, as in INTERVAL '10' SECOND")  # noqa: TRY004
+        raise ValueError("the amount of an interval must be a literal, as in INTERVAL '10' SECOND")  # noqa: TRY004
     unit = interval.args.get("unit")
     if unit is None:
         value = _parts(text.name)
@@ -140,19 +140,19 @@ def _range(text: str, first: str, last: str) -> Duration | Months:
                 break
             total = _sum([_amount(a, u) for a, u in zip(amounts, wanted, strict=True)])
             return -total if text.strip().startswith("-") else total
-    raise ValueError(f"'{text}' is no interval {first} TO {last}")
+    raise ValueError(f"'{text}' is not an interval {first} TO {last}")
 
 
 def _amount(text: str, unit: str) -> Duration | Months:
     unit = singular(unit)
     if unit not in MICROS and unit not in MONTHS:
-        raise ValueError(f"{unit} is no unit of an interval; units are {', '.join((*MICROS, *MONTHS))}")
+        raise ValueError(f"{unit} is not a unit of an interval; the units are {', '.join((*MICROS, *MONTHS))}")
     try:
         amount = Decimal(text.replace(" ", ""))
     except InvalidOperation:
-        raise ValueError(f"'{text}' is no amount of {unit}") from None
+        raise ValueError(f"'{text}' is not an amount of {unit}") from None
     if not amount.is_finite() or (unit != "SECOND" and amount != int(amount)):
-        raise ValueError(f"'{text}' is no whole number of {unit}; only seconds have fractions")
+        raise ValueError(f"'{text}' is not a whole number of {unit}; only seconds have fractions")
     if unit in MONTHS:
         return Months(int(amount) * MONTHS[unit])
     micros = amount * MICROS[unit]
@@ -165,5 +165,5 @@ def _sum(values: list[Duration | Months]) -> Duration | Months:
     durations = [v.micros for v in values if isinstance(v, Duration)]
     months = [v.count for v in values if isinstance(v, Months)]
     if durations and months:
-        raise ValueError("an interval is either of months and years or of days and less, not both")
+        raise ValueError("an interval has either years and months or days and smaller units, not both")
     return Months(sum(months)) if months else Duration(sum(durations))

@@ -33,7 +33,7 @@ class PeriodParser(CallParser):
         first, start = self._prev, self._parse_disjunction()
         end = self._parse_disjunction() if self._match(TokenType.COMMA) else None
         if start is None or end is None:
-            self.raise_error("a period has a start and an end, as PERIOD (a, b)")
+            self.raise_error("a period needs a start and an end, as in PERIOD (a, b)")
         period = self.expression(nodes.Period(this=start, expression=end))
         locate(period, first, self._prev)
         return period
@@ -52,7 +52,7 @@ class PeriodParser(CallParser):
         elif self._match_text_seq("WITHIN"):
             period = self._parse_bitwise()
             if not isinstance(period, nodes.Period):
-                self.raise_error("WITHIN needs a period, as WITHIN PERIOD (a, b)")
+                self.raise_error("WITHIN needs a period, as in WITHIN PERIOD (a, b)")
             made = self.expression(nodes.WithinPeriod(this=period))
         else:
             return self._parse_lambda()
@@ -62,7 +62,7 @@ class PeriodParser(CallParser):
     def _parse_lifetime(self, which: str = "") -> exp.Expr:
         first, name = self._prev, self._parse_id_var()
         if name is None:
-            self.raise_error("LIFETIME needs the name of an input, as LIFETIME(s)")
+            self.raise_error("LIFETIME needs the name of an input, as in LIFETIME(s)")
         made = nodes.LifetimeEdge(this=name, which=which) if which else nodes.Lifetime(this=name)
         lifetime = self.expression(made)
         locate(lifetime, first, self._prev)
@@ -77,7 +77,7 @@ class PeriodParser(CallParser):
         other = self._parse_bitwise()
         point = how == "CONTAINS" and other is not None
         if not point and not isinstance(other, nodes.Period | nodes.Lifetime):
-            self.raise_error(f"{how} needs a period, as PERIOD (a, b) or LIFETIME(s)")
+            self.raise_error(f"{how} needs a period, as in PERIOD (a, b) or LIFETIME(s)")
         said = self.expression(nodes.PeriodPredicate(this=this, expression=other, how=how))
         locate(said, before, self._prev)
         if said.find(nodes.Lifetime):
@@ -91,6 +91,6 @@ class PeriodParser(CallParser):
         known = IMMEDIATE if immediately else PREDICATES
         if not self._match_texts(known):
             self.raise_error(
-                f"a period stands in a predicate: {'IMMEDIATELY ' if immediately else ''}{', '.join(known)}"
+                f"a period is allowed only in a predicate: {'IMMEDIATELY ' if immediately else ''}{', '.join(known)}"
             )
         return f"{'IMMEDIATELY ' if immediately else ''}{self._prev.text.upper()}"

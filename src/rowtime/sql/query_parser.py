@@ -98,7 +98,7 @@ class RowtimeParser(IntervalParser, PeriodParser, WindowParser, JoinParser):
     def _parse_stagger(self) -> nodes.Stagger:
         first = self._prev
         if not self._match_text_seq("STAGGER"):
-            self.raise_error("WINDOWED BY knows STAGGER (PARTITION BY ... RANGE interval) only")
+            self.raise_error("WINDOWED BY supports only STAGGER (PARTITION BY ... RANGE interval)")
         self._match_l_paren()
         keys = self._parse_partition_by()
         if not self._match(TokenType.RANGE):
@@ -252,7 +252,7 @@ class RowtimeParser(IntervalParser, PeriodParser, WindowParser, JoinParser):
             self.raise_error("STEP needs BY, as in STEP(x BY INTERVAL '10' SECOND)")
         by, first = self._parse_bitwise(), self._prev
         if isinstance(by, exp.Literal | exp.Neg | exp.Interval) and not _positive(by):
-            self.raise_error("the step is not above zero", first)
+            self.raise_error("the step must be above zero", first)
         return self.expression(nodes.Step(this=this, expression=by))
 
     def _parse_current_row_timestamp(self) -> nodes.CurrentRowTimestamp:
@@ -284,7 +284,7 @@ class RowtimeParser(IntervalParser, PeriodParser, WindowParser, JoinParser):
                 self.raise_error("PANES takes DURATION, PERIOD, OFFSET and DISCARD AGE, each once with an interval")
             settings[key] = self._parse_required_interval()
         if time is None or "duration" not in settings:
-            self.raise_error("PANES needs a time and a DURATION, as PANES(t, DURATION INTERVAL '1' HOUR)")
+            self.raise_error("PANES needs a time and a DURATION, as in PANES(t, DURATION INTERVAL '1' HOUR)")
         node = self.expression(nodes.Panes(this=time, **settings))
         locate(node, first, self._prev)
         return node

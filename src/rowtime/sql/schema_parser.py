@@ -29,7 +29,7 @@ class SchemaParser(ShapeParser):
     def _use(self, facts: dict[str, Any]) -> st.SetSchema:
         """``USE [SCHEMA | DATABASE | NAMESPACE] app``, as in Spark."""
         if self._match_text_seq("CATALOG", advance=False):
-            self.raise_error("there are no catalogs here", hint="Leave USE CATALOG out, or write SET SCHEMA 'app'.")
+            self.raise_error("catalogs are not supported", hint="Leave USE CATALOG out, or write SET SCHEMA 'app'.")
         self._match_texts(("SCHEMA", "DATABASE", "NAMESPACE"))
         return self._one_schema(facts)
 
@@ -47,11 +47,11 @@ class SchemaParser(ShapeParser):
         if not text.strip():
             return ()
         if not _LIST.fullmatch(text):
-            self.raise_error("this is no name of a schema", self._prev, hint="Write it as in 'app' or '\"app\"'.")
+            self.raise_error("this is not the name of a schema", self._prev, hint="Write it as in 'app' or '\"app\"'.")
         schemas = tuple(_unquoted(found[0]) for found in _SCHEMA.finditer(text))
         if any(schema.upper().startswith(f"{CATALOG}.") for schema in schemas):
             self.raise_error(
-                "there are no catalogs here", self._prev, hint=f"Leave {CATALOG} out, and the dot behind it."
+                "catalogs are not supported", self._prev, hint=f"Leave {CATALOG} out, and the dot after it."
             )
         return schemas
 

@@ -70,7 +70,7 @@ def _one(parse: Callable[[StatementParser, list[Token], str], T], text: str) -> 
     if fault is not None:
         raise Refused(fault)
     if not tokens:
-        raise Refused(Problem("R101", "There is no SQL here.", place_at(text, 0)))
+        raise Refused(Problem("R101", "The script contains no SQL.", place_at(text, 0)))
     parsed = _guarded(parse, tokens, text)
     if isinstance(parsed, Problem):
         raise Refused(parsed)
@@ -81,7 +81,7 @@ def _tokens(text: str) -> tuple[list[Token], Problem | None]:
     """The tokens up to the first fault of spelling (a quote that is not closed, say)."""
     if "\0" in text:
         at = text.index("\0")
-        return _tokens(text[:at])[0], explain_spelling(text, at, "a NUL byte is not text")
+        return _tokens(text[:at])[0], explain_spelling(text, at, "a NUL byte is not allowed in SQL")
     try:
         return Rowtime().tokenize(text), None
     except Exception as error:  # noqa: BLE001 - sqlglot raises more than TokenError on odd input

@@ -31,7 +31,7 @@ class ShapeParser(ColumnParser):
         resolution = None
         if self._match_text_seq("RESOLUTION"):
             if not self._match_texts(RESOLUTIONS):
-                self.raise_error(f"RESOLUTION is one of {', '.join(RESOLUTIONS[::2])}")
+                self.raise_error(f"RESOLUTION must be one of {', '.join(RESOLUTIONS[::2])}")
             resolution = self._prev.text.upper().removesuffix("S")
         return EventShape(kind, start, stop, by, **self._advances(), resolution=resolution)
 
@@ -41,7 +41,7 @@ class ShapeParser(ColumnParser):
         while True:
             if "adjusts" not in found and self._match_text_seq("ON", "LATE"):
                 if not self._match_texts(("DROP", "ADJUST")):
-                    self.raise_error("ON LATE knows DROP and ADJUST")
+                    self.raise_error("ON LATE takes DROP or ADJUST")
                 found["adjusts"] = self._prev.text.upper() == "ADJUST"
             elif "imports" not in found and self._match_text_seq("BOUND", "FROM"):
                 found |= {"imports": self._name_part(any_token=True), "import_delay": self._delay()}
@@ -57,12 +57,12 @@ class ShapeParser(ColumnParser):
             at = self._curr
             found["rows"] = self._row_count()
             if not found["rows"]:
-                self.raise_error("a bound comes after one row or more", at)
+                self.raise_error("BOUND EVERY takes at least one row", at)
         else:
             at = self._curr
             found["every"] = self._micros()
             if found["every"] <= 0:
-                self.raise_error("a bound comes after a time above zero", at)
+                self.raise_error("BOUND EVERY takes a time above zero", at)
         return {**found, "delay": self._delay()}
 
     def _delay(self) -> int:
@@ -73,14 +73,14 @@ class ShapeParser(ColumnParser):
             return 0
         at, delay = self._curr, self._micros()
         if delay < 0:
-            self.raise_error("a delay is not below zero", at, hint="Write STRICT for a bound just above the start.")
+            self.raise_error("a delay must not be negative", at, hint="Write STRICT for a bound just above the start.")
         return delay
 
     def _micros(self) -> int:
         at = self._curr
         span = span_of(self._parse_required_interval())
         if not isinstance(span, Duration):
-            self.raise_error("months are no fixed time", at)
+            self.raise_error("months have no fixed length", at)
         return span.micros
 
     def _emit(self) -> exp.Expr | None:

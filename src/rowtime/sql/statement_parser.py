@@ -116,9 +116,10 @@ class StatementParser(SchemaParser):
         first = self._curr
         if any(self._match_text_seq("EMIT", *words, advance=False) for words in _EARLIER):
             hint = (
-                "Group by PANES(t, DURATION …) and write EMIT EVERY INTERVAL '1' MINUTE: early rows, then final ones."
+                "Group by PANES(t, DURATION …) and write EMIT EVERY INTERVAL '1' MINUTE to get early rows, then "
+                "final ones."
             )
-            self.raise_error("a group goes out when it is complete, and not earlier", hint=hint)
+            self.raise_error("a group goes out when it is complete, not earlier", hint=hint)
         if not any(self._match_text_seq("EMIT", *words) for words in FINAL):
             if self._match_text_seq("EMIT", "STREAM"):
                 hint = "Write SELECT STREAM and leave EMIT STREAM out: a group goes out once, when it is complete."
@@ -135,11 +136,11 @@ class StatementParser(SchemaParser):
         elif self._match_text_seq("WAITING"):
             kind = "WAITING"
         elif not self._match_text_seq("PLAN") and self._match_texts(_OTHER_PLANS, advance=False):
-            what = f"EXPLAIN knows no {self._curr.text.upper()}"
-            self.raise_error(what, hint="Write EXPLAIN, EXPLAIN MONOTONICITY or EXPLAIN WAITING in front of the query.")
+            what = f"EXPLAIN does not support {self._curr.text.upper()}"
+            self.raise_error(what, hint="Write EXPLAIN, EXPLAIN MONOTONICITY or EXPLAIN WAITING before the query.")
         if not self._match_text_seq("FOR") and self._match_texts(("WITH", "WITHOUT", "INCLUDING", "EXCLUDING", "AS")):
-            what = f"EXPLAIN PLAN has no choice of what it shows ({self._prev.text.upper()})"
-            self.raise_error(what, self._prev, hint="Write EXPLAIN PLAN FOR in front of the query.")
+            what = f"EXPLAIN PLAN takes no option for what it shows ({self._prev.text.upper()})"
+            self.raise_error(what, self._prev, hint="Write EXPLAIN PLAN FOR before the query.")
         return st.Explain(kind=kind, query=self._query(), **facts)
 
     # CREATE
@@ -154,11 +155,13 @@ class StatementParser(SchemaParser):
             return self._create_server(facts)
         foreign = self._match_text_seq("FOREIGN")
         if temporary and not self._match_texts(("VIEW", "FUNCTION"), advance=False):
-            self.raise_error("what is TEMPORARY is a VIEW or a FUNCTION", hint="Leave TEMPORARY out.")
+            self.raise_error("only a VIEW or a FUNCTION can be TEMPORARY", hint="Leave TEMPORARY out.")
         if self._match_text_seq("STREAM"):
             return self._create_stream(facts, foreign=foreign)
         if foreign or not self._match_texts(("VIEW", "PUMP", "TABLE", "FUNCTION")):
-            hint = "Name the format at the stream: CREATE STREAM s (…) USING csv OPTIONS (path '/data')."
+            hint = (
+                "Name the format in the definition of the stream: CREATE STREAM s (…) USING csv OPTIONS (path '/data')."
+            )
             self.raise_error("CREATE makes a STREAM, VIEW, PUMP, TABLE or FUNCTION", hint=hint if foreign else "")
         return {
             "VIEW": self._create_view,
@@ -194,10 +197,10 @@ class StatementParser(SchemaParser):
         columns, clauses = () if untyped else self._columns(), self._clauses(stream=True)
         self._partitioned(clauses)
         if "resync" in clauses and "early" not in clauses:
-            self.raise_error("RESYNC goes with EARLY BEYOND, as in EARLY BEYOND INTERVAL '1' HOUR RESYNC AFTER 3 ROWS")
+            self.raise_error("RESYNC requires EARLY BEYOND, as in EARLY BEYOND INTERVAL '1' HOUR RESYNC AFTER 3 ROWS")
         query = self._query() if self._match_text_seq("AS") else None
         if query is None and untyped:
-            what = f"column {renamed[0]} needs a type of Spark SQL" if renamed else "a stream has columns"
+            what = f"column {renamed[0]} needs a type of Spark SQL" if renamed else "a stream needs columns"
             self.raise_error(what, hint="Write CREATE STREAM s (a STRING, …), or CREATE STREAM s AS SELECT STREAM ….")
         return st.CreateStream(columns=columns, query=query, renamed=renamed, foreign=foreign, **clauses, **facts)
 
@@ -277,7 +280,7 @@ class StatementParser(SchemaParser):
         event_time = self._event_time() if self._match_text_seq("EVENT", "TIME") else None
         comment = comment or self._comment()
         if self._match_text_seq("EVENT", "SHAPE", advance=False):
-            self.raise_error("EVENT SHAPE stands behind the query of a view", hint="Write AS SELECT … EVENT SHAPE …")
+            self.raise_error("EVENT SHAPE comes after the query of a view", hint="Write AS SELECT … EVENT SHAPE …")
         self._required("AS")
         query = self._query()
         shape = self._event_shape() if self._match_text_seq("EVENT", "SHAPE") else None

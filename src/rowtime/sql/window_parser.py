@@ -36,7 +36,10 @@ class WindowParser(FaultParser):
         """``OVER w (RANGE …)`` is ``OVER (w RANGE …)``, as SQLstream writes it."""
         more = super()._parse_window(exp.Var(this="w"), alias=True)
         if not isinstance(more, exp.Window) or more.alias:
-            self.raise_error("a window names one other", hint="Write OVER (w RANGE …) with one name in front.")
+            self.raise_error(
+                "a window can refer to only one other window",
+                hint="Write OVER (w RANGE …) with one name at the beginning.",
+            )
         for part in ("partition_by", "order", "spec"):
             window.set(part, more.args.get(part))
 

@@ -52,13 +52,13 @@ def take_match(text: str, node: exp.Join, right: str) -> None:
         if match is None:
             return
         hint = "Write ASOF JOIN, or put the condition into ON."
-        raise refuse_at(text, match, CODE, "MATCH_CONDITION goes with ASOF JOIN", hint)
+        raise refuse_at(text, match, CODE, "MATCH_CONDITION is allowed in an ASOF JOIN only", hint)
     test = match.unnest() if match is not None else None
     sides = (test.this, test.expression) if isinstance(test, exp.GTE | exp.LTE) else ()
     later, earlier = sides[:: 1 if isinstance(test, exp.GTE) else -1] or (None, None)
     if not _is_rowtime(later) or not _is_rowtime(earlier) or earlier.text("table").lower() != right.lower():
-        hint = f"Write MATCH_CONDITION (a.ROWTIME >= {right}.ROWTIME), where a is the left."
-        what = "an ASOF JOIN gives the last row of the right that came no later than the left"
+        hint = f"Write MATCH_CONDITION (a.ROWTIME >= {right}.ROWTIME), where a is the left input."
+        what = "an ASOF JOIN gives the last row of the right input that is not later than the row of the left input"
         raise refuse_at(text, match or source, CODE, what, hint)
     source.set("version", exp.Version(this="TIMESTAMP", kind="AS OF", expression=later.copy()))
     source.set("match", None)
@@ -96,21 +96,24 @@ class AsOf:
         clause, source = self.clause, self.clause.node.this
         version = source.args["version"]
         if clause.tabled:
-            what = "a table has one version, that of the first start"
+            what = "a table has one version: its rows at the first start"
             raise self._refused(what, version, "Leave FOR SYSTEM_TIME out, or define the table with REFRESH EVERY.")
         leading = [one.alias for one in clause.inputs[LEFT] if one.rowtime == PLACES[LEFT][0]]
         hint = f"Write FOR SYSTEM_TIME AS OF {leading[0]}.ROWTIME."
         if (version.name.upper(), version.text("kind").upper()) != ("TIMESTAMP", "AS OF"):
-            raise self._refused("streams are joined AS OF a rowtime", version, hint)
+            raise self._refused("streams can be joined AS OF a rowtime only", version, hint)
         at = version.expression
         known = isinstance(at, exp.Column) and at.name.lower() == "rowtime"
         if not known or at.text("table").lower() not in [alias.lower() for alias in leading]:
-            raise self._refused("the time of a join as of a time is the rowtime of its left row", version, hint)
+            raise self._refused("the time of a join as of a time must be the rowtime of its left row", version, hint)
         if clause.outer[RIGHT]:
-            what, hint = "an input as of a time gives the last row of each key, not all", "Write JOIN or LEFT JOIN."
+            what, hint = (
+                "an input as of a time gives only the last row of each key, not all rows",
+                "Write JOIN or LEFT JOIN.",
+            )
             raise self._refused(what, source, hint)
         if any(one.window is not None for side in clause.inputs for one in side):
-            what = "a join as of a time has no windows: it asks for the last row, however old"
+            what = "a join as of a time cannot have a window: it looks for the last row, however old that row is"
             hint = f"Leave OVER out, and compare {clause.inputs[RIGHT][0].alias}.ROWTIME in WHERE."
             raise self._refused(what, source, hint)
 
@@ -119,7 +122,7 @@ class AsOf:
     def _keys(self, on: exp.Expr | None) -> Iterator[tuple[exp.Expr, exp.Expr]]:
         """The left and the right of each equality, over the columns of the inputs, of one type."""
         if on is None:
-            hint = "Write ON with an equality, or ON TRUE for the last row of all."
+            hint = "Write ON with an equality, or ON TRUE for the last row of the stream."
             raise self._refused("a join as of a time needs a condition", self.clause.node.this, hint)
         for part in comparisons(on):
             if isinstance(part, exp.Boolean) and part.this:
@@ -127,8 +130,8 @@ class AsOf:
             pair = (part.this, part.expression) if isinstance(part, exp.EQ) else ()
             found = [(self._side(one), self._below(one)) for one in pair]
             if {side for side, _ in found} != {LEFT, RIGHT}:
-                hint = "Filter the right in a sub-query below, and the joined rows with WHERE."
-                what = "the condition of a join as of a time is equalities between its two sides"
+                hint = "Filter the right input in a sub-query, and the joined rows with WHERE."
+                what = "the condition of a join as of a time may only contain equalities between its two sides"
                 raise self._refused(what, self._given(part), hint)
             left, right = (value for _, value in sorted(found, key=lambda one: one[0] or 0))
             yield self._alike(left, right, self._given(part))

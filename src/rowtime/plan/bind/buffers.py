@@ -45,8 +45,8 @@ def buffered(  # noqa: PLR0913 - a call, its inputs, and where it stands
     if made is None:
         raise refuse("R141", f"{kind} cannot be called like this", _HINTS[kind], place)
     if kind == "GATE" and not endless:
-        what = "GATE keeps every row that has no permit yet, which nothing limits"
-        raise refuse("R152", what, "Write WITH UNBOUNDED STATE behind the query.", place)
+        what = "GATE keeps every row that has no permit yet, and nothing limits their number"
+        raise refuse("R152", what, "Write WITH UNBOUNDED STATE after the query.", place)
     event = declared_by(inputs[0])
     if event is None or kind == "SAMPLE":
         return made
@@ -68,7 +68,9 @@ def _sample(
     keys = tuple(_column(below, key.name, place, "SAMPLE: the rows") for key in listed)
     types = {column.name: column.type.upper() for column in below.emits().columns}
     if any("MAP<" in types[key] for key in keys):
-        raise refuse("R113", "SAMPLE: a map is no key, as maps have no order", "Take map_entries of it.", place)
+        raise refuse(
+            "R113", "SAMPLE: a map cannot be a key, because maps have no order", "Use map_entries of the column.", place
+        )
     share = 0 if percent is None or percent > 100 else round(percent * WHOLE / 100)  # noqa: PLR2004 - a percentage
     return Sample(sources.fresh(f"{name}.sample"), below, keys, share) if keys and share else None
 

@@ -140,7 +140,7 @@ def checks_of(stream: StreamDef) -> tuple[exp.Expr, ...]:
                 raise refuse("R103", f"CHECK ({text}): {stream.name} has no column {column.name}", hint)
             column.replace(col(known[column.name.lower()]))
         if not is_plain(check):
-            raise refuse("R102", f"CHECK ({text}) is not computed from the columns of a row alone")
+            raise refuse("R102", f"CHECK ({text}) must depend on the columns of one row only")
         checks.append(check)
     return tuple(checks)
 
@@ -240,8 +240,8 @@ class Catalog:
         if old is not None and _lasting(old) != _lasting(defined) and not statement.replace:
             if statement.if_not_exists:
                 return old
-            what = f"the stream {defined.name} is there already, with another definition"
-            raise refuse("R203", what, "Write CREATE OR REPLACE STREAM, or take another name.", statement.name.place)
+            what = f"the stream {defined.name} already exists with another definition"
+            raise refuse("R203", what, "Write CREATE OR REPLACE STREAM, or choose another name.", statement.name.place)
         self.streams[defined.name] = defined
         self.stored.discard(defined.name)
         return defined
@@ -279,7 +279,7 @@ def duration(interval: exp.Expr | None, word: str, place: Place) -> int | None:
         return None
     micros = duration_of(interval)
     if micros is None or micros < 0:
-        raise refuse("R208", f"{word} takes a duration, not months and not below zero", place=place)
+        raise refuse("R208", f"{word} takes a duration that is not negative, and no months", place=place)
     return micros
 
 
@@ -287,7 +287,7 @@ def rows_of(given: str, place: Place) -> int:
     """How many rows near a jump let it count, of RESYNC AFTER n ROWS; 0 for no text. Raises ``Refused`` (R122)."""
     count = int(given) if given.isdigit() else 0
     if given and not 0 < count <= MOST_NEAR:
-        what = f"RESYNC AFTER counts 1 to {MOST_NEAR} rows"
+        what = f"RESYNC AFTER takes 1 to {MOST_NEAR} rows"
         raise refuse("R122", what, "For example RESYNC AFTER 3 ROWS.", place)
     return count
 
@@ -302,7 +302,7 @@ def _shape(statement: CreateStream, columns: Sequence[tuple[str, str]], early: i
     beside["a declared order"] = any(column.order for column in statement.columns) or None
     for words, given in beside.items():
         if given is not None:
-            what = f"{words} beside EVENT SHAPE is not supported yet"
+            what = f"{words} together with EVENT SHAPE is not supported yet"
             raise refuse("R190", what, "Leave one of the two out.", statement.name.place)
     known = {name.lower(): name for name in names}
     for name in statement.shape.columns:
@@ -324,13 +324,13 @@ def check_times(shape: EventShape, types: Mapping[str, str], place: Place) -> No
         kind, unit = kind_of(types[name]), shape.resolution
         what, hint = "", ""
         if kind is Kind.INTEGER and unit is None:
-            what = f"{name} is {types[name]}, and it is not said what its numbers count since 1970"
-            hint = f"Write RESOLUTION MILLISECONDS behind EVENT SHAPE {shape.kind} (…), or SECONDS, MICROSECONDS, …"
+            what = f"{name} is {types[name]}, and no RESOLUTION says what its numbers count since 1970"
+            hint = f"Write RESOLUTION MILLISECONDS after EVENT SHAPE {shape.kind} (…), or SECONDS, MICROSECONDS, …"
         elif kind is not Kind.INTEGER and unit is not None:
             what = f"{name} is {types[name]}; RESOLUTION says what whole numbers count"
             hint = "Leave RESOLUTION out."
         elif kind in (Kind.DECIMAL, Kind.FLOAT, Kind.BOOLEAN):
-            what = f"{name} is {types[name]}, which is no time"
+            what = f"{name} is {types[name]}, which is not a time"
             hint = "Declare a TIMESTAMP, or a BIGINT with RESOLUTION MILLISECONDS."
         if what:
             raise refuse("R170", what, hint, place)
@@ -346,7 +346,7 @@ def _check_columns(columns: Iterable[ColumnDef], *, log: bool) -> None:
     for column in columns:
         name = column.name.lower()
         if _reserved(name):
-            hint = "ROWTIME is there anyway; names that begin with __ are rowtime's own."
+            hint = "Every stream already has ROWTIME. Names that begin with __ are reserved for rowtime."
             problems.append(Problem("R209", f"a column cannot have the name {column.name}", column.place, hint))
         if name in seen:
             problems.append(Problem("R209", f"there are two columns {column.name}", column.place))

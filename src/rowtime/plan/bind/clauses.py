@@ -21,18 +21,18 @@ from rowtime.sql.places import place_of, refuse_at
 from rowtime.sql.statements import Statement
 
 _AROUND = ("order", "limit", "offset", "with_")
-_PLACING = "Write ORDER BY; where rows are computed is nothing that a query says."
+_PLACING = "Write ORDER BY; a query cannot choose where its rows are computed."
 _LATER = {
-    "emit_every": ("EMIT EVERY", "It goes with GROUP BY over PANES."),
+    "emit_every": ("EMIT EVERY", "Use it with GROUP BY over PANES."),
     "sort": ("SORT BY", _PLACING),
     "cluster": ("CLUSTER BY", _PLACING),
     "distribute": ("DISTRIBUTE BY", _PLACING),
     "locks": ("FOR UPDATE", "Leave it out."),
-    "keys_expire": ("KEYS EXPIRE AFTER", "It goes with windows that have PARTITION BY; group by time as well."),
+    "keys_expire": ("KEYS EXPIRE AFTER", "It is for windows with PARTITION BY. Here, group by time as well."),
 }
 _LATER_INPUT = {
-    "sample": ("TABLESAMPLE", "Choose by a key that rows have: WHERE PMOD(HASH(k), 10) = 0."),
-    "pivots": ("PIVOT", "Write a column each: SUM(v) FILTER (WHERE k = 'a') AS a."),
+    "sample": ("TABLESAMPLE", "Choose rows by a key: WHERE PMOD(HASH(k), 10) = 0."),
+    "pivots": ("PIVOT", "Write one column for each value: SUM(v) FILTER (WHERE k = 'a') AS a."),
 }
 
 
@@ -50,14 +50,14 @@ def refuse_later(text: str, query: exp.Expr) -> None:
             problems.append(Problem("R190", f"{words} is not supported yet", place_of(text, source.this), hint))
     for entry in (one for one in query.expressions if isinstance(one, exp.Aliases)):
         names = ", ".join(name.sql(Rowtime) for name in entry.expressions)
-        hint = f"Write it behind the input: FROM … LATERAL VIEW {entry.this.sql(Rowtime)} x AS {names}."
+        hint = f"Write it after the input: FROM … LATERAL VIEW {entry.this.sql(Rowtime)} x AS {names}."
         problems.append(Problem("R190", "an entry with several names is not supported", place_of(text, entry), hint))
     final = query.args.get("emit_final")
     if final is not None and (query.args.get("emit_changes") or query.args.get("emit_every")):
-        what = "rows go out when they are final, or earlier as well, not both"
-        problems.append(Problem("R191", what, place_of(text, final), "Leave out this EMIT or the other."))
+        what = "a query emits either final rows only or early rows as well, not both"
+        problems.append(Problem("R191", what, place_of(text, final), "Leave out one of the two EMIT clauses."))
     elif final is not None and any(panes.args.get("discard_age") for panes in query.find_all(Panes)):
-        what = "panes with a DISCARD AGE go out again for late rows, so their first rows are not final"
+        what = "panes with a DISCARD AGE emit again for late rows, so their first rows are not final"
         problems.append(Problem("R191", what, place_of(text, final), "Leave out DISCARD AGE, or this EMIT."))
     if problems:
         raise Refused(*problems)
@@ -87,7 +87,7 @@ def bind_with(binder: Binder, query: exp.Expr, name: str) -> None:
     if clause is None:
         return
     if clause.args.get("recursive"):
-        what = "WITH RECURSIVE reads what it gives"
+        what = "WITH RECURSIVE is not supported: the query would read its own result"
         raise refuse_at(binder.text, clause, "R123", what, "Write WITH without RECURSIVE.")
     seen: set[str] = set()
     for cte in clause.expressions:
@@ -137,14 +137,14 @@ def limited(binder: Binder, query: exp.Expr, bound: BoundQuery, name: str) -> Bo
     """The query up to its LIMIT; OFFSET is refused."""
     offset = query.args.get("offset")
     if offset is not None:
-        what = "OFFSET is not for streams: what it leaves out would depend on where the stream began"
-        raise refuse_at(binder.text, offset, "R186", what, "Leave it out; LIMIT n is the first n rows.")
+        what = "OFFSET is not supported for streams: the rows that it skips would depend on where the stream began"
+        raise refuse_at(binder.text, offset, "R186", what, "Leave it out; LIMIT n gives the first n rows.")
     limit = query.args.get("limit")
     if limit is None:
         return bound
     if is_lifetimes(bound.node):
-        hint = "Put it above a view that EMITs the events as rows."
-        raise refuse_at(binder.text, limit, "R193", "LIMIT does not go with events, which have lifetimes", hint)
+        hint = "Use it in a query over a view that EMITs the events as rows."
+        raise refuse_at(binder.text, limit, "R193", "LIMIT is not supported for events, which have lifetimes", hint)
     number = limit.args.get("expression") or limit.args.get("count")
     count = whole_number(number)
     if count is None:

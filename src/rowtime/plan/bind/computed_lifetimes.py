@@ -41,8 +41,8 @@ class Computed:
         bound = self._bound(From.one(source, self._alias(0), {}), length)
         kinds = {column.name: column.known.kind for column in source.emits().columns}
         if isinstance(bound.unnest(), exp.Column) and kinds.get(bound.unnest().name) in _NO_LENGTH:
-            what = f"{to_rowtime(length)} is no length of time"
-            hint = f"Count it in a unit, as {to_rowtime(length)} * INTERVAL '1' SECOND."
+            what = f"{to_rowtime(length)} is not a length of time"
+            hint = f"Give it a unit, for example {to_rowtime(length)} * INTERVAL '1' SECOND."
             raise refuse_at(self.binder.text, length, "R194", what, hint)
         return self._altered(source, how, {NEW_END: exp.Add(this=col(ROWTIME), expression=exp.Paren(this=bound))})
 
@@ -64,8 +64,8 @@ class Computed:
         bound = self._bound(From(clip.left, (*left.inputs, Input(right, named))), where)
         used = {column.name for column in bound.find_all(exp.Column)}
         if ROWTIME in used:
-            hint = "Starts are compared by CLIP itself. Take a column of the event."
-            raise refuse_at(self.binder.text, where, "R194", "ROWTIME does not stand in the condition of CLIP", hint)
+            hint = "CLIP compares the starts itself. Use a column of the event."
+            raise refuse_at(self.binder.text, where, "R194", "ROWTIME is not allowed in the condition of CLIP", hint)
         asked = tuple((name, to.name) for name, to in named if to.name in used)
         return replace(clip, where=bound, asked=asked)
 
@@ -90,8 +90,13 @@ class Computed:
         scope = Scope(self.binder.text, source)
         bound = scope.bind(expression)
         if has_aggregates(expression):
-            hint = "Aggregate in a view below, and join the events with it."
-            scope.refuse("R194", f"{to_rowtime(expression)} is of one event, and has no aggregate", expression, hint)
+            hint = "Aggregate in a view, and join the events with it."
+            scope.refuse(
+                "R194",
+                f"{to_rowtime(expression)} is computed for one event, so it cannot contain an aggregate",
+                expression,
+                hint,
+            )
         if scope.problems:
             raise Refused(*scope.problems)
         return bound

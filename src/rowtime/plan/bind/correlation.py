@@ -22,7 +22,10 @@ Tables = Callable[[exp.Table], CreateTable | None]
 """The definition of a table by its name; ``None`` if it is none."""
 _KNOWN = frozenset({"expressions", "from_", "where", "group", "having", "distinct", "stream", "kind"})
 _WORDS = {"joins": "a join", "limit": "LIMIT", "order": "ORDER BY", "laterals": "LATERAL VIEW", "with_": "WITH"}
-_PLAIN = "A sub-query reads one table or stream, with WHERE; of a table with GROUP BY and HAVING, too."
+_PLAIN = (
+    "A sub-query reads one table or stream, and may have WHERE. If it reads a table, it may also have GROUP BY and "
+    "HAVING."
+)
 _VIEW = "Put it into a view, and read that: CREATE VIEW v AS SELECT STREAM …; … IN (SELECT STREAM k FROM v …)."
 
 
@@ -87,7 +90,7 @@ class Inner:
     def refused(self, what: str, node: exp.Expr) -> Refused:
         """That it has what a sub-query cannot have."""
         hint = _PLAIN if self.is_static else _VIEW
-        return refuse_at(self.text, node, "R190", f"{what} in a sub-query of an expression is not supported", hint)
+        return refuse_at(self.text, node, "R190", f"{what} in a sub-query within an expression is not supported", hint)
 
     def derived(self, alias: str) -> Derived:
         """What of a table the sub-query reads, as the input ``alias`` of a join."""
@@ -156,7 +159,7 @@ def read(text: str, node: exp.Expr, tables: Tables, names_of: NamesOf) -> Inner:
     query = node.unnest()
     source = query.args.get("from_") if isinstance(query, exp.Select) else None
     if not isinstance(query, exp.Select) or source is None:
-        what = "a sub-query of an expression is one SELECT with a FROM"
+        what = "a sub-query within an expression must be one SELECT with a FROM"
         raise refuse_at(text, node, "R190", f"{what}; others are not supported", _PLAIN)
     item = source.this
     table = table_of(query, tables)
@@ -172,8 +175,8 @@ def read(text: str, node: exp.Expr, tables: Tables, names_of: NamesOf) -> Inner:
         (part.find(exp.Query) for part in (*query.expressions, *inner.conditions) if part.find(exp.Query)), None
     )
     if nested is not None:
-        what = "a sub-query inside a sub-query of an expression is not supported"
-        hint = "Write it beside the other: WHERE x IN (SELECT k FROM t) AND y IN (SELECT k FROM u); or join both."
+        what = "a sub-query inside a sub-query within an expression is not supported"
+        hint = "Write it next to the other one: WHERE x IN (SELECT k FROM t) AND y IN (SELECT k FROM u); or join both."
         raise refuse_at(text, nested, "R190", what, hint)
     return inner
 

@@ -25,7 +25,7 @@ def with_bound(fresh: Callable[[str], str], query: exp.Select, text: str, source
     event = declared_by(source.node)
     if event is None:
         why = lost_at(source.node)
-        what = "CURRENT_BOUND() is that of an event time, which these rows do not have"
+        what = "CURRENT_BOUND() is the bound of an event time, and these rows have no event time"
         hint = (
             "Read a view that declares one: CREATE VIEW v EVENT TIME (t, LAG INTERVAL '10' SECOND) AS SELECT …. "
             "The bound of a stream before a row is the ROWTIME of the row."

@@ -44,18 +44,21 @@ def order_problems(column: ColumnDef) -> list[Problem]:
     order = column.order
     if order is not None and not _is_ordered(column.type):
         what = f"{column.name} {column.type}: values of this type have no order that could be checked"
-        return [Problem("R140", what, column.place, "Take numbers, texts without a collation, times and booleans.")]
+        return [Problem("R140", what, column.place, "Use a number, a time, a boolean, or a text without a collation.")]
     if order is None or (order.within is None and order.within_rows is None):
         return []
     what, hint = "", ""
     if order.strict:
-        what, hint = "STRICTLY and WITHIN contradict each other", "Leave out STRICTLY: what may go back may also stay."
+        what, hint = (
+            "STRICTLY and WITHIN contradict each other",
+            "Leave out STRICTLY: if a value may go back, it may also stay the same.",
+        )
     elif order.within_rows is not None:
-        what = "" if 0 < order.within_rows <= MOST_ROWS else f"WITHIN counts 1 to {MOST_ROWS} rows"
+        what = "" if 0 < order.within_rows <= MOST_ROWS else f"WITHIN takes 1 to {MOST_ROWS} rows"
     elif order.within is None or (duration_of(order.within) or 0) <= 0:
         what = "WITHIN takes a duration that is not 0"
     elif not kind_of(column.type).time:
-        what = "WITHIN an interval goes with dates and times"
+        what = "WITHIN an interval is for dates and times only"
         hint = f"Count rows: {column.name} {column.type} ASCENDING WITHIN 100 ROWS."
     text = f"{column.name} {column.type} {order_text(column)}"
     return [Problem("R140", f"{text}: {what}", column.place, hint)] if what else []
@@ -82,12 +85,12 @@ def type_problems(column: ColumnDef, *, log: bool) -> list[Problem]:
     parsed = exp.DataType.build(column.type, dialect=Rowtime)
     kinds = [part.this for part in parsed.find_all(exp.DataType)]
     if any(isinstance(kind, exp.Interval) and kind_of(kind.sql()) is Kind.MONTHS for kind in kinds):
-        what = f"{column.name} {column.type}: intervals of years and months cannot be kept"
+        what = f"{column.name} {column.type}: intervals of years and months cannot be stored"
         return [Problem("R189", what, column.place, f"Count the months: {column.name} INT.")]
     if log and not _TYPES.issuperset(kinds):
-        what = f"{column.name} {column.type}: a stream log cannot keep a column of this type"
-        hint = "Take numbers, DECIMAL(p, s), STRING, CHAR(n), VARCHAR(n), BINARY, BOOLEAN, DATE, TIMESTAMP, "
-        return [Problem("R208", what, column.place, f"{hint}TIMESTAMP_NTZ, ARRAY<…>, MAP<…, …>, STRUCT<…>.")]
+        what = f"{column.name} {column.type}: a stream log cannot store a column of this type"
+        hint = "Use a number, DECIMAL(p, s), STRING, CHAR(n), VARCHAR(n), BINARY, BOOLEAN, DATE, TIMESTAMP, "
+        return [Problem("R208", what, column.place, f"{hint}TIMESTAMP_NTZ, ARRAY<…>, MAP<…, …> or STRUCT<…>.")]
     return []
 
 
@@ -104,7 +107,7 @@ def order_of(stream: str, name: str, kind: str, text: str) -> tuple[ColumnDef, D
     definition = parse_column(f"{name} {kind} {text}")
     if definition.order is None:
         what = f"the definition of {stream} says that {name} is ordered: {text!r:.60} is no order"
-        raise refuse("R501", what, "Define the stream anew.")
+        raise refuse("R501", what, "Define the stream again.")
     return definition, definition.order
 
 

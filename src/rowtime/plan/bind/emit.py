@@ -26,14 +26,14 @@ def as_rows(
     if names and len(names) != len(wanted) and not (form == "POINTS" and not names):
         raise refuse("R192", f"EMIT {form} names {len(wanted)} columns: {', '.join(wanted)}", place=place)
     if form == "EDGES" and clause is not None and (clause.args.get("fully") or clause.args.get("chain")):
-        what = "EMIT EDGES has one order, that of the times of the edges: a start goes out before its end is known"
+        what = "EMIT EDGES can only order edges by their times: a start goes out before its end is known"
         hint = "Leave the order out; or EMIT INTERVALS … FULLY ORDERED, for whole events in the order of their starts."
         raise refuse("R192", what, hint, place)
     names = names or NAMES[form]
     taken = {column.lower() for column in node.emits().names}
     twice = [one for one in names if one.lower() in taken]
     if twice:
-        hint = f"Name them: EMIT {form} ({', '.join('my_' + one for one in names)}); or rename {twice[0]} of the query."
+        hint = f"Name them: EMIT {form} ({', '.join('my_' + one for one in names)}); or rename {twice[0]} in the query."
         raise refuse("R119", f"the result has two columns {twice[0]}", hint, place)
     fully = bool(clause is not None and clause.args.get("fully"))
     return EmitLifetimes(fresh(f"{name}.emit"), node, form, names, fully)  # type: ignore[arg-type]

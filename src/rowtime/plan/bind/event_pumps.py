@@ -35,18 +35,18 @@ def check_order(stream: StreamDef, pump: CreatePump, node: Operator) -> None:
 def _problem(stream: StreamDef, pump: CreatePump, start: Origin | None, kind: str) -> Problem:
     assert stream.shape is not None
     column = stream.shape.start
-    judged = f"{stream.name} takes events in the order of {column}, behind the bounds of the pump"
+    judged = f"{stream.name} takes events in the order of {column}, and judges them by the bounds of the pump"
     columns = ", ".join(name for name in (column, stream.shape.stop) if name)
     if start is None:
-        what = f"{judged}, which are about ROWTIME; and {column} is not the ROWTIME of these rows"
+        what = f"{judged}. Those bounds are about ROWTIME, and {column} is not the ROWTIME of these rows"
         hint = (
-            f"Write q.ROWTIME AS {column} in the select list, where q is what is behind FROM; or promote it first: "
+            f"Write q.ROWTIME AS {column} in the select list, where q is the input in FROM; or promote it first: "
             f"SELECT STREAM t AS ROWTIME, t AS {column}, … ORDER BY t WITHIN INTERVAL '1' MINUTE."
         )
         return Problem("R193", what, pump.place, hint)
-    what = f"{judged}; these come {start.order}, so those that began long ago would be LATE"
+    what = f"{judged}. Here the events come {start.order}, so events that began long ago would be LATE"
     form = {"POINT": f"POINTS ({column})", "INTERVAL": f"INTERVALS ({columns}) FULLY ORDERED"}.get(kind)
-    hint = f"Write EMIT {form} behind the query."
+    hint = f"Write EMIT {form} after the query."
     if form is None:
-        hint = f"Let a view EMIT EDGES (edge, {columns}); {columns} and the payload of it are to be selected."
+        hint = f"Let a view EMIT EDGES (edge, {columns}); read {columns} and the payload from it."
     return Problem("R193", what, pump.place, hint)

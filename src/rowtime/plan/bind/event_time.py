@@ -41,16 +41,17 @@ def settings_of(found: EventTimeDef, *, source: bool = False) -> EventTimeSettin
     """The settings of a declaration; ``source``: of a stream. Raises ``Refused`` (R122, R170)."""
     mode = found.mode or "OUTPUT_EVENT_TIME"
     if mode == FORWARDED and source:
-        what = "MODE INPUT_WATERMARK is of a view: a stream has no inputs whose bounds it could pass on"
-        raise refuse("R170", what, "Take OUTPUT_EVENT_TIME or MANUAL.", found.place)
+        what = "MODE INPUT_WATERMARK is for views: a stream has no inputs whose bounds it could pass on"
+        raise refuse("R170", what, "Use OUTPUT_EVENT_TIME or MANUAL.", found.place)
     if mode == FORWARDED and (found.lag is not None or found.gap is not None):
-        what = "MODE INPUT_WATERMARK passes the bounds of its inputs on as they are"
-        raise refuse("R170", what, "Leave LAG and MINIMUM GAP out, or take OUTPUT_EVENT_TIME.", found.place)
+        what = "MODE INPUT_WATERMARK passes on the bounds of its inputs unchanged"
+        raise refuse("R170", what, "Leave LAG and MINIMUM GAP out, or use OUTPUT_EVENT_TIME.", found.place)
     if mode == FORWARDED and found.early is not None:
         what = (
-            "EARLY BEYOND guards a bound that is made of the times; MODE INPUT_WATERMARK passes on those of its inputs"
+            "EARLY BEYOND guards a bound that is computed from the times; MODE INPUT_WATERMARK passes on the "
+            "bounds of its inputs"
         )
-        raise refuse("R170", what, "Put EARLY BEYOND where the event time below is declared.", found.place)
+        raise refuse("R170", what, "Put EARLY BEYOND where the event time of the input is declared.", found.place)
     lag = _micros(found.lag, "LAG", found.place, 0)
     gap = _micros(found.gap, "MINIMUM GAP", found.place, GAP)
     beyond = None if found.early is None else _micros(found.early, "EARLY BEYOND", found.place, 0)
@@ -90,12 +91,12 @@ def _unit(column: Column, unit: str | None, place: Place) -> str | None:
     if kind is Kind.INTEGER:
         if unit is None:
             hint = f"Write EVENT TIME ({column.name}, RESOLUTION MILLISECONDS), or SECONDS, MICROSECONDS, NANOSECONDS."
-            what = f"{column.name} is {column.type}, and it is not said what its numbers count since 1970"
+            what = f"{column.name} is {column.type}, and no RESOLUTION says what its numbers count since 1970"
             raise refuse("R170", what, hint, place)
         return unit
     if kind not in (Kind.TIMESTAMP, Kind.OTHER):
         hint = "Declare a TIMESTAMP, or a BIGINT with RESOLUTION MILLISECONDS."
-        raise refuse("R170", f"{column.name} is {column.type}, which is no event time", hint, place)
+        raise refuse("R170", f"{column.name} is {column.type}, which cannot be an event time", hint, place)
     return unit
 
 
@@ -105,7 +106,7 @@ def forwarded(
     """A region in MODE INPUT_WATERMARK above another. Raises ``Refused`` (R170) where there is none below."""
     event = declared_by(node)
     if event is None:
-        hint = f"Declare one below and pass its column on, or write MODE {EventTimeSettings.mode}."
+        hint = f"Declare one in the input and pass its column on, or write MODE {EventTimeSettings.mode}."
         why = lost_at(node)
         what = "MODE INPUT_WATERMARK needs an event time in what it reads"
         raise refuse("R170", f"{what}; {why}" if why else what, hint, place)

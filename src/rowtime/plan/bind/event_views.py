@@ -17,8 +17,8 @@ from rowtime.plan.bind.catalog import check_times, suggestion
 def events_of(fresh: Callable[[str], str], node: Operator, shape: EventShape, name: str, place: Place) -> RowEvents:
     """The events of the rows of a view. Raises ``Refused`` (R103, R170, R190, R193)."""
     if is_lifetimes(node):
-        hint = "Leave it out; SHIFT, EXTEND, ALTER_DURATION and CLIP alter the lifetimes of events."
-        raise refuse("R193", f"EVENT SHAPE makes events of rows, and {name} has events", hint, place)
+        hint = "Leave it out; SHIFT, EXTEND, ALTER_DURATION and CLIP change the lifetimes of events."
+        raise refuse("R193", f"EVENT SHAPE turns rows into events, and {name} already has events", hint, place)
     if shape.imports is not None:
         hint = f"Pump the rows into a stream of events that has BOUND FROM {shape.imports}."
         raise refuse("R190", "BOUND FROM of a view is not supported yet", hint, place)
@@ -47,7 +47,7 @@ def _check_order(node: Operator, shape: EventShape, name: str, place: Place) -> 
     what = f"{shape.start} is not the ROWTIME of the rows of {name}, so their bounds say nothing about it"
     other = f"or select s.ROWTIME AS {shape.start}"
     if shape.edges:
-        what = f"the rows of {name} are no edges that a view EMITs, so their bounds say nothing about these"
+        what = f"the rows of {name} are not edges that a view EMITs, so their bounds say nothing about the edges"
         other = f"or select both times of a view that EMITs EDGES (edge, {shape.start}, {shape.stop})"
-    hint = f"Let the rows make bounds, with BOUND EVERY 1 ROW DELAY INTERVAL '1' MINUTE behind the shape; {other}."
+    hint = f"Generate bounds from the rows: write BOUND EVERY 1 ROW DELAY INTERVAL '1' MINUTE after the shape; {other}."
     raise refuse("R193", what, hint, place)

@@ -51,12 +51,12 @@ def _resolved(node: exp.Window, named: Mapping[str, exp.Window], open_: tuple[st
                 "R165", f"there is no window {node.alias}", f"There are: {', '.join(named)}." if named else hint
             )
         if name in open_:
-            raise NoWindow("R165", f"the window {node.alias} is defined by itself")
+            raise NoWindow("R165", f"the definition of the window {node.alias} refers to itself")
         base = _resolved(named[name], named, (*open_, name))
     keys, order = tuple(node.args.get("partition_by") or ()), node.args.get("order")
     if (keys and node.alias) or (order and base.order):
         what = "PARTITION BY" if keys else "ORDER BY"
-        raise NoWindow("R165", f"{what} stands in the window {node.alias} or here, not in both", "Leave one out.")
+        raise NoWindow("R165", f"{what} may be in the window {node.alias} or here, but not in both", "Leave one out.")
     spec = node.args.get("spec") or base.spec
     return Window(keys or base.keys, tuple(order.expressions) if order else base.order, spec)
 
@@ -86,11 +86,11 @@ def _edge(spec: exp.WindowSpec, side: str, *, by_range: bool) -> int | None:
             "Look back instead: end the frame with CURRENT ROW or PRECEDING; the row itself is LAST_VALUE(…), "
             "an earlier one LAG(…)."
         )
-        raise NoWindow("R162", "FOLLOWING asks for rows that have not come", hint)
+        raise NoWindow("R162", "FOLLOWING asks for rows that have not arrived yet", hint)
     if edge == UNBOUNDED:
         return None
     if not isinstance(edge, exp.Expr) or way != "PRECEDING":
-        raise NoWindow("R161", "an end of a frame is CURRENT ROW, or how far back it lies, and PRECEDING", PAST)
+        raise NoWindow("R161", "an end of a frame is CURRENT ROW, or a distance followed by PRECEDING", PAST)
     return _time(edge) if by_range else _number(edge)
 
 
@@ -99,7 +99,7 @@ def _number(edge: exp.Expr) -> int:
         raise NoWindow("R161", "a frame cannot be a negative number of rows", PAST)
     count = whole_number(edge)
     if count is None:
-        raise NoWindow("R161", f"{to_rowtime(edge)} is no number of rows", PAST)
+        raise NoWindow("R161", f"{to_rowtime(edge)} is not a number of rows", PAST)
     return count
 
 
@@ -109,7 +109,7 @@ def _time(edge: exp.Expr) -> int:
     except ValueError as wrong:
         raise NoWindow("R161", f"RANGE: {wrong}", PAST) from None
     if not isinstance(span, Duration):
-        raise NoWindow("R161", "RANGE takes a duration, not months", "A month has no fixed length; take days.")
+        raise NoWindow("R161", "RANGE takes a duration, not months", "A month has no fixed length; use days.")
     if span.micros < 0:
         raise NoWindow("R161", "a frame cannot reach back by a negative interval", PAST)
     return span.micros

@@ -47,10 +47,10 @@ class FromClause:
             raise refuse_at(self.text, self.query, "R117", "SELECT STREAM needs a FROM")
         clauses = self.query.args.get("joins") or []
         if source.this.args.get("over") and not clauses:
-            hint = "Write OVER behind an aggregate: SUM(x) OVER (RANGE INTERVAL '1' MINUTE PRECEDING)."
+            hint = "Write OVER after an aggregate: SUM(x) OVER (RANGE INTERVAL '1' MINUTE PRECEDING)."
             place = place_of(self.text, source.this.args["over"])
-            raise refuse("R153", "a window on an input goes with a JOIN", hint, place)
-        refuse_as_of(self.text, source.this, "a stream as of a time goes with a JOIN", _AS_OF)
+            raise refuse("R153", "a window on an input is allowed in a JOIN only", hint, place)
+        refuse_as_of(self.text, source.this, "a stream as of a time is allowed in a JOIN only", _AS_OF)
         periods = Periods(self.binder, self.name)
         found, starts = self._windowed(source.this), starts_of(self.query)
         about = split_off(self.query) if clauses or is_lifetimes(found.node) else []
@@ -72,7 +72,7 @@ class FromClause:
         right = self._windowed(clause.this)
         if not is_lifetimes(left.node) and not is_lifetimes(right.node):
             return self.joins.bind(left, right, clause), about
-        refuse_as_of(self.text, clause.this, "events meet while both are alive, not as of a time", _EVENTS)
+        refuse_as_of(self.text, clause.this, "events are joined while both are alive, not as of a time", _EVENTS)
         meets = about if last and not is_table(right.node) else []
         made = LifetimeJoins(self.binder, self.name, starts).bind(left, right, clause, meets)
         return made, [] if meets else about
@@ -84,8 +84,8 @@ class FromClause:
         table = self.sources.static(item) if isinstance(item, exp.Table) else None
         if table is not None and self.query.args.get("joins"):
             if item.args.get("over"):
-                hint = "Leave out OVER; each row of the stream meets the whole table."
-                raise refuse_at(self.text, item.args["over"], "R153", "a table has no window", hint)
+                hint = "Leave out OVER; each row of the stream is joined with the whole table."
+                raise refuse_at(self.text, item.args["over"], "R153", "a table cannot have a window", hint)
             return self._table(table, item)
         window = window_of(self.text, self.query, item)
         found = self._input(item)
@@ -117,7 +117,7 @@ class FromClause:
         elif isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
             node, lineage = self.sources.table(self.binder, item)
         else:
-            raise refuse_at(self.text, item, "R190", f"{to_rowtime(item)} is no stream", "Name a stream or a view.")
+            raise refuse_at(self.text, item, "R190", f"{to_rowtime(item)} is not a stream", "Name a stream or a view.")
         return self._renamed(node, item, lineage)
 
     def _called(self, call: exp.Anonymous, item: exp.Expr) -> BoundQuery:
@@ -125,14 +125,14 @@ class FromClause:
         if call.name.upper() in WINDOW_TABLES:
             found = WindowTable(self.binder, call, self.name).bind()
             if any(map(is_lifetimes, found.node.inputs)):
-                what = f"{call.name} after FROM is of rows, and these are events with lifetimes"
+                what = f"{call.name} after FROM is for rows, and these are events with lifetimes"
                 raise refuse_at(self.text, call, "R193", what, "Group by TUMBLE(size), HOP(hop, size) or SNAPSHOT().")
             return found
         place = place_of(self.text, call)
         name = f"{self.name}.{item.alias or call.name.lower()}"
         source = self._read(call, next(iter(call.expressions), None), f"{name}.cursor")
         if is_lifetimes(source):
-            hint = "Let it read a view that EMITs the events as rows."
+            hint = "Use a view that EMITs the events as rows as its input."
             raise refuse("R193", f"{call.name} reads rows, and these are events with lifetimes", hint, place)
         if call.name.upper() in BUFFERS:
             others = [self._read(call, part, f"{name}.permits") for part in call.expressions[1:] if input_of(part)]

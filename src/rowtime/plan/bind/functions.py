@@ -71,7 +71,7 @@ def defined(statement: CreateFunction) -> Any:
         what = f"{statement.name.text} cannot be loaded from {match[1]}: {type(error).__name__}: {error}"
         raise refuse("R141", what, place=statement.place) from error
     if not callable(made):
-        raise refuse("R141", f"{match[1]}:{match[2]} is no function", place=statement.place)
+        raise refuse("R141", f"{match[1]}:{match[2]} is not a function", place=statement.place)
     return named if statement.parameters is not None else made
 
 
@@ -110,10 +110,10 @@ def _value(node: exp.Expr) -> Any:
         case exp.Interval() | exp.Add() as interval:
             span = span_of(interval)
             if not isinstance(span, Duration):
-                raise TypeError(f"{to_rowtime(interval)}: months are no fixed time")
+                raise TypeError(f"{to_rowtime(interval)}: months have no fixed length")
             found = timedelta(microseconds=span.micros)
         case exp.Cast(this=exp.Literal()) as time:
             found = to_datetime(to_micros(time.this.name))
         case other:
-            raise ValueError(f"{to_rowtime(other)} is no literal")
+            raise ValueError(f"{to_rowtime(other)} is not a literal")
     return found

@@ -37,7 +37,7 @@ def bind_distinct(
         return None
     if query.args.get("order"):
         hint = "Put the DISTINCT query into a sub-query d, and sort that: ORDER BY FLOOR(d.ROWTIME TO HOUR), …."
-        scope.refuse("R184", "ORDER BY beside DISTINCT and GROUP BY", query.args["order"], hint)
+        scope.refuse("R184", "ORDER BY together with DISTINCT and GROUP BY is not supported", query.args["order"], hint)
         return None
     for item in items:
         names, order = columns_in([item.expression]), prove(item.expression, groups.facts).order
@@ -47,7 +47,7 @@ def bind_distinct(
                 return by_value((), item.expression, groups, descending=order.direction < 0)
             if over(groups.stamp, item.expression, SORT_VALUE) is not None:
                 return GroupSort(())  # what is alike has one rowtime
-    what = "DISTINCT of groups lists nothing that closes them, so it would never be complete"
+    what = "DISTINCT of groups selects no expression that closes them, so it would never be complete"
     scope.refuse("R184", what, query, _complete(query, scope))
     return None
 

@@ -81,7 +81,7 @@ def bind_group_sort(query: exp.Select, scope: Scope, groups: Grouped) -> GroupSo
         return None
     first, *others = order.expressions
     if first.args.get("within") is not None:
-        hint = "Sort an event time below the groups: SELECT STREAM t AS ROWTIME, … ORDER BY t WITHIN …."
+        hint = "Sort by an event time before grouping: SELECT STREAM t AS ROWTIME, … ORDER BY t WITHIN …."
         scope.refuse("R181", "ORDER BY … WITHIN of a grouped stream", first, hint)
         return None
     keys = keys_of(query, scope, others, groups.over_groups, "__o")
@@ -120,8 +120,10 @@ def _closes(query: exp.Select, scope: Scope, value: exp.Expr, groups: Grouped) -
     names = columns_in([value])
     if names <= set(groups.clocks) and (isinstance(value, exp.Column) or not names & groups.loose):
         return True
-    what = "ORDER BY of groups leads with something that does not close them"
-    hint = rewrites.shown(rewrites.ordered(query, scope.rowtime), scope.binds, "Lead with what closes them.")
+    what = "ORDER BY of groups starts with an expression that does not close them"
+    hint = rewrites.shown(
+        rewrites.ordered(query, scope.rowtime), scope.binds, "Start with the expression that closes them."
+    )
     scope.refuse("R180", what, query.args["order"].expressions[0], hint)
     return False
 

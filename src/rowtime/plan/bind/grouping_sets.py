@@ -24,7 +24,7 @@ from rowtime.sql.script import parse_expression
 MOST = 64  # sets; each is a query of its own
 _KINDS = (exp.Cube, exp.Rollup, exp.GroupingSets)
 _AROUND = ("order", "limit", "with_", "emit", "emit_changes", "emit_final", "distinct")  # of the whole
-_BELOW = "Sort below, in a view: SELECT STREAM t AS ROWTIME, … ORDER BY t WITHIN interval."
+_BELOW = "Sort first, in a view: SELECT STREAM t AS ROWTIME, … ORDER BY t WITHIN interval."
 
 Set = tuple[exp.Expr, ...]
 NamesOf = Callable[[exp.Expr], Sequence[str]]
@@ -44,7 +44,7 @@ def union_of_sets(query: exp.Select, text: str, names_of: NamesOf) -> exp.Query:
     resolved = _Keys(query, names_of)
     sets = [resolved.set_of(one) for one in _sets_of(group.expressions)]
     if len(sets) > MOST:
-        what = f"GROUP BY has {len(sets)} sets, of which each is a query of its own; there may be {MOST}"
+        what = f"GROUP BY has {len(sets)} sets, and each one is a separate query; at most {MOST} are allowed"
         raise refuse_at(text, group, "R127", what, "List those that you need: GROUPING SETS ((a, b), (a)).")
     keys = list(dict.fromkeys(key for one in sets for key in one))
     parts: list[exp.Query] = [_part(query, one, keys, resolved) for one in sets]
@@ -64,7 +64,7 @@ def without_clock(query: exp.Select, text: str, binds: Callable[[exp.Expr], bool
     kind = next(node for node in query.args["group"].expressions if isinstance(node, _KINDS))
     words = "GROUPING SETS" if isinstance(kind, exp.GroupingSets) else type(kind).__name__.upper()
     hint = next((said for said, rewritten in _closed(query) if binds(rewritten)), "")
-    otherwise = "Let something that ascends stand beside the sets."
+    otherwise = "Add an ascending expression next to the sets."
     return refuse_at(text, kind, "R127", f"GROUP BY {words} has groups without a monotonic key", hint or otherwise)
 
 
@@ -217,7 +217,7 @@ def _closed(query: exp.Select) -> Iterator[Rewrite]:
         group = [lead.copy(), *(left for node in nodes if (left := _lacking(node, lead)) not in (None, exp.Tuple()))]
         rewritten = query.copy()
         rewritten.set("group", exp.Group(expressions=group))
-        yield f"Let each set have it: GROUP BY {', '.join(map(to_rowtime, group))}.", rewritten
+        yield f"Add it to each set: GROUP BY {', '.join(map(to_rowtime, group))}.", rewritten
 
 
 def _lacking(node: exp.Expr, key: exp.Expr) -> exp.Expr | None:

@@ -104,7 +104,8 @@ class Grouping:
         if stamp is None and by_value and self.within is not None:
             self.scope.refuse(
                 "R182",
-                "WITHIN lets rows of a group lie behind the bound, so the rowtime of its last row may have been passed",
+                "WITHIN allows rows of a group below the bound, so the bound may already have passed the rowtime "
+                "of the group's last row",
                 self.query,
                 "Give the groups a rowtime that ascends: select a closing expression AS ROWTIME.",
             )
@@ -131,8 +132,8 @@ class Grouping:
         windowed = self.query.args.get("windowed")
         if windowed is not None:
             if group is not None:
-                hint = "Put its expressions behind PARTITION BY."
-                self.scope.refuse("R113", "WINDOWED BY stands where GROUP BY would", group, hint)
+                hint = "Put its expressions after PARTITION BY."
+                self.scope.refuse("R113", "WINDOWED BY replaces GROUP BY, so a query cannot have both", group, hint)
             return list(windowed.expressions)
         if group is None:
             return []
@@ -163,8 +164,8 @@ class Grouping:
         if raw == col(SESSION_END):
             self.gap = self.scope.windows.gap
             if tolerance is not None:
-                hint = "Sort below, in a view: SELECT STREAM t AS ROWTIME, … ORDER BY t WITHIN interval."
-                self.scope.refuse("R128", "WITHIN does not go with a session, which is of ROWTIME", node, hint)
+                hint = "Sort first, in a view: SELECT STREAM t AS ROWTIME, … ORDER BY t WITHIN interval."
+                self.scope.refuse("R128", "WITHIN is not supported for a session, which uses ROWTIME", node, hint)
             return
         computed = self.scope.computed(raw)
         written = self._of_the_row(computed)
@@ -182,7 +183,7 @@ class Grouping:
         """The window's end as a last key, which alone closes the groups and is their rowtime."""
         length = micros(self.scope, node.args["interval"], "RANGE")
         if not length:
-            self.scope.refuse("R113", "a STAGGER window has a length above zero", node)
+            self.scope.refuse("R113", "the length of a STAGGER window must be above zero", node)
         end = self.scope.windows.staggered([key.expression for key in self.keys], length)
         key = Item(Column(f"{KEY}{len(self.keys)}"), end)
         self.keys.append(key)
@@ -196,7 +197,7 @@ class Grouping:
         time = unshifted(bound.this)[0] if isinstance(bound.this, exp.Expr) else bound
         if len(leaves) != 1 or not isinstance(time, exp.Column):
             hint = "For example GROUP BY FLOOR(t TO MINUTE) WITHIN INTERVAL '30' SECOND."
-            self.scope.refuse("R128", "WITHIN goes with a rounded time column", node, hint)
+            self.scope.refuse("R128", "WITHIN requires a rounded time column", node, hint)
             return bound
         key = bound.copy()
         leaf = key.find(exp.Column)
@@ -216,14 +217,14 @@ class Grouping:
         stamp: exp.Expr | None = None
         for entry in self.query.expressions:
             if entry.is_star:
-                self.scope.refuse("R129", "* cannot stand in a grouped select list", entry, "Name the columns.")
+                self.scope.refuse("R129", "* is not allowed in a grouped select list", entry, "Name the columns.")
                 continue
             if self._names_rowtime(entry) and self.query.args.get("distinct"):
                 continue
             made = generator(entry)
             if made is not None:
-                hint = "Put the groups into a sub-query, and make rows of them above it."
-                self.scope.refuse("R102", f"{to_rowtime(made)} makes rows, and a group is one row", made, hint)
+                hint = "Put the groups into a sub-query, and make the rows in the query around it."
+                self.scope.refuse("R102", f"{to_rowtime(made)} gives several rows, and a group is one row", made, hint)
                 continue
             bound = self._over_groups(entry.unalias())
             name = entry.alias_or_name if entry.alias or isinstance(entry, exp.Column) else f"_c{len(items)}"
@@ -291,8 +292,8 @@ class Grouping:
             self.scope.refuse("R130", "an aggregate of a session's edge needs a sub-query", call)
         order = ambiguous_order(call.this if isinstance(call, exp.Filter) else call)
         if order is not None:
-            hint = "Order by the value itself, at the end if need be; or leave out the order: stream order it is then."
-            self.scope.refuse("R190", "the order inside the aggregate leaves ties open", order, hint)
+            hint = "Order by the value itself, for example as the last key; or leave out the order to get stream order."
+            self.scope.refuse("R190", "the order inside the aggregate does not decide ties", order, hint)
         name = f"{AGGREGATE}{len(self.aggregates)}"
         self.aggregates.append(Item(Column(name), call.copy()))
         return name
@@ -303,7 +304,7 @@ class Grouping:
         if not self.query.args.get("unbounded_state"):
             self._refuse_endless()
         elif self.within is not None:
-            self.scope.refuse("R182", "WITHIN goes with groups that close before the stream ends", self.query)
+            self.scope.refuse("R182", "WITHIN requires groups that close before the stream ends", self.query)
         if not self.keys:
             self.keys.append(Item(Column(f"{KEY}0"), exp.Literal.number(0)))
             self._clocks.append(exp.Literal.number(0))
@@ -330,7 +331,7 @@ class Grouping:
         if is_constant(key.expression) or key.column.order is Order.CONSTANT:
             return f"{text} is constant"
         if key.column.order.moves:
-            return f"{text} is {key.column.order.value}, but what it is computed from has no clock"
+            return f"{text} is {key.column.order.value}, but the values that it is computed from have no clock"
         why, shown = prove(key.expression, self.scope.facts).failure(), self.scope.windows.shown(key.expression)
         return f"{shown}: {why.rule}" if why.text == text else f"{shown}: {why.text}: {why.rule}"
 
@@ -343,7 +344,7 @@ class Grouping:
     def _rewrite(self, *, distinct: bool) -> str:
         query, rowtime = self.query, self.scope.rowtime
         found = rewrites.distinct(query, rowtime) if distinct else rewrites.grouped(query, self._listed, rowtime)
-        otherwise = "Once the other problems are gone, group by a function of ROWTIME as well."
+        otherwise = "Fix the other problems, then group by a function of ROWTIME as well."
         return rewrites.shown(found, self.scope.binds, otherwise)
 
     @property
@@ -358,7 +359,10 @@ def _of_the_group(node: exp.Expr, shown: str) -> str:
         return f"Group by {to_rowtime(node)} as well, or aggregate it, for example MAX({shown})."
     if isinstance(node.parent, exp.Alias):
         name = node.parent.args["alias"].sql(Rowtime)
-        return f"A group's is its end: write g.ROWTIME AS {name} in a SELECT STREAM above the groups, (…) AS g."
+        return (
+            f"The ROWTIME of a group is its end: write g.ROWTIME AS {name} in a SELECT STREAM around the groups, "
+            "(…) AS g."
+        )
     return "Leave it out: the rowtime of a group is its end, and is written with every row."
 
 

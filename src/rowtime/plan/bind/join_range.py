@@ -202,18 +202,18 @@ def window_of(text: str, query: exp.Select, item: exp.Expr) -> int | None:
         raise refuse_at(text, over, wrong.code, wrong.message, wrong.hint) from None
     spec = window.spec
     if window.keys or window.order:
-        what = "a join window has neither PARTITION BY nor ORDER BY"
-        raise refuse_at(text, over, "R153", what, "Rows meet by the condition in ON; leave it out.")
+        what = "a join window cannot have PARTITION BY or ORDER BY"
+        raise refuse_at(text, over, "R153", what, "Leave it out; the condition in ON decides which rows match.")
     start = spec.args.get("start") if spec is not None else None
     if spec is None or spec.args.get("kind") != "RANGE" or spec.args.get("end") != "CURRENT ROW":
-        what = f"a join window is RANGE … PRECEDING, not {to_rowtime(over).removeprefix('ROWS OVER ')}"
-        raise refuse_at(text, over, "R153", what, f"{_EXAMPLE}; rows that follow are those of the other side.")
+        what = f"a join window must be RANGE … PRECEDING, not {to_rowtime(over).removeprefix('ROWS OVER ')}"
+        raise refuse_at(text, over, "R153", what, f"{_EXAMPLE}. To reach later rows, give the other side a window.")
     if start == "CURRENT ROW":
         return 0
     if isinstance(start, exp.Expr) and spec.args.get("start_side") == "PRECEDING":
         return _micros_of(text, start)
     if start != UNBOUNDED or not query.args.get("unbounded_state"):
-        what = "a join window without a lower end would keep every row for ever"
+        what = "a join window without a lower end would keep every row forever"
         raise refuse_at(text, over, "R153", what, f"{_EXAMPLE}.")
     return EVER
 
@@ -224,6 +224,6 @@ def _micros_of(text: str, node: exp.Expr) -> int:
     except ValueError as wrong:
         raise refuse_at(text, node, "R122", str(wrong)) from None
     if not isinstance(span, Duration) or span.micros < 0:
-        what = "a join window is a duration that is not negative"
+        what = "a join window takes a duration that is not negative"
         raise refuse_at(text, node, "R122", what, "For example INTERVAL '1' MINUTE.")
     return span.micros

@@ -163,16 +163,21 @@ class Joins:
         scope = Scope(self.text, clause.both)
         arrival = on.find(CurrentRowTimestamp)
         if arrival is not None:
-            raise self._refused("R112", "CURRENT_ROW_TIMESTAMP does not stand in ON", arrival, "Select it below.")
+            raise self._refused("R112", "CURRENT_ROW_TIMESTAMP is not allowed in ON", arrival, "Select it below.")
         bound = _over_rowtimes(scope.bind(on), clause.same)
         aliases = " or ".join(f"{one.alias}.ROWTIME" for side in clause.inputs for one in side)
         if not clause.tabled and any(column.name == ROWTIME for column in bound.find_all(exp.Column)):
             hint = f"Write {aliases}."
-            scope.refuse("R150", "ROWTIME is that of the joined row, which ON is there to find", on, hint)
+            scope.refuse(
+                "R150",
+                "ROWTIME would be the rowtime of the joined row, which does not exist before ON has matched the rows",
+                on,
+                hint,
+            )
         if has_aggregates(bound):
-            scope.refuse("R116", "ON cannot contain an aggregate", on, "Filter the groups below, in a sub-query.")
+            scope.refuse("R116", "ON cannot contain an aggregate", on, "Filter the groups first, in a sub-query.")
         if scope.promises:
-            scope.refuse("R102", "ON cannot contain MONOTONIC", on, "Promise it in a sub-query below.")
+            scope.refuse("R102", "ON cannot contain MONOTONIC", on, "Promise it in a sub-query.")
         if scope.problems:
             raise Refused(*scope.problems)
         return bound
@@ -184,7 +189,7 @@ class Joins:
         left, [right] = clause.timed
         if any(one.lag >= END for one in left):
             hint = "Put the join as of a time into a sub-query or a view, and join that."
-            what = "a join of rowtimes behind one as of a time is not supported"
+            what = "a join of rowtimes after a join as of a time is not supported"
             raise self._refused("R190", what, clause.node, hint)
         above = self._above(clause)
         inner = not any(join.args.get("side") and not is_derived(join) for join in self.query.args["joins"])
@@ -199,9 +204,11 @@ class Joins:
                 found = self._open(clause, found, above if not inner else [])
             stamps = (max(0, found.high or 0), max(0, -(found.low or 0)))
         if (found.low or 0) > (found.high or 0):
-            raise self._refused("R152", "no two rowtimes meet this condition", clause.node.this, self._limited(clause))
+            raise self._refused(
+                "R152", "no two rowtimes can satisfy this condition", clause.node.this, self._limited(clause)
+            )
         if any(stamp >= EVER and outer for stamp, outer in zip(stamps, clause.outer, strict=True)):
-            what = "a row of the outer side would be known to have no match when the stream ends, and not before"
+            what = "only the end of the stream would tell that a row of the outer side has no match"
             raise self._refused("R152", what, clause.node.this, self._limited(clause))
         return found, stamps
 
@@ -238,9 +245,9 @@ class Joins:
             if found.low is None and found.high is None:
                 open_end = "by an interval that is a fixed length of time"
             what = f"the condition does not limit {right.alias}.ROWTIME - {left[0].alias}.ROWTIME {open_end}"
-            what = f"{what}, so rows would be kept for ever"
+            what = f"{what}, so rows would be kept forever"
         else:
-            what = "a join without a condition would keep every row for ever"
+            what = "a join without a condition would keep every row forever"
         raise self._refused("R152", what, clause.node.this, self._limited(clause))
 
     def _limited(self, clause: Clause) -> str:
@@ -253,10 +260,10 @@ class Joins:
     def _simultaneous(self, clause: Clause) -> Problem:
         """A warning: the condition says nothing of time, so rows meet whose rowtimes are the same."""
         left, right = clause.inputs[0][0].alias, clause.inputs[1][0].alias
-        what = f"only rows of {left} and {right} with equal ROWTIMEs meet: the condition says nothing of time"
+        what = f"only rows of {left} and {right} with equal ROWTIMEs match: the condition does not mention time"
         window = "OVER (RANGE INTERVAL '1' MINUTE PRECEDING)"
         hint = (
-            f"{self._limited(clause)} Or give {left} and {right} a window each, in front of AS: {window}. "
+            f"{self._limited(clause)} Or give {left} and {right} a window each, before AS: {window}. "
             f"If equal rowtimes are meant, say so: ON {left}.ROWTIME = {right}.ROWTIME AND …"
         )
         return Problem("R158", what, place_of(self.text, clause.node.this), hint, warns=True)
@@ -264,7 +271,7 @@ class Joins:
     def _timeless(self, clause: Clause) -> Refused:
         """A sub-query of a stream that says nothing of time, so that nobody knows which rows it means."""
         left, right = clause.inputs[0][0].alias, clause.inputs[1][0].alias
-        what = f"a sub-query of the stream {right} does not say which of its rows are meant, by their time"
+        what = f"a sub-query of the stream {right} does not limit the time of its rows"
         limit = f"{right}.ROWTIME BETWEEN {left}.ROWTIME - INTERVAL '1' HOUR AND {left}.ROWTIME"
         return self._refused("R152", what, clause.node.this, f"Limit the time between them, in its WHERE: {limit}.")
 
@@ -278,10 +285,12 @@ class Joins:
             raise self._refused("R155", "no input of the join is a stream", clause.node.this, "Join a stream.")
         n = tables.index(False)
         if clause.outer[1 - n]:
-            what = "an outer join that keeps the rows of a table would never know which found no match"
+            what = "an outer join that keeps the rows of a table would never know which of them have no match"
             if clause.alone:
-                what = "a join that keeps rows of a table would never know which of them a stream will meet"
-            hint = "Keep those of the stream: LEFT JOIN with the stream on the left."
+                what = (
+                    "a join that keeps rows of a table would never know which of them still get a match from the stream"
+                )
+            hint = "Keep the rows of the stream: LEFT JOIN with the stream on the left."
             raise self._refused("R154", what, clause.node.this, _SWAPPED.get(clause.alone, hint))
         stream, table = clause.sources[n], clause.sources[1 - n]
         below, columns = stream.node, clause.columns[n]

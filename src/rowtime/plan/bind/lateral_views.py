@@ -87,9 +87,16 @@ def without_laterals(query: exp.Select, text: str, names_of: NamesOf) -> exp.Sel
     source = query.args["from_"].this
     name = source.alias_or_name
     if source.args.get("over") is not None:
-        raise _refuse(text, source, "a join window beside elements", "OVER behind an input is for joins; leave it out.")
+        raise _refuse(
+            text,
+            source,
+            "a join window together with LATERAL VIEW or UNNEST",
+            "OVER after an input is for joins; leave it out.",
+        )
     if not name:
-        raise _refuse(text, source, "elements of what has no name", "Give it one: FROM (SELECT …) AS s LATERAL VIEW …")
+        raise _refuse(
+            text, source, "LATERAL VIEW of an input without a name", "Give it one: FROM (SELECT …) AS s LATERAL VIEW …"
+        )
     names = {one.name for one in found if one.name != name.lower()}
     made = query.copy()
     for clause in ("laterals", "joins", "from_"):
@@ -117,15 +124,17 @@ def _found(query: exp.Select, text: str) -> Iterator[_Elements]:
         if not isinstance(join.this, _LATERAL):
             where = next((part for part in (*joins, *(query.args.get("laterals") or [])) if part is not join), join)
             hint = (
-                "Join in a sub-query with a name, and take the elements above it: FROM (SELECT …) AS j LATERAL VIEW …"
+                "Join in a sub-query with a name, and take the elements from that: FROM (SELECT …) AS j LATERAL VIEW …"
             )
-            raise _refuse(text, where, "elements of a value beside a join", hint)
+            raise _refuse(text, where, "LATERAL VIEW or UNNEST together with a join", hint)
         on = join.args.get("on")
         if join.args.get("using") or (on is not None and on != exp.true()):
             hint = "Write the condition in WHERE, or ON TRUE."
-            raise _refuse(text, join, "a condition between a row and its elements", hint)
+            raise _refuse(text, join, "a join condition between a row and its elements", hint)
         if (join.args.get("side") or "") not in ("", "LEFT"):
-            raise _refuse(text, join, f"{join.args['side']} JOIN with elements of a row", "Write CROSS or LEFT JOIN.")
+            raise _refuse(
+                text, join, f"{join.args['side']} JOIN of a row with its elements", "Write CROSS or LEFT JOIN."
+            )
         yield _elements(join.this, text, outer=bool(join.args.get("side")))
     for lateral in query.args.get("laterals") or []:
         yield _elements(lateral, text, outer=bool(lateral.args.get("outer")))
@@ -137,11 +146,14 @@ def _elements(node: exp.Expr, text: str, *, outer: bool) -> _Elements:
     alias = node.args.get("alias") or exp.TableAlias()
     columns = tuple(one.name for one in alias.args.get("columns") or ())
     if not columns:
-        hint = f"Name the columns: LATERAL VIEW {call.sql(Rowtime)} x AS tag, or … AS x(tag) behind UNNEST."
-        raise _refuse(text, node, "elements without a name", hint)
+        hint = f"Name the columns: LATERAL VIEW {call.sql(Rowtime)} x AS tag, or … AS x(tag) after UNNEST."
+        raise _refuse(text, node, "LATERAL VIEW or UNNEST without column names", hint)
     struct, fields = _STRUCTS.get((function, len(columns)), ("", ()))
     if not struct and (function, len(columns)) != ("EXPLODE", 1):
-        hint = "Take the elements, and then their fields: LATERAL VIEW EXPLODE(items) x AS item, and x.item.sku."
+        hint = (
+            "Take each element as one column, and then its fields: LATERAL VIEW EXPLODE(items) x AS item, and "
+            "x.item.sku."
+        )
         raise _refuse(text, node, f"{function} with the columns {', '.join(columns)}", hint)
     given = call.expressions[0]
     if struct:

@@ -64,7 +64,9 @@ def bind_altering(binder: Binder, call: exp.Anonymous, name: str) -> Operator:
     numbers = [_micros(argument, call, place) for argument in call.expressions[1:]]
     least, most = _ARITY[how]
     if not least <= len(numbers) <= most:
-        raise _refused(call, f"{how} takes {least if least == most else f'{least} or {most}'} more", place)
+        raise _refused(
+            call, f"{how} takes {least if least == most else f'{least} or {most}'} arguments after the stream", place
+        )
     by = numbers[0] if numbers else None
     if how in ("ALTER_DURATION", "QUANTIZE", "CHOP") and (by or 0) <= 0:
         raise _refused(call, f"{how} takes a time above zero", place)
@@ -85,7 +87,7 @@ def _clipped(binder: Binder, call: exp.Anonymous, source: Operator, name: str) -
     if limits and call.expressions[1:] == limits[:1]:
         return _limited(binder, call, limits[0], source, name)
     if limits:
-        raise _refused(call, f"{to_rowtime(limits[0])} stands alone behind what it cuts", place)
+        raise _refused(call, f"{to_rowtime(limits[0])} must be the only argument after the events that it cuts", place)
     other = _events(binder, call, 1, name, place)
     keys = _keys(call, call.expressions[2:], (source, other), place)
     clip = Clip(binder.sources.fresh(f"{name}.clip"), source, other, keys)
@@ -96,7 +98,7 @@ def _limited(binder: Binder, call: exp.Anonymous, limit: exp.Expr, source: Opera
     """CLIP by a length or a period: of literals, or of columns of the event."""
     place, computed = place_of(binder.text, call), Computed(binder, call, name)
     if call.args.get("where") is not None:
-        raise _refused(call, "WHERE in CLIP says which events of another stream cut", place)
+        raise _refused(call, "WHERE in CLIP needs a second stream: it says which of its events cut", place)
     if isinstance(limit, WithinPeriod):
         return computed.within(source, limit.this)
     if limit.find(exp.Column):
@@ -116,7 +118,9 @@ def _keys(
     for argument in arguments:
         name = argument.name.lower()
         if not isinstance(argument, exp.Column) or argument.text("table") or not all(name in names for names in known):
-            raise _refused(call, f"{to_rowtime(argument)} is no column of what {call.name.upper()} reads", place)
+            raise _refused(
+                call, f"{to_rowtime(argument)} is not a column of the events that {call.name.upper()} reads", place
+            )
         found.append((known[0][name], known[1][name]))
     return tuple(found)
 
@@ -150,7 +154,7 @@ def _events(binder: Binder, call: exp.Anonymous, number: int, name: str, place: 
 def _micros(argument: exp.Expr, call: exp.Anonymous, place: Place) -> int:
     micros = duration_of(argument)
     if micros is None:
-        raise _refused(call, f"{to_rowtime(argument)} is no fixed length of time", place)
+        raise _refused(call, f"{to_rowtime(argument)} is not a fixed length of time", place)
     return micros
 
 

@@ -51,7 +51,7 @@ class LifetimeGrouping(Grouping):
                 self._key(node)
         if len(windows) != 1:
             where = self.query.args.get("group") or self.query
-            what = f"{'a' if not windows else 'one'} group of events needs a window of time"
+            what = f"{'a' if not windows else 'one'} group of events needs a time window"
             raise refuse_at(self.scope.text, where, "R196", what, _HINT)
         self.scope.clipped = windows[0].name.upper() in ("TUMBLE", "HOP", "SESSION")
         items, stamp = self._select_list()
@@ -75,8 +75,8 @@ class LifetimeGrouping(Grouping):
     ) -> Callable[[str, Operator], Operator]:
         """What makes the operator of a window."""
         if needs_places(aggregates):
-            what = "an aggregate that depends on the order of rows: events have none"
-            hint = "Take MIN, MAX, ARRAY_SORT(COLLECT_SET(x)), or MIN(STRUCT(y, x)).x for MIN_BY(x, y)."
+            what = "this aggregate depends on the order of rows, and events have no order"
+            hint = "Use MIN, MAX, ARRAY_SORT(COLLECT_SET(x)), or MIN(STRUCT(y, x)).x for MIN_BY(x, y)."
             self.scope.refuse("R193", what, self.query, hint)
         if window.name.upper() == "SNAPSHOT":
             kind = Snapshot if all(summed(item.expression) for item in aggregates) else SnapshotSets
@@ -103,10 +103,10 @@ class LifetimeGrouping(Grouping):
         found = [node.name.lower() for node in call.expressions if isinstance(node, exp.Literal) and node.is_string]
         unknown = [name for name in found if name not in (*_OUTPUT, *_INPUT)]
         if unknown:
-            hint = f"There are {_OPTIONS}. Where an event ends beyond its window is not known when the window goes out."
+            hint = f"There are {_OPTIONS}. When a window goes out, it is not known yet where an event ends beyond it."
             raise refuse_at(self.scope.text, call, "R196", f"{call.name.upper()} has no option '{unknown[0]}'", hint)
         if any(len([name for name in found if name in kind]) > 1 for kind in (_OUTPUT, _INPUT)):
-            what = f"{call.name.upper()} has two options of which one excludes the other"
+            what = f"{call.name.upper()} has two options that exclude each other"
             raise refuse_at(self.scope.text, call, "R196", what, f"There are {_OPTIONS}.")
         return found
 
@@ -130,10 +130,10 @@ class LifetimeGrouping(Grouping):
         if not wanted <= len(numbers) <= wanted + 1 or any(n is None for n in numbers) or (numbers[0] or 0) <= 0:
             sizes = "a hop and a size" if wanted > 1 else "a size"
             what = f"{call.name.upper()} over events takes {sizes}, perhaps an offset"
-            raise refuse_at(self.scope.text, call, "R196", what, f"{_HINT} Behind them may stand {_OPTIONS}.")
+            raise refuse_at(self.scope.text, call, "R196", what, f"{_HINT} After these you can write {_OPTIONS}.")
         hop, size = numbers[0] or 0, numbers[wanted - 1] or 0
         if size <= 0:
-            raise refuse_at(self.scope.text, call, "R196", "a window has a size above zero", _HINT)
+            raise refuse_at(self.scope.text, call, "R196", "the size of a window must be above zero", _HINT)
         return size, hop, (numbers[wanted] or 0) if len(numbers) > wanted else 0
 
     def _lengths(self, call: exp.Anonymous, options: int) -> tuple[int, int]:

@@ -94,26 +94,33 @@ class LifetimeJoins:
         if tabled:
             if refreshed(right.node):
                 hint = "Leave REFRESH EVERY out of its definition, or join the rows before they become events."
-                raise refuse("R190", "a table that is read again is not joined with events yet", hint, place)
+                raise refuse(
+                    "R190", "joining events with a table that has REFRESH EVERY is not supported yet", hint, place
+                )
             if kind not in _KINDS or kind.startswith(("RIGHT", "FULL")):
                 hint = "There are JOIN, LEFT JOIN, LEFT SEMI JOIN and LEFT ANTI JOIN, with the events on the left."
                 raise refuse("R190", f"{kind} JOIN of events with a table is not supported yet", hint, place)
             about = [part for part in conjuncts(node.args.get("on")) if timed(part)]
             if about:
-                what, hint = "a table has no lifetimes to compare with", "Put it into the WHERE of a view of the join."
+                what, hint = (
+                    "a table has no lifetimes to compare with",
+                    "Move it to WHERE in a query over a view of the join.",
+                )
                 raise refuse_at(self.text, about[0], "R198", what, hint)
             return
         if is_table(left.node):
             hint = "Put the events first: FROM events JOIN table ON …."
-            raise refuse("R197", "a table stands in front of the events that it is joined with", hint, place)
+            raise refuse("R197", "the table comes before the events that it is joined with", hint, place)
         if not (is_lifetimes(left.node) and is_lifetimes(right.node)):
             hint = "Declare an EVENT SHAPE for both, or read a view that EMITs the events as rows."
-            raise refuse("R197", "one side of the join has lifetimes and the other has not", hint, place)
+            raise refuse("R197", "one side of the join has lifetimes and the other does not", hint, place)
         if kind not in _KINDS:
             hint = "There are JOIN, LEFT JOIN, RIGHT JOIN, FULL JOIN, LEFT SEMI JOIN and LEFT ANTI JOIN."
             raise refuse("R190", f"{kind} JOIN of events is not supported yet", hint, place)
         if any(one.window is not None for one in (*left.inputs, *right.inputs)):
-            raise refuse("R197", "events have lifetimes and no OVER window", "Use EXTEND(s, interval).", place)
+            raise refuse(
+                "R197", "events have lifetimes, so they cannot have an OVER window", "Use EXTEND(s, interval).", place
+            )
 
     def _with_start(self, side: From) -> From:
         """A side with its start as a further column, where that is asked for: a pair has a start of its own."""
@@ -147,10 +154,12 @@ class LifetimeJoins:
             bound = equal if bound is None else exp.And(this=bound, expression=equal)
         if bound is not None and any(column.name == ROWTIME for column in bound.find_all(exp.Column)):
             hint = (
-                "Lifetimes meet by themselves; alter them with SHIFT, EXTEND or TO_POINT. "
+                "The join compares lifetimes itself; change them with SHIFT, EXTEND or TO_POINT. "
                 f"The start of one side is {both.inputs[0].alias}.ROWTIME."
             )
-            scope.refuse("R197", "ROWTIME of the pair does not stand in the condition of a join of events", node, hint)
+            scope.refuse(
+                "R197", "the ROWTIME of the pair is not allowed in the condition of a join of events", node, hint
+            )
         if scope.problems:
             raise Refused(*scope.problems)
         return bound

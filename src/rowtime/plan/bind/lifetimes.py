@@ -34,7 +34,7 @@ def emitted(text: str, sources: Sources, query: exp.Expr, bound: BoundQuery, nam
 def _changes(text: str, sources: Sources, query: exp.Expr, node: Operator, name: str) -> Operator:
     if not is_lifetimes(node):
         hint = "Leave it out; EMIT CHANGES is for panes, and for events of streams with an EVENT SHAPE."
-        raise refuse_at(text, query, "R191", "EMIT CHANGES: no row of this query is changed later", hint)
+        raise refuse_at(text, query, "R191", "EMIT CHANGES: this query never changes a row later", hint)
     taken = {column.lower() for column in node.emits().names} & set(CHANGES)
     if taken:
         what = f"the result has two columns {', '.join(sorted(taken))}"
@@ -52,7 +52,10 @@ def _refuse_endless(text: str, query: exp.Expr, node: Operator) -> None:
     """Raise ``Refused`` (R195) if the first event that comes would have endless changes."""
     if node.cuts_time and any(one.opens_events() for one in node.inputs):
         calls = [call for call in query.find_all(exp.Anonymous) if call.name.upper() in ("TUMBLE", "HOP", "CHOP")]
-        what = "events come here before their end is known, and EMIT CHANGES would show endless windows of each at once"
+        what = (
+            "events arrive here before their end is known, so EMIT CHANGES would emit endlessly many windows of "
+            "each event at once"
+        )
         hint = "Limit the events below: FROM CLIP(s, AT MOST INTERVAL '1' DAY). Or leave EMIT CHANGES out."
         raise refuse_at(text, calls[0] if calls else query, "R195", what, hint)
     for one in node.inputs:
@@ -65,7 +68,7 @@ def alike(text: str, query: exp.Expr, nodes: Sequence[Operator]) -> bool:
     found = {is_lifetimes(node) for node in nodes}
     if len(found) > 1:
         hint = "EMIT the events in a view first, or declare an EVENT SHAPE for all."
-        raise refuse_at(text, query, "R197", "some inputs of UNION ALL have lifetimes and others have not", hint)
+        raise refuse_at(text, query, "R197", "some inputs of UNION ALL have lifetimes and others do not", hint)
     return found == {True}
 
 
@@ -73,8 +76,8 @@ def refuse_in_select(query: exp.Select, scope: Scope) -> None:
     """Note what a SELECT over events cannot say."""
     order = query.args.get("order")
     if order is not None:
-        hint = "EMIT says in which order events go out; a T-sort stands above a view that EMITs."
-        scope.refuse("R193", "ORDER BY does not go with events, which have lifetimes", order, hint)
+        hint = "EMIT decides the order in which events go out. Use a T-sort in a query over a view that EMITs."
+        scope.refuse("R193", "ORDER BY is not supported for events, which have lifetimes", order, hint)
     for entry in query.expressions:
         if isinstance(entry, exp.Alias) and entry.alias.lower() == "rowtime":
             hint = "Move events with SHIFT(s, interval)."
@@ -85,9 +88,9 @@ def refuse_in_select(query: exp.Select, scope: Scope) -> None:
             scope.refuse("R193", what, entry, f"Write {table}.ROWTIME AS {table}_start.")
     for key, words in (("limit", "LIMIT"), ("windowed", "WINDOWED BY"), ("qualify", "QUALIFY")):
         if query.args.get(key):
-            hint = "Put it above a view that EMITs the events as rows."
-            scope.refuse("R193", f"{words} does not go with events, which have lifetimes", query, hint)
+            hint = "Use it in a query over a view that EMITs the events as rows."
+            scope.refuse("R193", f"{words} is not supported for events, which have lifetimes", query, hint)
     for window in query.find_all(exp.Window):
-        scope.refuse("R193", "OVER does not go with events, which have lifetimes", window, "Group by SNAPSHOT().")
+        scope.refuse("R193", "OVER is not supported for events, which have lifetimes", window, "Group by SNAPSHOT().")
     if scope.promises:
-        scope.refuse("R193", "MONOTONIC does not go with events, which have no order of arrival", query)
+        scope.refuse("R193", "MONOTONIC is not supported for events, which have no order of arrival", query)

@@ -99,8 +99,8 @@ def _ahead(scope: Scope, limit: exp.Expr | None) -> int | None:
     if limit is None:
         return None
     if not scope.input.emits().arrival:
-        what = "AFTER ARRIVAL: the arrival time is gone here: these rows did not arrive, they were made"
-        scope.refuse("R112", what, limit, "Sort below, where the rows are those of a stream.")
+        what = "AFTER ARRIVAL: these rows have no arrival time, because a query computed them"
+        scope.refuse("R112", what, limit, "Sort earlier, in a query that reads the stream itself.")
     return micros(scope, limit, "EARLY BEYOND")
 
 
@@ -174,8 +174,8 @@ def _by_value(query: exp.Expr, scope: Scope, led: exp.Expr, promoted: exp.Expr |
     if not leads(query, scope, prove(led if columns_in([value]) != {ROWTIME} else value, scope.facts), led):
         return None
     if not follows(value):
-        what = f"{to_rowtime(first.this)} ascends, but what it is computed from has no clock"
-        hint = "Promise it in a view below with MONOTONIC, which is checked row by row."
+        what = f"{to_rowtime(first.this)} ascends, but the values that it is computed from have no clock"
+        hint = "Promise it in a view with MONOTONIC, which is checked row by row."
         scope.refuse("R180", what, first, rewrites.shown(rewrites.checked(query), scope.binds, hint))
         return None
     stamp = _stamp_over(query, scope, promoted, led)
@@ -201,20 +201,20 @@ def leads(
         return False
     why = proof.failure()
     found = rewrites.ordered(query, scope.rowtime, time=type_of(scope.columns, led).startswith("TIMESTAMP"))
-    otherwise = "Once the other problems are gone, lead with a function of ROWTIME that ascends."
+    otherwise = "Fix the other problems, then start with a function of ROWTIME that ascends."
     hint = rewrites.shown(found, scope.binds, otherwise)
     note = f"{shown(why.expression)}: {why.rule}"
     if proof.order.moves:
         note = "DESC makes it decrease" if down else "it decreases"
-    scope.refuse("R138", "ORDER BY of a stream must lead with an increasing expression", first, hint, note)
+    scope.refuse("R138", "ORDER BY of a stream must start with an increasing expression", first, hint, note)
     return False
 
 
 def unfit(query: exp.Expr, scope: Scope) -> None:
     """A problem: AS ROWTIME does not ascend with what ORDER BY leads with."""
     first = query.args["order"].expressions[0]
-    hint = rewrites.shown(rewrites.promoted(query, [first.this]), scope.binds, "Promote it in a sub-query below.")
-    scope.refuse("R126", "AS ROWTIME beside ORDER BY must ascend with what it leads with", first, hint)
+    hint = rewrites.shown(rewrites.promoted(query, [first.this]), scope.binds, "Promote it in a sub-query.")
+    scope.refuse("R126", "AS ROWTIME must ascend with the first expression of ORDER BY", first, hint)
 
 
 def _stamp_over(query: exp.Expr, scope: Scope, promoted: exp.Expr | None, led: exp.Expr) -> exp.Expr | None:

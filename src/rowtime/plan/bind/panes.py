@@ -52,8 +52,8 @@ class PaneGrouping(Grouping):
             self._key(node)
         items, stamp = self._select_list()
         if stamp is not None:
-            hint = "Leave it out: a fire has the end of its pane, or the bound that caused it."
-            self.scope.refuse("R170", "AS ROWTIME does not go with PANES", self.query, hint)
+            hint = "Leave it out: the rowtime of a fire is the end of its pane, or the bound that caused it."
+            self.scope.refuse("R170", "AS ROWTIME is not supported with PANES", self.query, hint)
         having = self.query.args.get("having")
         condition = self._over_groups(having.this) if having else None
         if event is None or len(self.scope.problems) > before:
@@ -74,14 +74,14 @@ class PaneGrouping(Grouping):
         if event is None:
             shown = node.this.name if isinstance(node.this, exp.Column) else "t"
             declared = f"CREATE VIEW v EVENT TIME ({shown}, LAG INTERVAL '10' SECOND) AS SELECT STREAM {self._read()};"
-            hint = f"Declare it of what is read here, and read the view: {declared}"
+            hint = f"Declare one on the input, and read the view: {declared}"
             self.scope.refuse("R170", "PANES needs an event time", node, hint, lost_at(self.scope.input))
             return None
         bound = self.scope.bind(node.this)
         here = self.scope.input.emits().event
         if here is not None and here.here not in ("", event.column):
-            what = "PANES groups the rows of a view, and these are of a join"
-            hint = f"Group above it: CREATE VIEW j AS SELECT STREAM {here.column}, … FROM …; and read j."  # noqa: S608 - a hint
+            what = "PANES groups the rows of a view, and these are rows of a join"
+            hint = f"Group in a query over a view: CREATE VIEW j AS SELECT STREAM {here.column}, … FROM …; and read j."  # noqa: S608 - a hint
             self.scope.refuse("R170", what, node, hint)
             return None
         if not isinstance(bound, exp.Column) or bound.name != event.column:
@@ -111,7 +111,7 @@ class PaneGrouping(Grouping):
         if len(self.scope.problems) > before:
             return 0
         if duration <= 0 or period <= 0:
-            self.scope.refuse("R122", "DURATION and PERIOD of PANES are longer than nothing", node)
+            self.scope.refuse("R122", "DURATION and PERIOD of PANES must be above zero", node)
             return 0
         self.times = PaneTimes(duration, period, setting("offset", "OFFSET", 0))
         return setting("discard_age", "DISCARD AGE", 0)

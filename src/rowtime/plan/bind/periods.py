@@ -100,8 +100,8 @@ class Periods:
             used = {column.name for column in bound.find_all(exp.Column)}
             side = next((n for n in (0, 1) if used <= names[n] | set(PERIODS[n])), None)
             if alone and (side is None or side in alone):
-                what = f"{to_rowtime(given)} would say which events are left alone, before their ends are known"
-                hint = "Filter the events before, in a view or a query in parentheses; inside JOIN it can stand."
+                what = f"{to_rowtime(given)} would decide which events have no match before their ends are known"
+                hint = "Filter the events first, in a view or a query in parentheses. In an inner JOIN it is allowed."
                 raise self._refused(what, given, hint)
             if side is None:
                 self._check_ends(bound, given)
@@ -146,8 +146,8 @@ class Periods:
         while above is not condition and above.parent is not None:
             above = above.parent
             if not isinstance(above, _LOGIC):
-                what = f"{to_rowtime(said)} stands inside {to_rowtime(above)}"
-                raise self._refused(what, said, "Join what is said about lifetimes by AND, OR and NOT.")
+                what = f"{to_rowtime(said)} is not allowed inside {to_rowtime(above)}"
+                raise self._refused(what, said, "Combine conditions on lifetimes with AND, OR and NOT.")
         for name in (node.name for node in said.find_all(Lifetime)):
             if name.lower() in times:
                 continue
@@ -178,7 +178,7 @@ class Periods:
         how, (first, second) = said.args["how"], (said.this.name, said.expression.name)
         if "SUCCEEDS" in how:
             how, first, second = how.replace("SUCCEEDS", "PRECEDES"), second, first
-        what = f"{to_rowtime(said)} holds of no pair: events are joined while both are alive"
+        what = f"{to_rowtime(said)} is true for no pair: events are joined while both are alive"
         return self._refused(what, said, f"Move the lifetimes: FROM {_APART[how].format(a=first, b=second)}.")
 
     def _check_ends(self, bound: exp.Expr, given: exp.Expr) -> None:

@@ -72,8 +72,8 @@ class PumpEdge:
 
     def misfit(self, column: Assigned, given: str) -> Problem:
         """R220 for a column of the query whose type is not the target's."""
-        what = f"{column.source} is of type {given.upper()}, which is never assigned to {self.target}.{column}"
-        hint = f"Cast it, as in CAST(… AS {column.type}); a text that may be no such value, with TRY_CAST."
+        what = f"{column.source} is of type {given.upper()}, which cannot be assigned to {self.target}.{column}"
+        hint = f"Cast it, as in CAST(… AS {column.type}); for a text that may not be such a value, use TRY_CAST."
         return Problem("R220", what, self.places.get(column.source, self.place), hint)
 
 
@@ -115,7 +115,7 @@ def _assigned(given: Sequence[Column], pump: CreatePump, stream: StreamDef) -> t
     names = list(pump.columns) or wanted
     if len(given) != len(names):
         what = f"{stream.name} takes {len(names)} columns ({', '.join(names)}), the query gives {len(given)}"
-        hint = "Select one column for each, in this order; ROWTIME goes along by itself."
+        hint = "Select one column for each, in this order; rowtime adds ROWTIME itself."
         raise refuse("R132", f"{what} ({', '.join(c.name for c in given)})", hint, pump.place)
     unknown = [number for number, name in enumerate(names) if name.lower() not in {w.lower() for w in wanted}]
     if unknown:

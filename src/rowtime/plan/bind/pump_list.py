@@ -81,7 +81,7 @@ def _with_rowtime(pump: CreatePump, stream: StreamDef | None) -> CreatePump:
 def _check_promotes(pump: CreatePump, query: exp.Query, at: int) -> None:
     entries = _explicit(query)
     if entries is None:
-        hint = "Promote it in a query that does, as in SELECT STREAM t AS ROWTIME, a FROM (…) AS q."
+        hint = "Promote it in a query that lists its columns, for example SELECT STREAM t AS ROWTIME, a FROM (…) AS q."
         what = "ROWTIME is in the list of columns, and the query does not list its columns one by one"
         raise refuse("R222", what, hint, place_in_list(pump, at))
     if len(entries) != len(pump.columns):

@@ -21,10 +21,10 @@ def qualified(query: exp.Select, text: str, names_of: Callable[[exp.Expr], Seque
     """The query that QUALIFY means; ``names_of`` binds a query and names its columns. Raises ``Refused`` (R187)."""
     clause = query.args["qualify"]
     if not any(part.find(exp.Window) for part in (clause, *query.expressions)):
-        hint = "Write WHERE, or HAVING for groups; QUALIFY is about windows: QUALIFY ROW_NUMBER() OVER (…) <= 3."
+        hint = "Write WHERE, or HAVING for groups; QUALIFY is for windows: QUALIFY ROW_NUMBER() OVER (…) <= 3."
         raise refuse_at(text, clause, "R187", "QUALIFY without a window", hint)
     if query.args.get("distinct"):
-        hint = "Filter in a sub-query, and write SELECT STREAM DISTINCT above it."
+        hint = "Filter in a sub-query, and write SELECT STREAM DISTINCT around it."
         raise refuse_at(text, clause, "R187", "QUALIFY beside DISTINCT", hint)
     if query.args.get("group") or query.args.get("having") or any(map(has_aggregates, query.expressions)):
         query = _Groups(query).query()

@@ -50,7 +50,7 @@ def distinct(query: exp.Expr, rowtime: str) -> Iterator[Rewrite]:
         compared = query.copy()
         compared.set("expressions", named)
         yield (
-            f"It does not compare ROWTIME. Give it a name, and it does: SELECT STREAM DISTINCT {_listed(named)}",
+            f"DISTINCT compares ROWTIME only if it has a name: SELECT STREAM DISTINCT {_listed(named)}",
             compared,
         )
     hour = _hour(rowtime)
@@ -74,7 +74,7 @@ def ordered(query: exp.Expr, rowtime: str, *, time: bool = False) -> Iterator[Re
     hour = parse_expression("ROWTIME") if windowed is not None else _hour(rowtime)
     for lead in group.expressions if group is not None else [hour]:
         rest = [key for key in (first, *others) if key.this != lead]
-        yield _order_by("Lead with what ascends", query, [_ascending(lead), *rest])
+        yield _order_by("Start with the ascending expression", query, [_ascending(lead), *rest])
 
 
 def _order_by(words: str, query: exp.Expr, keys: Sequence[exp.Expr]) -> Rewrite:
@@ -113,7 +113,7 @@ def listing(query: exp.Expr, keys: Iterable[exp.Expr]) -> Iterator[Rewrite]:
     for key in keys:
         rewritten = query.copy()
         rewritten.set("expressions", [key.copy(), *rewritten.expressions])
-        yield f"Select what closes the groups as well: {to_rowtime(key)}.", rewritten
+        yield f"Also select the expression that closes the groups: {to_rowtime(key)}.", rewritten
 
 
 def windowed(query: exp.Expr, rowtime: str) -> Iterator[Rewrite]:

@@ -72,7 +72,7 @@ def check(function: CreateFunction) -> None:
     names = [one.name.lower() for one in function.parameters or ()]
     for one in function.parameters or ():
         if one.order or one.checks or not one.nullable or names.count(one.name.lower()) > 1:
-            what = f"a parameter of a function has a name, which no other has, and a type: {one.name} {one.type}"
+            what = f"a parameter of a function needs a unique name and a type: {one.name} {one.type}"
             raise refuse(
                 "R141", what, "For example CREATE FUNCTION f(x INT, y INT) RETURNS INT RETURN x + y.", one.place
             )

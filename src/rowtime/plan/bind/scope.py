@@ -163,7 +163,7 @@ class Scope:
             made = item.expression.unnest()
             months = isinstance(made, exp.Anonymous) and made.name.upper() == "MAKE_YM_INTERVAL"
             if months or item.column.fact.kind is Kind.MONTHS:
-                what = f"{item.column.name} is an interval of years and months, which cannot be kept"
+                what = f"{item.column.name} is an interval of years and months, which cannot be stored"
                 self.refuse("R189", what, query, "Add it to a date, or count the months as a number.")
 
     def bind(self, node: exp.Expr) -> exp.Expr:
@@ -191,29 +191,29 @@ class Scope:
     def _check(self, part: exp.Expr) -> None:
         if non_deterministic(part):
             ours = isinstance(part, exp.Anonymous) and part.name.upper() not in OF_SESSION
-            what = "gives another answer each time it is asked" if ours else "depends on the session, and on no row"
-            hint = "A stream's answer is a function of its input; use a column instead."
+            what = "gives another result each time it is called" if ours else "depends on the session, not on the row"
+            hint = "The result of a stream may depend only on its input; use a column instead."
             if isinstance(part, exp.Anonymous) and part.name.upper() in _TIMES_OF_DAY:
                 hint = _FIXED
             self.refuse("R111", f"{to_rowtime(part)} {what}", part, hint)
         if (other := told(part)) is not None:
             self.refuse("R107", other.what, part, other.hint)
         if isinstance(part, exp.Window) and self.over is None:
-            what = "a window function stands in the select list of a query without groups"
+            what = "a window function is allowed only in the select list of a query without groups"
             self.refuse("R160", what, part, "Compute it in a sub-query or a view, and use its column here.")
         if isinstance(part, exp.Anonymous) and part.name.upper() in LATER:
             hint = "Write TUMBLE(s.ROWTIME, INTERVAL '1' HOUR), or FLOOR(s.ROWTIME TO HOUR)."
             self.refuse("R190", f"{part.name.upper()} is not supported yet", part, hint)
         if isinstance(part, PeriodPredicate) and not self.lifetimes and part.find(Lifetime):
-            hint = "It stands in WHERE or ON over events, with AND, OR and NOT; of two times there is PERIOD (a, b)."
-            self.refuse("R198", f"{to_rowtime(part)} does not stand here", part, hint)
+            hint = "Use it in WHERE or ON over events, with AND, OR and NOT. For two times, write PERIOD (a, b)."
+            self.refuse("R198", f"{to_rowtime(part)} is not allowed here", part, hint)
         if isinstance(part, LifetimeEdge) and (not self.clipped or part.name.lower() not in self._aliases):
-            hint = "It stands in aggregates of GROUP BY TUMBLE or HOP over events, and names what is behind FROM."
-            self.refuse("R198", f"{to_rowtime(part)} does not stand here", part, hint)
+            hint = "Use it in aggregates of GROUP BY TUMBLE or HOP over events, with the name of the input in FROM."
+            self.refuse("R198", f"{to_rowtime(part)} is not allowed here", part, hint)
         if isinstance(part, exp.Query) and not isinstance(part.parent, exp.Subquery):
             hint = (
-                "Write it in WHERE, beside other conditions by AND; or LEFT JOIN t ON t.k = s.k, and ask for "
-                "t.k IS NOT NULL."
+                "Write it in WHERE, and combine it with other conditions by AND; or write LEFT JOIN t "
+                "ON t.k = s.k, and test for t.k IS NOT NULL."
             )
             if is_lifetimes(self.input):
                 hint = (
@@ -292,7 +292,7 @@ class Scope:
             self.refuse("R150", f"several inputs have a column {column.name}", column, f"Write {' or '.join(found)}.")
             return
         if column.name.upper() in _TIMES_OF_DAY and not column.text("table") and not column.this.quoted:
-            self.refuse("R111", f"{column.name.upper()} gives another answer each time it is asked", column, _FIXED)
+            self.refuse("R111", f"{column.name.upper()} gives another result each time it is called", column, _FIXED)
             return
         hint = suggestion(column.name, [known for one in inputs for known, _ in one.columns])
         among = " or ".join(one.alias for one in inputs)
@@ -300,7 +300,8 @@ class Scope:
 
     def _arrival(self, node: exp.Expr) -> exp.Expr:
         if not self.input.emits().arrival:
-            self.refuse("R112", "CURRENT_ROW_TIMESTAMP is gone here: these rows did not arrive, they were made", node)
+            what = "CURRENT_ROW_TIMESTAMP is not available: a query computed these rows, so they have no arrival time"
+            self.refuse("R112", what, node)
         return _named(ROWTIME if self.input.emits().stamped else ARRIVAL, node)
 
     def inlined(self, node: exp.Expr) -> exp.Expr:

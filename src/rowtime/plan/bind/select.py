@@ -84,7 +84,7 @@ class QueryBinder:
             return self._union(query, name)
         if not isinstance(query, exp.Select):
             hint = "Write a LEFT ANTI JOIN b ON … for EXCEPT, and a LEFT SEMI JOIN b ON … for INTERSECT."
-            raise refuse_at(self.text, query, "R114", "only SELECT, UNION ALL and UNION make a query", hint)
+            raise refuse_at(self.text, query, "R114", "a query must be a SELECT, a UNION ALL or a UNION", hint)
         if has_laterals(query):
             return self._bare(without_laterals(query, self.text, lambda inner: self._names(inner, name)), name)
         if query.args.get("qualify"):
@@ -113,10 +113,10 @@ class QueryBinder:
         except Refused as refused:
             if all(problem.code != "R104" for problem in refused.problems):
                 raise
-        what = "UNION drops duplicates, and no column of this one says when all that are alike have come"
+        what = "UNION drops duplicates, and no column here tells when all equal rows have arrived"
         hint = (
-            "Write UNION ALL; or select the same function of ROWTIME in each, as in FLOOR(s.ROWTIME TO HOUR) AS hour, "
-            "and rows that are alike go out once at its end."
+            "Write UNION ALL; or select the same function of ROWTIME in each, as in FLOOR(s.ROWTIME TO HOUR) AS "
+            "hour; then equal rows go out once, at its end."
         )
         raise refuse_at(self.text, query, "R109", what, hint)
 
@@ -191,14 +191,14 @@ class _SelectBinder:
             return None
         condition = scope.bind(where.this)
         if scope.promises:
-            scope.refuse("R102", "WHERE cannot contain MONOTONIC", where, "Promise it in a sub-query below.")
+            scope.refuse("R102", "WHERE cannot contain MONOTONIC", where, "Promise it in a sub-query.")
         refuse_outside(scope, where)
         if has_aggregates(condition):
             scope.refuse("R116", "WHERE cannot contain an aggregate", where, "Use HAVING.")
         name = unknown_at_first(condition, scope.input)
         if name is not None:
             what = f"WHERE drops the first row: {name} is NULL there, so the condition is neither true nor false"
-            hint = "Where the frame is still empty, give the window's value another: COALESCE(MAX(t) OVER (…), t)."
+            hint = "Replace the value of an empty frame: COALESCE(MAX(t) OVER (…), t)."
             self.sources.warnings.append(Problem("R166", what, place_of(self.text, where), hint, warns=True))
         return condition
 
@@ -325,7 +325,7 @@ class _SelectBinder:
         if fields:
             return [self._item(scope, name, scope.bind(value)) for name, value in fields]
         if not listed:
-            none = "there is no column beside the lifetime, which * leaves out"
+            none = "there is no column besides the lifetime, which * leaves out"
             hint = hint_of(scope, entry) if isinstance(entry, exp.Column) else ""
             scope.refuse("R103", f"there is no stream {table} here" if table else none, entry, hint)
         known = {column.name: column for column in scope.columns}  # a join keeps no order of its inputs
@@ -378,7 +378,7 @@ class _SelectBinder:
 
     def _warn(self, growth: str) -> None:
         what = f"the groups of {self.name} are kept until the stream ends, {growth}: their rows come with its end"
-        hint = "Group by something that ascends as well, and each group goes out and is forgotten."
+        hint = "Group by something that ascends as well. Then each group goes out and is dropped."
         self.sources.warnings.append(Problem("R185", what, place_of(self.text, self.query), hint, warns=True))
 
     def _promoted(

@@ -76,13 +76,15 @@ class TopicOptions:
         topic = _needed(options, "topic", "OPTIONS (topic 'name', …)")
         raw, keys = options.get("value.format", "json").lower() == "raw", listed(options.get("key.columns", ""))
         if keys and ("key.column" in options or raw):
-            raise refuse("R504", "key.columns does not go with key.column or value.format 'raw'", "Take one of them.")
+            raise refuse(
+                "R504", "key.columns cannot be combined with key.column or value.format 'raw'", "Use one of them."
+            )
         mode = options.get("mode", "append").lower()
         if mode not in TOPIC_MODES or (mode == "changes" and not keys):
             hint = (
                 f"The modes are {' and '.join(TOPIC_MODES)}; OPTIONS (mode 'changes', key.columns 'hour, airport', …)."
             )
-            raise refuse("R504", f"mode '{mode}' is none, or lacks key.columns", hint)
+            raise refuse("R504", f"mode '{mode}' is not supported, or lacks key.columns", hint)
         if wrong := list(lacking(named.items(), "value.format", None)):
             raise Refused(*wrong)
         bounds = options.get("bounds", "true").strip().lower() == "true"
@@ -147,7 +149,7 @@ def fit_partitions(partitions: Sequence[str], names: Sequence[str]) -> None:
     for name in partitions:
         has(names, name, "PARTITIONED BY")
     if partitions and set(names) <= {*partitions, CHANGE}:
-        raise refuse("R504", "PARTITIONED BY names all columns", "Leave one out: files hold the others.")
+        raise refuse("R504", "PARTITIONED BY names all columns", "Leave one out: the files need at least one column.")
 
 
 def fitting(sink: Sink, place: Place, required: Sequence[str]) -> Sink:
@@ -183,7 +185,7 @@ def mode_and_key(options: Mapping[str, str], target: str) -> tuple[str, tuple[st
         raise refuse("R504", f"{target} has no mode {mode}", f"There are: {', '.join(TABLE_MODES)}.")
     if (mode == "append") == bool(key):
         hint = "OPTIONS (mode 'upsert', key 'hour, airport', …): the columns of which a table has one row each."
-        raise refuse("R504", f"mode {mode} and key {', '.join(key) or '(none)'} do not go together", hint)
+        raise refuse("R504", f"mode {mode} and key {', '.join(key) or '(none)'} cannot be combined", hint)
     return mode, key
 
 

@@ -93,7 +93,7 @@ class SinkBinder:
         rowtime = dict(options).get("rowtime.column", "rowtime")
         if rowtime and rowtime.lower() in {column.lower() for column in node.emits().names}:
             hint = "Rename it, or set OPTIONS (rowtime.column 'other'), or '' for none."
-            raise refuse("R133", f"the result has a column {rowtime}, which ROWTIME is written to", hint)
+            raise refuse("R133", f"the result has a column {rowtime}, and ROWTIME would be written to it", hint)
         made = Sink(self.sources.fresh(name), node, kind, options, ordered, rowtime)
         return cast("Sink", self.sources.enforced(made, name))
 

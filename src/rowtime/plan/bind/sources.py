@@ -96,10 +96,10 @@ class Starts:
         stream = None if name in catalog.views or name in catalog.tables else catalog.stream(name)
         if stream is None and name in catalog.names():
             hint = "A view reads from now if it says so of its streams."
-            raise refuse("R157", f"{name} is no stream, and begins nowhere", hint, place)
+            raise refuse("R157", f"{name} is not a stream, so FROM NOW does not apply to it", hint, place)
         if stream is not None and stream.format not in FROM_NOW:
             hint = "Leave it out; it has no rows from before the start."
-            raise refuse("R157", f"a stream of {stream.format} is not read FROM NOW", hint, place)
+            raise refuse("R157", f"a stream of {stream.format} cannot be read FROM NOW", hint, place)
 
 
 _OURS = "\0"  # begins a key that is no name of a script: no text holds it
@@ -217,7 +217,10 @@ class Sources:
             _check_resync(source)
         if stream.shape is not None:
             if pumps:
-                what = f"{stream.name} has an event shape, and a pump of this script fills it: it is not read here yet"
+                what = (
+                    f"{stream.name} has an event shape, and a pump of this script fills it: reading it here is not "
+                    "supported yet"
+                )
                 hint = "Read the query of the pump, or read the stream in a script of its own."
                 raise refuse("R190", what, hint, pumps[0].place)
             if stream.shape.imports is not None:
@@ -244,7 +247,7 @@ class Sources:
         if view.shape is not None:
             name = view.name.text.lower()
             if view.event_time is not None:
-                what = "EVENT TIME beside EVENT SHAPE is not supported yet"
+                what = "EVENT TIME together with EVENT SHAPE is not supported yet"
                 raise refuse("R190", what, "Leave one of the two out.", view.name.place)
             bound = replace(bound, node=self.enforced(bound.node, name))
             return BoundQuery(events_of(self.fresh, bound.node, view.shape, name, view.name.place))
@@ -316,7 +319,7 @@ class Sources:
             return bound
         if len(new) != len(old) or any(column.lower() == "rowtime" for column in new):
             names = ", ".join(column.name for column in old)
-            hint = "Give each a name; ROWTIME does not count and keeps its own."
+            hint = "Give each column a name. ROWTIME does not count and keeps its own name."
             raise refuse("R118", f"the query has {len(old)} columns: {names}", hint, place)
         items = tuple(Item(replace(c, name=to), col(c.name)) for c, to in zip(old, new, strict=True))
         moved = {to: bound.lineage[c.name] for c, to in zip(old, new, strict=True) if c.name in bound.lineage}
@@ -384,7 +387,7 @@ def _lender(sources: Sources, binder: Binder, name: str, shape: EventShape) -> E
     other = shape.imports or ""
     found = None if other in sources.catalog.views else sources.catalog.stream(other)
     if found is None or found.shape is None or found.shape.imports is not None:
-        what = f"{name} has BOUND FROM {other}, which is no stream with an EVENT SHAPE and bounds of its own"
+        what = f"{name} has BOUND FROM {other}, which is not a stream with an EVENT SHAPE and bounds of its own"
         raise refuse("R199", what, "Name the stream whose writers send bounds, or that generates them.", Place(1, 1))
     node = sources.named(binder, other, exp.to_table(other)).node
     return cast("EventStream", node)  # it has a shape, and imports nothing

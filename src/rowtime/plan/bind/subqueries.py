@@ -86,7 +86,9 @@ class Subqueries:
         kind = "ANTI" if negated else "SEMI"
         if inner.is_static:
             if inner.grouped and inner.correlated:
-                raise inner.refused("GROUP BY or an aggregate beside the query outside", inner.correlated[0])
+                raise inner.refused(
+                    "GROUP BY or an aggregate together with a reference to the outer row", inner.correlated[0]
+                )
             derived = inner.derived(self._fresh("in" if values else "exists"))
             columns = [derived.column(entry) for entry in listed]
             for entry in inner.listed() if inner.grouped and not values else ():  # of no row there may be a group

@@ -29,7 +29,7 @@ class TableQueries:
         table = sources.static(source)
         assert table is not None
         if refreshed(table):
-            what = f"a sub-query of {source.name}, a table that is read again, is not supported"
+            what = f"a sub-query of {source.name}, a table with REFRESH EVERY, is not supported"
             hint = "Join it: JOIN t ON …; SEMI JOIN t ON … for IN and EXISTS, ANTI JOIN t ON … for NOT EXISTS."
             raise refuse_at(text, source, "R190", what, hint)
         rows = From.one(table, source.alias_or_name, {})

@@ -35,10 +35,10 @@ class TableValues:
         """What stands for a sub-query that is one value. Raises ``Refused`` (R159, R190)."""
         listed = inner.listed()
         if len(listed) != 1:
-            what = f"a sub-query that stands for one value has {len(listed)} columns"
+            what = f"a sub-query that is used as a value needs one column, and this one has {len(listed)} columns"
             raise refuse_at(self.text, node, "R159", what, "Select one column.")
         if not inner.is_static:
-            what = "a sub-query of a stream that stands for one value is not supported"
+            what = "a sub-query of a stream cannot be used as a value"
             hint = "Join its last row: LEFT JOIN b FOR SYSTEM_TIME AS OF a.ROWTIME ON a.k = b.k; events: LEFT JOIN b."
             raise refuse_at(self.text, node, "R190", what, hint)
         value, pairs = listed[0].unalias(), self._pairs(inner)
@@ -49,7 +49,7 @@ class TableValues:
             self._join(derived.subquery(tuple(key.name for key in keys)), keys, pairs)
             return placed(exp.paren(column), node)
         if inner.query.args.get("group") or inner.query.args.get("having"):
-            raise inner.refused("GROUP BY beside the query outside", inner.correlated[0])
+            raise inner.refused("GROUP BY together with a reference to the outer row", inner.correlated[0])
         whole = exp.Paren(this=value.copy())
         calls = [part for part in whole.find_all(exp.Expr) if is_aggregate(part) and not _in_aggregate(part)]
         for call, column in zip(calls, self._aggregates(inner, pairs, calls), strict=True):
@@ -83,8 +83,14 @@ class TableValues:
             sides = [(part.this, part.expression), (part.expression, part.this)] if isinstance(part, exp.EQ) else []
             pair = next((one for one in sides if inner.owns(one[0]) and not inner.asks(one[1])), None)
             if pair is None:
-                what = "a sub-query that stands for a value meets the row outside by equalities alone"
-                raise refuse_at(self.text, part, "R190", what, f"Write WHERE {inner.alias}.k = s.k, a side each.")
+                what = "a sub-query that is used as a value can compare with the outer row by equality only"
+                raise refuse_at(
+                    self.text,
+                    part,
+                    "R190",
+                    what,
+                    f"Write WHERE {inner.alias}.k = s.k, with one column from each query.",
+                )
             found.append((pair[0].copy(), pair[1].copy()))
         return found
 
@@ -100,8 +106,8 @@ class TableValues:
         for call in calls:
             name = _function(call)
             if name not in (*_ZERO, *_NULL):
-                what = f"{to_rowtime(call)} of the rows that belong to a row outside is not supported"
-                raise refuse_at(self.text, call, "R190", what, "There are COUNT, SUM, AVG, MIN and MAX.")
+                what = f"{to_rowtime(call)} of the rows that belong to an outer row is not supported"
+                raise refuse_at(self.text, call, "R190", what, "Use COUNT, SUM, AVG, MIN or MAX.")
             column = derived.column(call)
             zero = [exp.Literal.number(0)]
             found.append(exp.Coalesce(this=column, expressions=zero) if name in _ZERO else column)

@@ -53,7 +53,7 @@ def wants_of(call: exp.Expr, frame: Frame, by: exp.Expr | None) -> Wants:
     picked = _picked(call, frame, ignore=ignore)
     if picked is not None:
         if condition is not None:
-            raise NoWindow("R163", "FILTER goes with aggregates only", "Filter in a sub-query with WHERE.")
+            raise NoWindow("R163", "FILTER is allowed for aggregates only", "Filter in a sub-query with WHERE.")
         return picked
     if isinstance(call, exp.RowNumber):
         return _counted(ONE, Frame(None))
@@ -68,12 +68,13 @@ def wants_of(call: exp.Expr, frame: Frame, by: exp.Expr | None) -> Wants:
 def _unknown(call: exp.Expr) -> NoWindow:
     text = to_rowtime(call)
     if isinstance(call, exp.Lead):
-        return NoWindow("R162", f"{text} asks for a row that has not come", "Look back with LAG.")
+        return NoWindow("R162", f"{text} asks for a row that has not arrived yet", "Look back with LAG.")
     hint = (
-        "There are COUNT, SUM, AVG, MIN, MAX, STDDEV, VARIANCE and their kinds, FIRST_VALUE, LAST_VALUE, NTH_VALUE, "
-        "LAG, EXP_AVG, ROW_NUMBER, RANK and DENSE_RANK; what needs all rows of a frame goes with GROUP BY."
+        "Supported are COUNT, SUM, AVG, MIN, MAX, STDDEV, VARIANCE and their kinds, FIRST_VALUE, LAST_VALUE, "
+        "NTH_VALUE, LAG, EXP_AVG, ROW_NUMBER, RANK and DENSE_RANK; an aggregate that needs all rows of a frame "
+        "requires GROUP BY."
     )
-    return NoWindow("R163", f"{text} is not computed over the frame of a stream", hint)
+    return NoWindow("R163", f"{text} is not supported over the frame of a stream", hint)
 
 
 # -- aggregates -------------------------------------------------------------------------
@@ -147,8 +148,10 @@ def _distinct(call: exp.Expr, condition: exp.Expr | None, frame: Frame) -> Wants
         assert made is not None
         return made
     if not isinstance(call, exp.Count) or len(values) != 1:
-        hint = "COUNT(DISTINCT value) there is; several values make one: COUNT(DISTINCT CONCAT_WS('|', a, b))."
-        raise NoWindow("R163", f"{to_rowtime(call)} is not computed over the frame of a stream", hint)
+        hint = (
+            "COUNT(DISTINCT value) is supported. Combine several values into one: COUNT(DISTINCT CONCAT_WS('|', a, b))."
+        )
+        raise NoWindow("R163", f"{to_rowtime(call)} is not supported over the frame of a stream", hint)
     if frame.lower is None:
         hint = (
             "Give the frame a beginning, RANGE INTERVAL '1' HOUR PRECEDING or ROWS 100 PRECEDING; or count in groups, "
@@ -164,7 +167,7 @@ def _rank(call: exp.Expr, by: exp.Expr | None) -> Wants:
     if by is None:
         name = "DENSE_RANK" if isinstance(call, exp.DenseRank) else "RANK"
         hint = f"Write {name}() OVER (ORDER BY s.ROWTIME), or of a rounded ROWTIME."
-        raise NoWindow("R163", f"{name} on a stream ranks by time", hint)
+        raise NoWindow("R163", f"{name} on a stream can rank by time only", hint)
     if isinstance(call, exp.DenseRank):
         value = exp.func("unix_micros", exp.cast(by.copy(), "timestamp"))
         return Wants((Want(Levels(), value, Frame(None), exp.Count(this=value.copy())),))
@@ -228,4 +231,4 @@ def _literal(node: exp.Expr | None, least: int, name: str) -> int:
     if count is not None and count >= least:
         return count
     hint = f"{name} takes a whole number from {least} on, written out; LAG with a negative one would be LEAD."
-    raise NoWindow("R163", f"{to_rowtime(node)} is no number of rows", hint)
+    raise NoWindow("R163", f"{to_rowtime(node)} is not a number of rows", hint)

@@ -93,7 +93,9 @@ class WindowTable:
     def _refuse_taken(self, scope: Scope) -> None:
         taken = [c.name for c in scope.columns if c.name.lower() in NAMES]
         if taken:
-            scope.refuse("R119", f"there is a column {taken[0]} already", self.call, "Give it another name below.")
+            scope.refuse(
+                "R119", f"there is a column {taken[0]} already", self.call, "Give it another name in the input."
+            )
 
     # -- sessions ---------------------------------------------------------------------
 
@@ -120,7 +122,7 @@ class WindowTable:
         """What DESCRIPTOR names: one column, or ROWTIME."""
         named = isinstance(node, exp.Anonymous) and node.name.upper() == "DESCRIPTOR" and len(node.expressions) == 1
         if node is None or not named:
-            hint = "The time is DESCRIPTOR(ROWTIME)."
+            hint = "The time must be DESCRIPTOR(ROWTIME)."
             scope.refuse("R113", f"{self.function} takes {SHAPES[self.function]}", self.call, hint)
             return None
         return scope.bind(node.expressions[0])

@@ -172,7 +172,7 @@ class Windows:
         """An edge of the session, as a column that the grouping has."""
         gap = gap_of(scope, call, call.expressions)
         if gap is not None and self.gap not in (None, gap):
-            scope.refuse("R106", f"{readable(call)} has another gap than the one in GROUP BY", call)
+            scope.refuse("R106", f"{readable(call)} has a different gap from the one in GROUP BY", call)
         self.gap = self.gap or gap
         column = col(SESSION_START if edge == "START" else SESSION_END)
         return exp.Sub(this=column, expression=TICK.copy()) if edge == "ROWTIME" else column
@@ -224,10 +224,11 @@ def windows_of(  # noqa: PLR0913 - the window of a row, and where it stands
 # -- arguments ----------------------------------------------------------------------------
 
 SHAPES = {
-    "TUMBLE": "a time, a size and perhaps an offset, as TUMBLE(t, INTERVAL '1' HOUR)",
-    "HOP": "a time, a slide, a size and perhaps an offset, as HOP(t, INTERVAL '5' MINUTE, INTERVAL '1' HOUR)",
-    "SESSION": "a time and a gap, as SESSION(t, INTERVAL '20' MINUTE)",
-    "CUMULATE": "a time, a step, a size and perhaps an offset, as CUMULATE(t, INTERVAL '1' HOUR, INTERVAL '1' DAY)",
+    "TUMBLE": "a time, a size and an optional offset, for example TUMBLE(t, INTERVAL '1' HOUR)",
+    "HOP": "a time, a slide, a size and an optional offset, for example HOP(t, INTERVAL '5' MINUTE, INTERVAL '1' HOUR)",
+    "SESSION": "a time and a gap, for example SESSION(t, INTERVAL '20' MINUTE)",
+    "CUMULATE": "a time, a step, a size and an optional offset, for example "
+    "CUMULATE(t, INTERVAL '1' HOUR, INTERVAL '1' DAY)",
 }
 
 
@@ -246,7 +247,7 @@ def spans_of(scope: Scope, call: exp.Expr, arguments: Sequence[exp.Expr], name: 
             if name != "CUMULATE" or size % slide == 0:
                 return Spans(size, slide, offset % slide if name != "CUMULATE" else offset % size, name == "CUMULATE")
             problem = "a size that is a multiple of the step"
-    scope.refuse("R113", f"{name} takes {problem}", call, "Intervals are literals of days or less, above zero.")
+    scope.refuse("R113", f"{name} takes {problem}", call, "Intervals must be literals of days or less, above zero.")
     return None
 
 
@@ -260,7 +261,7 @@ def gap_of(scope: Scope, call: exp.Anonymous, arguments: Sequence[exp.Expr]) -> 
     if not (isinstance(time, exp.Column) and time.name == ROWTIME):
         shown = readable(arguments[0])
         hint = f"Promote it in a view: SELECT STREAM {shown} AS ROWTIME, … ORDER BY {shown} WITHIN INTERVAL '1' MINUTE."
-        scope.refuse("R104", f"sessions are of ROWTIME, and {shown} is another time", call, hint)
+        scope.refuse("R104", f"sessions use ROWTIME, and {shown} is another time", call, hint)
     return gap
 
 
@@ -282,4 +283,4 @@ def refuse_outside(scope: Scope, node: exp.Expr) -> None:
             hint = "Group by it, or write STEP(s.ROWTIME BY interval)."
             if not name.startswith("TUMBLE"):
                 hint = f"Group by it, or read FROM TABLE({name.partition('_')[0]}(TABLE s, DESCRIPTOR(ROWTIME), …))."
-            scope.refuse("R139", f"{name} stands only in GROUP BY", part, hint)
+            scope.refuse("R139", f"{name} is allowed only in GROUP BY", part, hint)

@@ -66,7 +66,7 @@ def written_problems(kind: str, given: Given, place: Place) -> list[Problem]:
         wanted = option.written(value) if option is not None and option.written is not None else ""
         if option is not None and wanted:
             what = f"{option.name} '{value}' cannot be written: a sink takes {wanted!r}"
-            found.append(Problem("R541", what, place, "Define a stream of its own to write to."))
+            found.append(Problem("R541", what, place, "Define a separate stream to write to."))
     return found
 
 
@@ -124,14 +124,18 @@ def _folders(given: Given, columns: Sequence[str], place: Place) -> Iterator[Pro
     for name in split:
         if name not in columns:
             hint = f"Declare {name}; there are {', '.join(columns)}."
-            yield Problem("R596", f"PARTITIONED BY names {name}, which is no column", place, hint)
+            yield Problem("R596", f"PARTITIONED BY names {name}, which is not a column", place, hint)
         if name.lower() == told.get(ROWTIME_COLUMN.name, "").lower():
-            what = f"{name} gives the rowtime, and stands in the names of folders, where all rows have one value"
+            what = (
+                f"{name} gives the rowtime, but it comes from the names of folders, where all rows have the same value"
+            )
             yield Problem(
                 "R596", what, place, "Leave rowtime.column out, and promote a column of the files: AS ROWTIME."
             )
     if split and {*columns} <= {*split}:
-        yield Problem("R596", "PARTITIONED BY names all columns", place, "Leave one out: files hold the others.")
+        yield Problem(
+            "R596", "PARTITIONED BY names all columns", place, "Leave one out: the files need at least one column."
+        )
 
 
 def _lines(given: Given, place: Place) -> Iterator[Problem]:

@@ -149,14 +149,14 @@ def pattern(value: str) -> str:
     bare = re.sub(r"'[^']*'", "", value)
     odd = re.search(r"[A-Za-z]", re.sub(r"[GyMLdQqEDFahKkHmsSVzOXx]", "", bare))
     if "'" in bare or odd is not None or not value:
-        return "a pattern of dates and times, as yyyy-MM-dd HH:mm:ss"
+        return "a pattern of dates and times, such as yyyy-MM-dd HH:mm:ss"
     return ""
 
 
 def zone(value: str) -> str:
     """A time zone by its name, or an offset."""
     fits = re.fullmatch(r"(UTC|GMT|UT|Z)?([+-]\d{1,2}(:?\d{2})?)?", value) or value in available_timezones()
-    return "" if value and fits else "a time zone, as Europe/Berlin or +01:00"
+    return "" if value and fits else "a time zone, such as Europe/Berlin or +01:00"
 
 
 def encoding(value: str) -> str:
@@ -164,7 +164,7 @@ def encoding(value: str) -> str:
     try:
         "".encode(value)
     except LookupError:
-        return "a character set, as UTF-8 or ISO-8859-1"
+        return "a character set, such as UTF-8 or ISO-8859-1"
     return ""
 
 

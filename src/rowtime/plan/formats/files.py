@@ -45,17 +45,17 @@ _COMMON: Final = (
     Option(PARTITIONS, takes.some),
     Option(ENDS, takes.anything),  # `check_ends` looks at it
     Option("pathGlobFilter", takes.some),
-    *unused("subfolders are read always", "recursiveFileLookup", alike=("true",)),
-    *unused("a file that cannot be read must not be passed over", "ignoreCorruptFiles", alike=("false",)),
-    *unused("a file that is gone must not be passed over", "ignoreMissingFiles", alike=("false",)),
+    *unused("subfolders are always read", "recursiveFileLookup", alike=("true",)),
+    *unused("a file that cannot be read must not be skipped", "ignoreCorruptFiles", alike=("false",)),
+    *unused("a file that is gone must not be skipped", "ignoreMissingFiles", alike=("false",)),
     *unused("files are taken as they are found, each once", "modifiedAfter", "modifiedBefore", "maxFileAge"),
     *unused("files are taken in the order of their times", "latestFirst", alike=("false",)),
     *unused("a file is known by its whole path", "fileNameOnly", alike=("false",)),
     *unused("a tick takes as many files as its limits say", "maxFilesPerTrigger", "maxBytesPerTrigger"),
-    *unused("rowtime leaves files where they are", "cleanSource", alike=("off",)),
-    *unused("rowtime leaves files where they are", "sourceArchiveDir"),
-    *unused("PARTITIONED BY says which columns stand in the names of folders", "basePath"),
-    *unused("nothing that is there is replaced", "partitionOverwriteMode"),
+    *unused("rowtime leaves files in place", "cleanSource", alike=("off",)),
+    *unused("rowtime leaves files in place", "sourceArchiveDir"),
+    *unused("PARTITIONED BY says which columns come from the names of folders", "basePath"),
+    *unused("existing files are never replaced", "partitionOverwriteMode"),
 )
 GROWING: Final = "growing"
 """The option of a source whose files get more lines after they have been read."""

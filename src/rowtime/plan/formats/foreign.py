@@ -45,7 +45,7 @@ def of_server(statement: CreateStream, servers: Mapping[str, CreateServer]) -> C
     form = given.get("parser", given.get("formatter", "")).lower()
     if statement.server.lower() in TOPICS:
         if "formatter" not in given and "starting_time" not in given:
-            _refuse(statement, form, "a topic of which STARTING_TIME does not say where it begins")
+            _refuse(statement, form, "a topic without a STARTING_TIME that says where to begin")
         return _translated(statement, "kafka", form, _of_topic(given))
     if statement.server.lower() != FILES or form not in FORMS or "directory" not in given:
         _refuse(statement, form, f"the server {statement.server} with these options")
@@ -72,7 +72,7 @@ def column_problems(columns: Iterable[ColumnDef]) -> Iterator[Problem]:
             steps = value.removeprefix("$.").split(".")
             if option.lower() == "path" and steps == [column.name]:
                 continue
-            what = f"{option} {literal(value)} of the column {column.name} cannot be carried out"
+            what = f"{option} {literal(value)} of the column {column.name} is not supported"
             hint = "Leave OPTIONS of the column out; it is found by its name."
             if option.lower() == "path" and all(map(str.isidentifier, steps)):
                 hint = f"Call the column {steps[0]}, and leave its OPTIONS out; a view may rename it."
@@ -134,7 +134,7 @@ def _refuse(statement: CreateStream, form: str, what: str) -> NoReturn:
     example = f"CREATE STREAM {statement.name.text} (…) USING {shown} OPTIONS ({options})"
     if any(name.lower() == "skip_header" for name, _ in statement.options):
         example += "; with header 'true', the columns go by the names in the first line"
-    problem = f"{what} cannot be carried out: rowtime reads and writes formats, not servers"
+    problem = f"{what} is not supported: rowtime reads and writes formats, not servers"
     raise refuse("R207", problem, f"Write {example}.", statement.name.place)
 
 

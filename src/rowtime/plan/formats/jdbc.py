@@ -10,8 +10,8 @@ from rowtime.plan.formats import contract as takes
 from rowtime.plan.formats.contract import Format, Option, anything, options_of, some, taking, unused, words
 from rowtime.plan.formats.files import ORDERED, ROWTIME_COLUMN
 
-_READS: Final = "rowtime writes to a database, and reads none as a stream"
-_STAGE: Final = "rows go through a table of their own, which is made anew for each tick"
+_READS: Final = "rowtime writes to databases, but does not read them as streams"
+_STAGE: Final = "rows go through a staging table, which is created again for each tick"
 POSTGRESQL: Final = words("""
     ApplicationName PGDBNAME PGHOST PGPORT adaptiveFetch adaptiveFetchMaximum adaptiveFetchMinimum
     allowEncodingChanges assumeMinServerVersion authenticationPluginClassName autosave binaryTransfer

@@ -21,7 +21,7 @@ def _partitions(value: str) -> str:
         fits = all(isinstance(n, int) for numbers in json.loads(value).values() for n in numbers)
     except (ValueError, TypeError, AttributeError):
         fits = False
-    return "" if fits else 'JSON of topics and partitions, as {"topic": [0, 1]}'
+    return "" if fits else 'JSON of topics and partitions, such as {"topic": [0, 1]}'
 
 
 def _other(name: str, given: Sequence[str]) -> str | None:
@@ -51,7 +51,7 @@ KAFKA: Final = Format(
         Option("bounds", takes.boolean),
         Option("mode", takes.anything),  # `TopicOptions` looks at it, beside the keys
         *registry.OPTIONS,
-        *unused("headers are read always", "includeHeaders", alike=("true", "false")),
+        *unused("headers are always read", "includeHeaders", alike=("true", "false")),
         *unused(
             _RANGE,
             *("endingOffsets", "startingTimestamp", "endingTimestamp", "startingOffsetsByTimestamp"),

@@ -7,7 +7,7 @@ from typing import Final
 from rowtime.plan.formats.contract import Check, anything, boolean, number, one_of, some, whole, words
 
 SET_BY_SPARK: Final = {
-    "auto.offset.reset": "startingOffsets says where the first start begins",
+    "auto.offset.reset": "startingOffsets says where the first start begins to read",
     "key.deserializer": "records are read as bytes",
     "value.deserializer": "records are read as bytes",
     "key.serializer": "records are written as bytes",

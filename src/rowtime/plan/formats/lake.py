@@ -33,7 +33,7 @@ CATALOG: Final = "catalog."
 
 def _qualified(value: str) -> str:
     """A name with its namespace."""
-    return "" if all(value.split(".")[1:]) and "." in value.strip(".") else "a table in a namespace, as db.visits"
+    return "" if all(value.split(".")[1:]) and "." in value.strip(".") else "a table in a namespace, such as db.visits"
 
 
 def path_of_delta(value: str) -> str:
@@ -45,12 +45,12 @@ def path_of_delta(value: str) -> str:
 
 def _version(value: str) -> str:
     """A version, or the word for those that come."""
-    return "" if value.isdecimal() or value.lower() == "latest" else "a version, as 12, or latest"
+    return "" if value.isdecimal() or value.lower() == "latest" else "a version, such as 12, or latest"
 
 
 def duration(value: str) -> str:
     """A fixed time, as 1 minute."""
-    return "" if micros_of(value) else "a duration, as 30 seconds or 1 minute"
+    return "" if micros_of(value) else "a duration, such as 30 seconds or 1 minute"
 
 
 def micros_of(value: str) -> int:
@@ -73,15 +73,15 @@ _COMMON: Final = (
     Option(ENDS, takes.anything),  # `check_ends` looks at it
     Option(STARTS, _version),
     Option(SKIPS, takes.boolean),
-    *unused("skipChangeCommits says what becomes of a version that changes rows", "ignoreChanges", "ignoreDeletes"),
+    *unused("skipChangeCommits decides what happens to a version that changes rows", "ignoreChanges", "ignoreDeletes"),
     *unused(
-        "skipChangeCommits says what becomes of a snapshot that changes rows",
+        "skipChangeCommits decides what happens to a snapshot that changes rows",
         *("streaming-skip-overwrite-snapshots", "streaming-skip-delete-snapshots"),
     ),
     *unused("startingVersion says where a stream begins", "startingTimestamp", "stream-from-timestamp"),
     *unused("a tick takes as many files as its limits say", "maxFilesPerTrigger", "maxBytesPerTrigger"),
     *unused("a stream has the rows that were appended", "readChangeFeed", "readChangeData", alike=("false",)),
-    *unused("what is gone must not be passed over", "failOnDataLoss", alike=("true",)),
+    *unused("lost data must not be skipped", "failOnDataLoss", alike=("true",)),
 )
 DELTA: Final = Format("delta", options_of(Option("path", path_of_delta), *_COMMON))
 

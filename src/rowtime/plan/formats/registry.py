@@ -96,4 +96,4 @@ def lacking(named: Iterable[tuple[str, str]], option: str, place: Place | None) 
     vain = sorted(name for name in there if name.startswith(PREFIX))
     if vain and not any(form_of(given, one) in FRAMED for one in READ_OR_WRITTEN):
         hint = f"Leave it out, or set {option} 'avro'."
-        yield Problem("R504", f"{vain[0]} says nothing of records of the format {form}", place, hint)
+        yield Problem("R504", f"{vain[0]} has no effect on records of the format {form}", place, hint)

@@ -116,7 +116,7 @@ def no_partitions(
             found = type_of(types.get(name, "STRING"))
             if found is not None and found.this not in takes:
                 more = "" if takes is _PARTITION else ", TIMESTAMP, DECIMAL"
-                hint = f"Take a column of type DATE, STRING, BOOLEAN{more} or a whole number."
+                hint = f"Use a column of type DATE, STRING, BOOLEAN{more} or a whole number."
                 yield Problem("R570", f"{words} names {name}, which is {types[name]}", at, hint)
 
 
