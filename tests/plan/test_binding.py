@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rowtime.plan.bind.catalog import StreamDef
+from rowtime.plan.bind.stream_defs import StreamDef
 from rowtime.plan.clock_functions import fixed
 from rowtime.plan.explain import as_text, explain
 from rowtime.plan.program import Program, compile_script

@@ -7,7 +7,7 @@ import pytest
 from rowtime.core.shapes import EventShape
 from rowtime.operators.events.emit_lifetimes import EmitLifetimes
 from rowtime.operators.events.event_stream import EventStream
-from rowtime.plan.bind.catalog import stream_of
+from rowtime.plan.bind.stream_defs import stream_of
 from rowtime.plan.program import Program, compile_script
 from rowtime.sql.script import parse_script
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rowtime.api.relations import EventTime, columns_text, named
 from rowtime.core.errors import Place, Refused, refuse
 from rowtime.core.shapes import EventShape
-from rowtime.plan.bind.catalog import StreamDef, rows_of, stream_of
+from rowtime.plan.bind.stream_defs import StreamDef, rows_of, stream_of
 from rowtime.sql.script import parse_script
 from rowtime.sql.statements import CreateStream
 

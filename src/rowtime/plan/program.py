@@ -15,7 +15,7 @@ from rowtime.operators.contract import Operator, walk
 from rowtime.operators.rows.table_function import Make
 from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.stream import Stream, streams_of
-from rowtime.plan.bind.catalog import Catalog, Definitions, StreamDef, check_bound, duration
+from rowtime.plan.bind.catalog import Catalog, Definitions
 from rowtime.plan.bind.clauses import asks_to_stop
 from rowtime.plan.bind.event_time import check_set
 from rowtime.plan.bind.functions import defined
@@ -26,6 +26,7 @@ from rowtime.plan.bind.scalar_functions import check as check_function
 from rowtime.plan.bind.select import QueryBinder
 from rowtime.plan.bind.sinks import SinkBinder
 from rowtime.plan.bind.sources import Sources
+from rowtime.plan.bind.stream_defs import TEMPORARY, StreamDef, check_bound, duration, no_statement
 from rowtime.plan.drops import Drops, names_there
 from rowtime.plan.finite import check_ends, is_finite
 from rowtime.plan.formats import checked_options
@@ -205,6 +206,8 @@ class _Compiler:
             if name not in self.sources.bound:
                 self._guard(partial(self.sources.named, self.binder, name, view.query), view.place)
         for pump in self.catalog.pumps.values():
+            if pump.started and self.roots.is_inner(pump):
+                self._guard(partial(self.sources.pump, self.binder, pump), pump.place)
             if not pump.started:
                 self._guard(partial(self._stopped, pump), pump.place)
         self._guard(lambda: check_set(Program(self.text, tuple(sinks)).described(), self.actions))
@@ -273,11 +276,7 @@ class _Compiler:
             stream = self._known(statement.stream.text, statement.stream.place)
             ends_files = isinstance(statement, sql.EndStream) and is_finite(stream.format) and not statement.writer
             if stream.format != "log" and not ends_files:
-                what = (
-                    f"{stream.name} gets its rows and bounds from outside ({stream.format}); a statement cannot "
-                    "send any"
-                )
-                raise refuse("R137", what, "Send them to the source of the stream.", statement.stream.place)
+                raise no_statement(stream, statement.stream.place)
             if isinstance(statement, sql.SetBound) and statement.column:
                 check_bound(stream, statement.column)
         self.actions.append(statement)
@@ -300,7 +299,8 @@ class _Compiler:
             statement = of_server(statement, self.catalog.servers)
             check_ends((statement.using or "log").lower(), statement.options, statement.place)
             statement = replace(statement, options=checked_options(statement))
-            self.defines.append(self.catalog.define(statement, self.keeper.options(statement)))
+            made = self.catalog.define(statement, self.keeper.options(statement))
+            self.defines += [] if made.format == TEMPORARY else [made]
         except Refused:
             self.catalog.stand_in(statement)
             raise
@@ -350,6 +350,8 @@ class _Compiler:
 
     def _set_idle(self, statement: sql.SetIdle) -> None:
         stream = self._known(statement.stream.text, statement.stream.place)
+        if stream.format == TEMPORARY:
+            raise no_statement(stream, statement.stream.place)
         idle = duration(statement.after, "IDLE AFTER", statement.place)
         self.catalog.streams[stream.name] = replace(stream, idle_after=idle)
         self.defines.append(self.catalog.streams[stream.name])

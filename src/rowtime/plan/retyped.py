@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from rowtime.expr.store_assignment import always_fits, same_type
-from rowtime.plan.bind.catalog import StreamDef, stream_of
+from rowtime.plan.bind.stream_defs import StreamDef, stream_of
 from rowtime.plan.difference import parsed
 from rowtime.plan.stored import StoredOperator
 from rowtime.sql.statements import CreateStream

@@ -11,8 +11,8 @@ from rowtime.core.stores import Place
 from rowtime.expr.store_assignment import as_read
 from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.stream import Stream
-from rowtime.plan.bind.catalog import StreamDef
 from rowtime.plan.bind.sink_options import TopicOptions
+from rowtime.plan.bind.stream_defs import StreamDef
 from rowtime.plan.formats.registry import AVRO, FRAMED, RegistryOptions, form_of
 from rowtime.plan.program import Program
 from rowtime.runtime.schemas.avro import Unreadable, framed, loaded, types_of

@@ -154,10 +154,10 @@ class StatementParser(SchemaParser):
         if self._match_text_seq("SERVER"):
             return self._create_server(facts)
         foreign = self._match_text_seq("FOREIGN")
-        if temporary and not self._match_texts(("VIEW", "FUNCTION"), advance=False):
-            self.raise_error("only a VIEW or a FUNCTION can be TEMPORARY", hint="Leave TEMPORARY out.")
+        if temporary and (foreign or not self._match_texts(("VIEW", "FUNCTION", "STREAM"), advance=False)):
+            self.raise_error("only a STREAM, a VIEW or a FUNCTION can be TEMPORARY", hint="Leave TEMPORARY out.")
         if self._match_text_seq("STREAM"):
-            return self._create_stream(facts, foreign=foreign)
+            return self._create_stream({**facts, "temporary": temporary}, foreign=foreign)
         if foreign or not self._match_texts(("VIEW", "PUMP", "TABLE", "FUNCTION")):
             hint = (
                 "Name the format in the definition of the stream: CREATE STREAM s (…) USING csv OPTIONS (path '/data')."

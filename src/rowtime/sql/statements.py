@@ -90,7 +90,8 @@ class Statement:
 class CreateStream(Statement):
     """``CREATE [OR REPLACE] [FOREIGN] STREAM``; without ``using`` it is an embedded log.
 
-    ``… AS query``: it has the columns of the query, perhaps under ``renamed`` names, and a pump fills it.
+    ``temporary``: it is of its script, whose pumps fill it, and its rows are kept nowhere. ``… AS query``: it has the
+    columns of the query, perhaps under ``renamed`` names, and a pump fills it.
     """
 
     name: Name
@@ -109,6 +110,7 @@ class CreateStream(Statement):
     server: str | None = None
     comment: str = ""
     foreign: bool = False
+    temporary: bool = False
     replace: bool = False
     if_not_exists: bool = False
 

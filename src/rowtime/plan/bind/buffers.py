@@ -17,9 +17,9 @@ from rowtime.operators.gates.permit_gate import PermitGate
 from rowtime.operators.panes.event_time import EventTimed
 from rowtime.operators.rows.sample import WHOLE, Sample
 from rowtime.operators.streams.delay import Delay
-from rowtime.plan.bind.catalog import suggestion
 from rowtime.plan.bind.event_time import declared_by
 from rowtime.plan.bind.sources import Sources
+from rowtime.plan.bind.stream_defs import suggestion
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.nodes import TableArgument
 from rowtime.sql.numbers import number_of

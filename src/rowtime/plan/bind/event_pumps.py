@@ -10,7 +10,7 @@ from __future__ import annotations
 from rowtime.core.columns import ROWTIME
 from rowtime.core.errors import Problem, Refused
 from rowtime.operators.contract import EDGES, Operator, Origin
-from rowtime.plan.bind.catalog import StreamDef
+from rowtime.plan.bind.stream_defs import StreamDef
 from rowtime.sql.statements import CreatePump
 
 

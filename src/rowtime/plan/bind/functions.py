@@ -18,7 +18,7 @@ from rowtime.core.time import to_datetime, to_micros
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.gates.split import EarlyLateSplit
 from rowtime.operators.rows.table_function import Make, TableFunctionCall
-from rowtime.plan.bind.catalog import suggestion
+from rowtime.plan.bind.stream_defs import suggestion
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.nodes import TableArgument

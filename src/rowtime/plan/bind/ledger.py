@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rowtime.plan.bind.catalog import StreamDef
+from rowtime.plan.bind.stream_defs import StreamDef
 
 NAME: Final = "ledger"
 REASONS: Final = (

@@ -20,8 +20,8 @@ from rowtime.operators.over.over_calls import RunningMark
 from rowtime.operators.over.value_clocks import MARK, Closer
 from rowtime.operators.rows.select import Item
 from rowtime.plan.bind import rewrites
-from rowtime.plan.bind.catalog import rows_of
 from rowtime.plan.bind.scope import Scope, follows, type_of
+from rowtime.plan.bind.stream_defs import rows_of
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.numbers import whole_number

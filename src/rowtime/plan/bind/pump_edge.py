@@ -21,9 +21,9 @@ from rowtime.operators.gates.pump_gate import Assigned, PumpGate
 from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.rows.select import Item, Select
 from rowtime.operators.rows.sized_texts import holds_lengths, in_size
-from rowtime.plan.bind.catalog import checks_of
 from rowtime.plan.bind.declared import order_of, tolerance
 from rowtime.plan.bind.pump_list import is_rowtime_entry, place_in_list
+from rowtime.plan.bind.stream_defs import checks_of
 from rowtime.plan.formats.holds import holds_of
 from rowtime.plan.formats.lake import LAKES
 from rowtime.sql.dialect import Rowtime
@@ -31,8 +31,8 @@ from rowtime.sql.places import place_of
 from rowtime.sql.script import parse_expression
 
 if TYPE_CHECKING:
-    from rowtime.plan.bind.catalog import StreamDef
     from rowtime.plan.bind.sources import Sources
+    from rowtime.plan.bind.stream_defs import StreamDef
     from rowtime.sql.statements import CreatePump
 
 ARRANGED = ".arranged"  # ends the name of what gives a target its columns

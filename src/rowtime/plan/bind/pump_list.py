@@ -17,7 +17,7 @@ from rowtime.core.columns import ROWTIME_NAME
 from rowtime.core.errors import Place, refuse
 
 if TYPE_CHECKING:
-    from rowtime.plan.bind.catalog import StreamDef
+    from rowtime.plan.bind.stream_defs import StreamDef
     from rowtime.sql.statements import CreatePump
 
 T = TypeVar("T")

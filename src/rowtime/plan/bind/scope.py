@@ -18,7 +18,7 @@ from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.over.value_clocks import MARK
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.operators.rows.select import Item
-from rowtime.plan.bind.catalog import suggestion
+from rowtime.plan.bind.stream_defs import suggestion
 from rowtime.plan.bind.windows import GROUP_FUNCTIONS, LATER, Windows, is_value
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.foreign_calls import told, word

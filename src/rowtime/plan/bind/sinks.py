@@ -15,11 +15,11 @@ from rowtime.operators.contract import Operator
 from rowtime.operators.contract.requirement import PLACED
 from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.union_all import UnionAll
-from rowtime.plan.bind.catalog import StreamDef
 from rowtime.plan.bind.emit import as_rows
 from rowtime.plan.bind.pump_edge import pump_name
 from rowtime.plan.bind.sink_options import LakeOptions, fitting, partitions_of
 from rowtime.plan.bind.sources import Binder, Sources
+from rowtime.plan.bind.stream_defs import TEMPORARY, StreamDef
 from rowtime.plan.finite import FINITE
 from rowtime.plan.formats.lake import LAKES
 from rowtime.plan.formats.types import no_partitions, unheld
@@ -39,12 +39,18 @@ class SinkBinder:
         """The pumps that run, those together that share a sink."""
         found: dict[str, list[CreatePump]] = {}
         for name, pump in self.sources.catalog.pumps.items():
-            if pump.started:
+            if pump.started and not self.is_inner(pump):
                 target = pump.target.text.lower()
                 stream = None if target in self.functions else self.sources.catalog.stream(target)
                 shared = stream is not None and stream.format == "kafka"
                 found.setdefault(f"stream {target}" if shared else f"pump {name}", []).append(pump)
         return list(found.values())
+
+    def is_inner(self, pump: CreatePump) -> bool:
+        """True for a pump into a stream that queries of its script alone read."""
+        target = pump.target.text.lower()
+        stream = None if target in self.functions else self.sources.catalog.stream(target)
+        return stream is not None and stream.format == TEMPORARY
 
     def of_pumps(self, pumps: Sequence[CreatePump]) -> Sink:
         """The sink of a pump, or of the pumps into one topic. Raises ``Refused``."""

@@ -28,7 +28,7 @@ from rowtime.operators.rows.select import Item, Select, extended
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.table import Table
 from rowtime.operators.streams.union_all import UnionAll
-from rowtime.plan.bind.catalog import Catalog, StreamDef, demands_of, duration
+from rowtime.plan.bind.catalog import Catalog
 from rowtime.plan.bind.declared import declared, order_of, tolerance
 from rowtime.plan.bind.emit import as_rows
 from rowtime.plan.bind.event_pumps import check_order
@@ -39,6 +39,7 @@ from rowtime.plan.bind.pump_edge import PumpEdge, edge_of, pump_name
 from rowtime.plan.bind.pump_list import by_place
 from rowtime.plan.bind.rejected import refused_by_pump, refused_rows
 from rowtime.plan.bind.scope import mark_of, null_of
+from rowtime.plan.bind.stream_defs import TEMPORARY, StreamDef, demands_of, duration
 from rowtime.plan.enforce import Enforcer
 from rowtime.plan.formats import read_problems
 from rowtime.plan.formats.lake import LAKES
@@ -226,10 +227,16 @@ class Sources:
             if stream.shape.imports is not None:
                 return _importing(self, binder, source, stream.shape), None
             source = EventStream(**vars(source), shape=stream.shape)
+        if stream.format == TEMPORARY and not pumps:
+            what = f"no pump fills the TEMPORARY stream {stream.name}"
+            hint = f"Add CREATE PUMP … AS INSERT INTO {stream.name} SELECT STREAM …."
+            raise refuse("R134", what, hint, stream.places.get(""))
         if not pumps:
             return source, source
         _check_filled(source, pumps[0])
         fed = tuple(self._pumped(binder, pump, source) for pump in pumps)
+        if stream.format == TEMPORARY:
+            return fed[0] if len(fed) == 1 else UnionAll(self.fresh(f"{stream.name}.writers"), fed, optional=True), None
         return UnionAll(self.fresh(f"{stream.name}.writers"), (source, *fed), optional=True), source
 
     def _sets_bounds(self, stream: StreamDef, pumps: Sequence[CreatePump]) -> bool:

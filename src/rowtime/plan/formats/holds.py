@@ -17,7 +17,7 @@ from rowtime.plan.formats.lake import LAKES
 from rowtime.sql.script import parse_expression
 
 if TYPE_CHECKING:
-    from rowtime.plan.bind.catalog import StreamDef
+    from rowtime.plan.bind.stream_defs import StreamDef
 
 Hold = tuple[str, exp.Expr]  # what is demanded, in words, and as a condition over the target's columns
 
