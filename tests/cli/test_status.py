@@ -118,12 +118,12 @@ SELECT STREAM COUNT(*) AS c FROM u GROUP BY PANES(t, DURATION INTERVAL '1' HOUR)
         (
             [AT, AT + 1],
             "a",
-            "of its event time t, of a, stands there: send a row whose t is later by more than the lag",
+            "of its event time t, of a, has stopped there: send a row whose t is later by more than the lag",
         ),
         (
             [AT + 1, AT],
             "b",
-            "of v, stands there: type rowtime bound v '<time>' --checkpoint DIR, or end it for good: ALTER STREAM b",
+            "has stopped there: type rowtime bound v '<time>' --checkpoint DIR, or end it for good: ALTER STREAM b",
         ),
     ],
 )

@@ -22,7 +22,7 @@ def gate(
 ) -> tuple[Feed, list[Refusal]]:
     """The k-th row with the k-th permit, under the later time; what has none when the permits have ended is refused.
 
-    The last bound: the later of what the next row and the next permit can have.
+    The last bound: the later of the earliest times that the next row and the next permit can have.
     """
     times = [row.at or 0 for row in rows_of(permits) for _ in range(max(0, count(row.values) or 0))]
     waiting = [row for row in rows_of(rows) if row.at is not None]

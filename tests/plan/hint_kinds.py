@@ -6,7 +6,7 @@ from __future__ import annotations
 
 FOLLOWED: dict[str, str] = {
     # Sub-queries.
-    "Say which: SELECT MAX(…), or a condition that one row meets.": "tests/runtime/test_sub_queries.py::test_several_rows_do_not_stand_for_one_value",
+    "Choose one: SELECT MAX(…), or a condition that only one row meets.": "tests/runtime/test_sub_queries.py::test_several_rows_do_not_stand_for_one_value",
     "Leave such rows out: … AND v <> 0, or TRY_CAST(v AS INT).": "tests/runtime/test_sub_queries.py::test_a_sub_query_that_cannot_be_computed_ends_the_first_start",
     "Give a list of dicts, one a row: insert([{…}]); or a table of Arrow, pandas or Polars; or a text with a JSON object in each line.": "tests/client/test_given_rows.py::test_what_the_hint_says_works",
     # Changes of the SQL.
@@ -55,9 +55,9 @@ FOLLOWED: dict[str, str] = {
     "Limit it: ALTER_DURATION(s, interval). Or leave EMIT CHANGES out.": "tests/runtime/test_hints_of_runs.py::test_events_without_an_end_are_limited",
     "Cast the argument to a wider type, for example DECIMAL(38, 0).": "tests/runtime/test_hints_of_runs.py::test_what_spark_refuses_is_cast_as_the_hint_says",
     "Cast the argument, for example to DOUBLE or DECIMAL(18, 2).": "tests/runtime/test_hints_of_runs.py::test_what_spark_refuses_is_cast_as_the_hint_says",
-    "Take the text itself, or give it the collation UTF8_BINARY.": "tests/runtime/test_hints_of_runs.py::test_what_spark_refuses_is_cast_as_the_hint_says",
+    "Use the text itself, or give it the collation UTF8_BINARY.": "tests/runtime/test_hints_of_runs.py::test_what_spark_refuses_is_cast_as_the_hint_says",
     "Make a timestamp of it: CAST(… AS TIMESTAMP), timestamp_millis(…).": "tests/runtime/test_hints_of_runs.py::test_what_spark_refuses_is_cast_as_the_hint_says",
-    "Numbers, texts, times and booleans have; cast it to one of them.": "tests/runtime/test_hints_of_runs.py::test_what_spark_refuses_is_cast_as_the_hint_says",
+    "Numbers, texts, times and booleans have one; cast it to one of these types.": "tests/runtime/test_hints_of_runs.py::test_what_spark_refuses_is_cast_as_the_hint_says",
     "Add a SELECT STREAM, or CREATE PUMP … AS INSERT INTO … SELECT STREAM ….": "tests/runtime/test_hints_of_runs.py::test_a_script_without_a_result_is_given_one",
     "Say where they are: CREATE TABLE … USING parquet OPTIONS (path '…').": "tests/runtime/test_hints_of_runs.py::test_a_table_that_is_nowhere_is_given_a_place",
     "Create it USING memory and pump into it.": "tests/runtime/test_hints_of_runs.py::test_a_query_without_rows_to_ask_for_is_given_some",

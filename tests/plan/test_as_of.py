@@ -57,7 +57,7 @@ def test_groups_say_their_types_by_casts() -> None:
 
 def test_explain_says_what_is_kept() -> None:
     text = as_text(explain(compile_script(STREAMS + f"SELECT STREAM x, y FROM a JOIN b {AS_OF} ON a.k = b.k")))
-    assert "1 row a key, until the stream ends (bounded by keys)" in text
+    assert "1 row per key, until the stream ends (bounded by keys)" in text
     assert "calls latest = LAST(row) IGNORE NULLS" in text
 
 

@@ -79,17 +79,17 @@ def overs(sql: str) -> list[Over]:
     ("window", "kept"),
     [
         ("PARTITION BY w RANGE INTERVAL '1' HOUR PRECEDING", ["rows, until the bound is 1:00:00 past them"]),
-        ("PARTITION BY w ROWS 3 PRECEDING", ["3 rows a key, until the stream ends"]),
+        ("PARTITION BY w ROWS 3 PRECEDING", ["3 rows per key, until the stream ends"]),
         ("ROWS 1 PRECEDING", ["1 row, until the stream ends"]),
         ("ROWS CURRENT ROW", []),
-        ("PARTITION BY w", ["one accumulator a call and key, until the stream ends"]),
+        ("PARTITION BY w", ["one accumulator per call and key, until the stream ends"]),
         (
             "PARTITION BY FLOOR(a.ROWTIME TO DAY)",
-            ["one accumulator a call and key, until time leaves the period of the key"],
+            ["one accumulator per call and key, until time leaves the period of the key"],
         ),
         (
             "ROWS BETWEEN UNBOUNDED PRECEDING AND 3 PRECEDING",
-            ["2 rows, until the stream ends", "one accumulator a call, until the stream ends"],
+            ["2 rows, until the stream ends", "one accumulator per call, until the stream ends"],
         ),
     ],
 )

@@ -34,7 +34,7 @@ def wall_clock() -> int:
 def to_micros(value: datetime | date | str | int) -> int:
     """The instant of a timestamp, an ISO text or a number of microseconds; naive means UTC.
 
-    Raises ``Refused`` (R301) for what is no timestamp and for years outside 0001-9999.
+    Raises ``Refused`` (R301) for what is not a timestamp and for years outside 0001-9999.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return _in_range(value)

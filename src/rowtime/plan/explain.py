@@ -143,8 +143,8 @@ def _bound(node: Operator) -> str:
     if node.reason:
         return node.promise
     if len(node.inputs) == 1:
-        return f"that of {node.inputs[0].name}"
-    return f"the least of {', '.join(child.name for child in node.inputs)}"
+        return f"the bound of {node.inputs[0].name}"
+    return f"the least bound of {', '.join(child.name for child in node.inputs)}"
 
 
 def _settings(node: Operator) -> Iterator[tuple[str, str]]:

@@ -33,8 +33,8 @@ class AlterLifetime(Unary):
     computed: bool = field(default=False, metadata=LATER)
 
     kind: ClassVar[str] = "alter lifetime"
-    promise: ClassVar[str] = "the input's bounds, moved as a change at the bound is moved"
-    reason: ClassVar[str] = "the new lifetime does not begin or change before the old one is moved to"
+    promise: ClassVar[str] = "the input's bounds, moved as a change at the bound would be moved"
+    reason: ClassVar[str] = "the new lifetime never begins or changes before the moved time of the old one"
 
     def emits(self) -> Shape:
         """The same events with other lifetimes."""

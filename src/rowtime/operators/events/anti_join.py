@@ -55,7 +55,7 @@ class AntiJoin(OfEvents):
     def keeps(self) -> tuple[StateNote, ...]:
         """Events of both sides, and what has gone out and may still end."""
         left = (self._of_side(0), WeightedLog.kept(*self.names[0], "__x", name="open"))
-        until = "the left events that began before their end have ended, and the bound has passed it"
+        until = "the left events that began before their end have ended, and the bound has passed their end"
         return (
             StateNote("left events", "the bounds of both have passed their end", rows=left),
             self._of_side(1).noted("right events", until),

@@ -28,7 +28,7 @@ class BoundedEvents(GatedRows):
     """
 
     kind: ClassVar[str] = "events under imported bounds"
-    promise: ClassVar[str] = "the strongest bound of the other stream that stands among the rows so far"
+    promise: ClassVar[str] = "the strongest bound of the other stream among the rows so far"
 
     def promises(self, clocks: Sequence[Clocks], control: GatedControl) -> Clocks:
         """The bound; the end, once both streams have ended."""

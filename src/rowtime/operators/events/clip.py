@@ -194,7 +194,7 @@ class SpeculativeClip(SpeculativeAntiJoin):
         """What may yet be cut, and the starts that cut it."""
         return (
             self._of_side(0).noted("left events", "the bound has passed their end"),
-            self._of_side(1).noted("starts of right events", "no left event that began before is kept"),
+            self._of_side(1).noted("starts of right events", "no left event that began earlier is kept"),
         )
 
     def _side(self, n: int, rows: DataFrame, more: Sequence[str] = ()) -> DataFrame:

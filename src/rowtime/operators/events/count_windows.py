@@ -59,7 +59,7 @@ class CountWindows(EventGroups):
         last = WeightedLog.kept(*self.identity, name="last")
         return (
             ahead.noted("events ahead of the bound", "the bound passes their start"),
-            last.noted(f"those of the last {self.size - 1} starts of each key", "others start", "keys"),
+            last.noted(f"events of the last {self.size - 1} starts of each key", "others start", "keys"),
         )
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input

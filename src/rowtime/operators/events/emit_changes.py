@@ -30,7 +30,7 @@ class EmitChanges(Unary):
 
     kind: ClassVar[str] = "emit changes"
     promise: ClassVar[str] = "the input's bounds"
-    reason: ClassVar[str] = "a change goes out under the bound that its row met, and bounds do not go back"
+    reason: ClassVar[str] = "a change goes out with the bound that its row met, and bounds never go back"
 
     def emits(self) -> Shape:
         """What changes, and the payload."""

@@ -65,8 +65,10 @@ class EmitLifetimes(Unary):
 
     control: ClassVar = NotFinal
     kind: ClassVar[str] = "emit lifetimes"
-    promise: ClassVar[str] = "the input's bounds; in full order not beyond the start of the oldest event without an end"
-    reason: ClassVar[str] = "whatever may yet go out is, or becomes final, at or above the bound"
+    promise: ClassVar[str] = (
+        "the input's bounds; with FULLY ORDERED, at most the start of the oldest event without an end"
+    )
+    reason: ClassVar[str] = "every event that can still go out is final, or becomes final, at or above the bound"
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Events that are not final."""

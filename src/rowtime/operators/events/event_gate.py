@@ -94,7 +94,7 @@ class EventGate:
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Open edges."""
-        until = "their end edges come, or the stream ends"
+        until = "their end edges arrive or the stream ends"
         return (self._open.noted("events without an end", until, "edges"),) if self.shape.edges else ()
 
     def emits(self, *, single: bool) -> Shape:

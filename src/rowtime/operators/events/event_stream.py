@@ -58,7 +58,7 @@ class EventStream(Stream):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Open edges, and a mark a writer."""
-        what = "a bound and a greatest start a writer"
+        what = "a bound and a greatest start per writer"
         return (StateNote(what, "the writer leaves", "writers", fields=("clocks", "marks")), *self.gate.keeps())
 
     def emits(self) -> Shape:

@@ -28,7 +28,7 @@ class EventTableJoin(TableJoin):
     numbered: bool = field(default=False, metadata=LATER)
 
     kind: ClassVar[str] = "table join of events"
-    promise: ClassVar[str] = "that of the events"
+    promise: ClassVar[str] = "the bound of the events"
     reason: ClassVar[str] = "each event goes out at once, with its own lifetime"
 
     def emits(self) -> Shape:

@@ -116,8 +116,8 @@ class ImportedBounds(Operator):
 
     control: ClassVar = Imported
     kind: ClassVar[str] = "imported bounds"
-    promise: ClassVar[str] = "the time of arrival below which no item of that stream can come any more"
-    reason: ClassVar[str] = "its writers' arrival times do not go back"
+    promise: ClassVar[str] = "the arrival time below which that stream can send no more items"
+    reason: ClassVar[str] = "the arrival times of its writers never go back"
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -127,7 +127,7 @@ class ImportedBounds(Operator):
     def keeps(self) -> tuple[StateNote, ...]:
         """What an earlier item of another writer may stand before."""
         return (
-            StateNote("a bound a writer", "the writer leaves", "writers", fields=("writers", "bounds")),
+            StateNote("a bound per writer", "the writer leaves", "writers", fields=("writers", "bounds")),
             StateNote("bounds above the least clock of the writers", "that clock passes them", fields=("pending",)),
         )
 

@@ -39,8 +39,8 @@ class LifetimeWindows(EventGroups):
     control: ClassVar = UpTo
     kind: ClassVar[str] = "lifetime windows"
     cuts_time: ClassVar[bool] = True
-    promise: ClassVar[str] = "the beginning of the first window that is not final"
-    reason: ClassVar[str] = "a window goes out as a whole once the bound has reached its end, and begins before"
+    promise: ClassVar[str] = "the start of the first window that is not final"
+    reason: ClassVar[str] = "a whole window goes out once the bound has reached its end, which is after its start"
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Events of windows that are not final."""

@@ -28,7 +28,7 @@ _ORDERS = (exp.LT, exp.LTE, exp.EQ)
 
 @dataclass(frozen=True)
 class NotJudged(UpTo):
-    """``oldest`` (µs UTC): the least start of the events that are not judged yet, which hold the bound; END if none."""
+    """``oldest`` (µs UTC): the least start of the undecided events, which hold the bound; END if none."""
 
     oldest: int = END
 
@@ -48,13 +48,13 @@ class PeriodFilter(Unary):
     control: ClassVar = NotJudged
     kind: ClassVar[str] = "period filter"
     same_below: ClassVar = (ROWTIME,)
-    promise: ClassVar[str] = "the least start of the events that are not judged yet"
-    reason: ClassVar[str] = "an event waits for the bound to pass what its end is compared with"
+    promise: ClassVar[str] = "the least start of the events that are not decided yet"
+    reason: ClassVar[str] = "an event waits until the bound passes the time that its end is compared with"
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What may be judged either way."""
-        until = "the bound passes what their ends are compared with"
-        return (WeightedLog.kept(*self._identity).noted("events that are not judged", until),)
+        until = "the bound passes the times that their ends are compared with"
+        return (WeightedLog.kept(*self._identity).noted("events that are not decided yet", until),)
 
     def emits(self) -> Shape:
         """The columns of the events."""

@@ -28,7 +28,9 @@ class RowEvents(GatedRows):
     """Events of a ``shape`` from rows of ``columns``."""
 
     kind: ClassVar[str] = "events of rows"
-    promise: ClassVar[str] = "the strongest bound that the rows generated; or that of the rows, if they generate none"
+    promise: ClassVar[str] = (
+        "the strongest bound that the rows generated; or the bound of the rows, if they generate none"
+    )
 
     def promises(self, clocks: Sequence[Clocks], control: GatedControl) -> Clocks:
         """The bound that the rows generated, until they end; or theirs."""

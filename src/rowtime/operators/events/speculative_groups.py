@@ -65,10 +65,10 @@ class SpeculativeGroups(EventGroups):
     needs: ClassVar = (VERSIONS,)  # versions, all up to the last one
     numbered: ClassVar[bool] = True
     promise: ClassVar[str] = (
-        "the input's bound; below what keeps events the beginning of the first window that ends later"
+        "the input's bound; below an operator that keeps events, the start of the first window that ends later"
     )
     reason: ClassVar[str] = (
-        "changes go out under the bounds that their items met, and windows that change end behind these"
+        "changes go out with the bounds that their items met, and only windows that end after these bounds change"
     )
 
     def keeps(self) -> tuple[StateNote, ...]:

@@ -36,7 +36,7 @@ class Stitch(Unary):
         begun = WeightedLog.kept(*self._names, "__x", name="open")
         return (
             WeightedLog.kept(*self._names, "__ls", "__le").noted("events that are open", until),
-            begun.noted("the start of each that is put together", until),
+            begun.noted("the start of each combined event", until),
         )
 
     def emits(self) -> Shape:
@@ -115,7 +115,7 @@ class SpeculativeStitch(Stitch):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Events of what may yet become longer."""
-        until = "the bound has passed the end of what they are part of, and of what began before"
+        until = "the bound has passed the end of the whole event and of all that began before it"
         return (WeightedLog.kept(*self._identity, CHANGED_BY, MET).noted("events", until),)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:

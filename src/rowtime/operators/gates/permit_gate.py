@@ -67,8 +67,10 @@ class PermitGate(Operator):
     kind: ClassVar[str] = "permit gate"
     needs: ClassVar = (replace(COUNTED, traced=True, name="1.merge"), replace(COUNTED, name="2.merge"))
     is_gate: ClassVar[bool] = True
-    promise: ClassVar[str] = "the later of what the next row and the next permit can have"
-    reason: ClassVar[str] = "a row goes out under the later of its own rowtime and its permit's, both in their orders"
+    promise: ClassVar[str] = "the later of the earliest times that the next row and the next permit can have"
+    reason: ClassVar[str] = (
+        "a row goes out at the later of its own rowtime and its permit's, and both streams are in order"
+    )
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -77,7 +79,7 @@ class PermitGate(Operator):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """What waits for the other side."""
-        rows = StateNote("rows without a permit", "permits come, or end", "nothing", rows=(self._state, _PLACES))
+        rows = StateNote("rows without a permit", "permits arrive or end", "nothing", rows=(self._state, _PLACES))
         return (rows, _PERMITS.noted("permits without a row", "rows come", "nothing"))
 
     def emits(self) -> Shape:

@@ -57,7 +57,7 @@ class Rejected(Operator):
     finishes_groups: ClassVar = False
     begins_anywhere: ClassVar[bool] = True
     promise: ClassVar[str] = "the clocks of the gate"
-    reason: ClassVar[str] = "a later refusal is made by the same or a later clock of the writer"
+    reason: ClassVar[str] = "a later refusal happens at the same or a later clock of its writer"
 
     @property
     def inputs(self) -> tuple[Operator, ...]:

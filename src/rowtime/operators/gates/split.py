@@ -31,9 +31,9 @@ class EarlyLateSplit:
 
     def __init__(self, column: str, late: timedelta, early: timedelta | None = None, above: str = "MARK") -> None:
         if not isinstance(column, str) or not all(isinstance(limit, timedelta) for limit in (late, early or late)):
-            raise TypeError("it takes the name of a column and one or two intervals")
+            raise TypeError("the arguments are the name of a column and one or two intervals")
         if str(above).upper() not in ("MARK", STEP):
-            raise ValueError(f"early is above the MARK or above the {STEP}, not {above!r}")
+            raise ValueError(f"early is measured above the MARK or above the {STEP}, not {above!r}")
         self.column, self.steps = column, above.upper() == STEP
         self.late, self.early = (limit // timedelta(microseconds=1) for limit in (late, early or late))
 
@@ -43,7 +43,7 @@ class EarlyLateSplit:
         if self.column.lower() not in kinds:
             raise ValueError(f"there is no column {self.column}; there are {', '.join(name for name, _ in given)}")
         if kind_of(kinds[self.column.lower()]) not in (Kind.TIMESTAMP, Kind.OTHER):
-            raise ValueError(f"{self.column} is no timestamp")
+            raise ValueError(f"{self.column} is not a timestamp")
         taken = [name for name in (RESULT, MARK) if name in kinds]
         if taken:
             raise ValueError(f"there is a column {taken[0]} already")

@@ -93,10 +93,13 @@ class TSort(Unary):
     is_gate: ClassVar[bool] = True
     keeps_rows_alone: ClassVar[bool] = True
     compares: ClassVar = ("follows",)
-    promise: ClassVar[str] = "each writer's mark less the tolerance; what ascends with the rowtime also at its bound"
+    promise: ClassVar[str] = (
+        "each writer's mark minus the tolerance; an expression that ascends with the rowtime also promises its value "
+        "at the bound"
+    )
     reason: ClassVar[str] = (
-        "a later row of a writer is accepted only at or above its mark less the tolerance; bounds of the old clock "
-        "say nothing about a new one that does not ascend with it, except that the input has ended"
+        "a later row of a writer is accepted only at or above its mark minus the tolerance; if the new rowtime "
+        "does not ascend with the old one, old bounds say nothing about it, except that the input has ended"
     )
 
     @classmethod
@@ -106,7 +109,7 @@ class TSort(Unary):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """A mark a writer, and the rows on which those behind them have to decide."""
-        mark = StateNote("one mark a writer", "the writer leaves", "writers", fields=("marks",))
+        mark = StateNote("one mark per writer", "the writer leaves", "writers", fields=("marks",))
         columns = sorted({*self.input.readable(), *self.input.emits().internals})
         return (mark, undecided(self.resync, columns)) if self.resync else (mark,)
 
@@ -210,12 +213,12 @@ class TSort(Unary):
         return clocks
 
     def _refuse_untimed(self, tick: Tick, rows: DataFrame) -> None:
-        """Refuse (R188) what is no timestamp: of some expressions only Spark knows, which is asked once."""
+        """Refuse (R188) what is not a timestamp: of some expressions only Spark knows, which is asked once."""
         if tick.control(self).timed:
             return
         kind = rows.schema[PROMOTED_TIME].dataType.typeName()
         if kind not in ("timestamp", "timestamp_ntz", "timestamp_ltz", "void"):
-            what = f"{self.name}: only a timestamp can be ROWTIME, and what is promoted is of type {kind.upper()}"
+            what = f"{self.name}: only a timestamp can be ROWTIME, and the promoted expression has type {kind.upper()}"
             raise refuse("R188", what, "Make a timestamp of it: CAST(… AS TIMESTAMP), timestamp_millis(…).")
         tick.remember(self, timed=True)
 

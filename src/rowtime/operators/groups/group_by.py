@@ -63,15 +63,12 @@ class GroupBy(RowGroups, Unary):
     kind: ClassVar[str] = "group by"
     merges_writers: ClassVar[bool] = True
     computes: ClassVar[bool] = True
-    promise: ClassVar[str] = "the stamp of the group that holds the bound of its input"
-    reason: ClassVar[str] = (
-        "the next group row is of the group that holds the bound, or of a later one, "
-        "and is stamped with that group's end"
-    )
+    promise: ClassVar[str] = "the stamp of the group that contains the bound of its input"
+    reason: ClassVar[str] = "the next row is of that group or of a later one, and its rowtime is the end of its group"
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Partial results, or rows where an aggregate has no partial form."""
-        what = "partial results a group" if self.accumulators.splits else "the aggregated columns of each row"
+        what = "partial results per group" if self.accumulators.splits else "the aggregated columns of each row"
         return (self._state.noted(what, "the bound reaches the end of the group"),)
 
     def emits(self) -> Shape:

@@ -55,12 +55,12 @@ class GroupByValues(RowGroups, ByValues):
     kind: ClassVar[str] = "group by"
     merges_writers: ClassVar[bool] = True
     computes: ClassVar[bool] = True
-    promise: ClassVar[str] = "the first row of the groups that are open, if that is before the bound"
-    reason: ClassVar[str] = "a group that is open or still to come has no last row before it"
+    promise: ClassVar[str] = "the first row of the open groups, if that is before the bound"
+    reason: ClassVar[str] = "no open or future group can have its last row before it"
 
     def keeps(self) -> tuple[StateNote, ...]:
         """The groups of the values at the mark."""
-        what = "partial results a group" if self.accumulators.splits else "the aggregated columns of each row"
+        what = "partial results per group" if self.accumulators.splits else "the aggregated columns of each row"
         if not self.closers:
             return (self._state.noted(what, "the stream ends", "nothing"),)
         return (self._state.noted(what, "the closing value moves on", "values"),)

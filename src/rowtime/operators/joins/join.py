@@ -107,7 +107,7 @@ class Join(OfRows):
         """The rows of each side that a later row can match."""
         found = []
         for n, (node, keep) in enumerate(zip(self.inputs, self._kept_for, strict=True)):
-            until = f"the bound is {span(keep)} past their rowtime" if keep else "the bound is"
+            until = f"the bound is {span(keep)} past their rowtime" if keep else "the bound is past their rowtime"
             ends = ("the stream ends", "nothing") if keep >= EVER else (until, "time")
             found.append(StateNote(f"rows of {node.name}", *ends, rows=(self._side(n),)))
         return tuple(found)

@@ -59,7 +59,7 @@ class TableJoin(OfRows):
 
     kind: ClassVar[str] = "table join"
     begins_anywhere: ClassVar[bool] = True
-    promise: ClassVar[str] = "that of the stream"
+    promise: ClassVar[str] = "the bound of the stream"
     reason: ClassVar[str] = "each row goes out at once, with its own rowtime"
 
     @property

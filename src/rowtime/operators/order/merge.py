@@ -59,7 +59,7 @@ class Merge(Unary):
     merges_writers: ClassVar[bool] = True
     keeps_rows_alone: ClassVar[bool] = True
     promise: ClassVar[str] = "the least clock of its input"
-    reason: ClassVar[str] = "rows below the least clock have been released; none can follow them"
+    reason: ClassVar[str] = "all rows below the least clock have been released, and none can follow"
 
     @classmethod
     def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any

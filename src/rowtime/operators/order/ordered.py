@@ -98,7 +98,9 @@ class Ordered(Unary):
         """The mark, and the values that do not count for it yet."""
         what = f"the {'least' if self.descending else 'greatest'} value so far"
         mark = StateNote(what, "the stream ends", "one", fields=("marks", "bounds"))
-        last = StateNote(f"the values of the last {self.rows} rows", "as many have come", "rows", fields=("recent",))
+        last = StateNote(
+            f"the values of the last {self.rows} rows", "as many later rows have come", "rows", fields=("recent",)
+        )
         return (mark, last) if self.rows else (mark,)
 
     def emits(self) -> Shape:

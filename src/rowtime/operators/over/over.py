@@ -79,7 +79,7 @@ class Over(Unary):
             until = "time leaves the period of the key"
         elif self.expires is not None:
             until = f"the key has had no row for {timedelta(microseconds=self.expires)}"
-        each = " a key" if self.keys else ""
+        each = " per key" if self.keys else ""
         by = "keys" if self.keys and until == "the stream ends" else "time" if self.keys else ""
         back, kept = timedelta(microseconds=windows.span or 0), []
         if windows.timed:
@@ -90,7 +90,7 @@ class Over(Unary):
             kept.append(self._rows.noted(f"{_rows(windows.rows_kept)}{each}", until, by or "rows"))
         if running := [call.function for call in windows.calls if call.running]:
             last = all(isinstance(function, Nth) for function in running)
-            calls = f"one accumulator a call{' and key' if self.keys else ''}"
+            calls = f"one accumulator per call{' and key' if self.keys else ''}"
             what = f"{_rows(len(running))}{each}" if last else calls
             kept.append(self._heads.noted(what, until, by or "one"))
         return tuple(kept)

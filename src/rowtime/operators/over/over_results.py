@@ -48,7 +48,7 @@ def type_calls(tick: Tick, node: Over, rows: DataFrame) -> OverControl:
     for name in collated:
         if made[name].dataType.typeName() != "string":
             what = f"{node.name}: {to_rowtime(node.made[name])} holds text with a collation inside of another value"
-            raise refuse("R107", what, "Take the text itself, or give it the collation UTF8_BINARY.")
+            raise refuse("R107", what, "Use the text itself, or give it the collation UTF8_BINARY.")
     plain = (isinstance(call.function, Count | Distinct | Extreme | Nth) for call in node.calls)
     # The kernel gives the very type that Spark gives.
     straight = all(p or not kind.startswith(("decimal", "void")) for p, kind in zip(plain, kinds, strict=True))

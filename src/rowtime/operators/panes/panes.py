@@ -85,8 +85,8 @@ class Panes(RowGroups):
     is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "the bound of the event time"
     reason: ClassVar[str] = (
-        "a pane fires complete with its end as rowtime, which the bound has not reached before, "
-        "and again with the bound that caused it"
+        "the complete fire of a pane has the end of the pane as its rowtime, which the bound has not reached "
+        "before; other fires have the bound that caused them"
     )
 
     @property
@@ -96,7 +96,7 @@ class Panes(RowGroups):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Partial results, or rows where an aggregate has no partial form."""
-        partials, rows = "partial results a fire of a group", "the aggregated columns of each row"
+        partials, rows = "partial results per fire of a group", "the aggregated columns of each row"
         until = "the bound reaches the end of the pane + the discard age"
         return (StateNote(partials if self.accumulators.splits else rows, until, rows=(self._state, self._waiting)),)
 

@@ -29,7 +29,7 @@ def loosened(rows: DataFrame) -> DataFrame:
     for field in rows.schema.fields:
         if _holds_months(field.dataType):
             name = "a value on the way" if field.name.startswith("__") else field.name
-            what = f"{name} is of type {field.dataType.simpleString().upper()}, which cannot be kept"
+            what = f"{name} is of type {field.dataType.simpleString().upper()}, which cannot be stored"
             raise refuse("R189", what, "Add intervals of years and months to a date, or count the months as a number.")
     kinds = [(field.name, field.dataType, loose(field.dataType)) for field in rows.schema.fields]
     if all(kind == wanted for _, kind, wanted in kinds):

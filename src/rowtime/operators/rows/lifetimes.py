@@ -111,7 +111,7 @@ def advanced(tick: Tick, node: Operator, deltas: Sequence[Delta]) -> tuple[Clock
 def refuse_endless(node: Operator, events: DataFrame, end: str, what: str, *, at_once: bool = False) -> None:
     """Fail (R195) if an event has no end, of which endless results would come; ``at_once``: with EMIT CHANGES."""
     if events.where(f"{end} >= {END}L").limit(1).count():
-        why = "each is to be shown at once" if at_once else "its stream has ended"
+        why = "EMIT CHANGES would emit all of them at once" if at_once else "its stream has ended"
         hint = "Limit it: ALTER_DURATION(s, interval). Or leave EMIT CHANGES out."
         hint = hint if at_once else "Send its end edge, or limit it: ALTER_DURATION(s, interval)."
         raise Failure(Problem("R195", f"{node.name}: an event without an end {what}, and {why}", hint=hint))

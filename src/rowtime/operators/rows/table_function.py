@@ -126,7 +126,7 @@ class TableFunctionCall(Unary):
         times = found[known[ROWTIME_NAME.lower()]].cast(MICROS)
         edges, given = pc.min_max(times.cast(pa.int64())), pc.min_max(mine[ROWTIME_NAME].cast(pa.int64()))
         if found.num_rows and (times.null_count or edges["min"].as_py() < given["min"].as_py()):
-            raise self._failure("a row goes out with an earlier rowtime than any that came, or with none")
+            raise self._failure("it gave a row that has no rowtime, or an earlier one than all rows of its input")
         first = places.get(writer, 0)
         places[writer] = first + found.num_rows
         columns = {column.name: found[known[column.name.lower()]] for column in self.columns}

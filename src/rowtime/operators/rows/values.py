@@ -49,7 +49,7 @@ def coded(value: str, kind: str) -> str | None:
     raise refuse(
         "R107",
         f"a value of type {kind} has no order that could be checked",
-        "Numbers, texts, times and booleans have; cast it to one of them.",
+        "Numbers, texts, times and booleans have one; cast it to one of these types.",
     )
 
 

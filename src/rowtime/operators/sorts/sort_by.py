@@ -61,8 +61,8 @@ class SortBy(Unary):
     kind: ClassVar[str] = "order by"
     decides: ClassVar[str] = "SORT"
     same_below: ClassVar = ()
-    promise: ClassVar[str] = "the end of the value that holds each writer's clock"
-    reason: ClassVar[str] = "a later row is of that value or a later one, and takes its end as rowtime"
+    promise: ClassVar[str] = "the end of the value that contains each writer's clock"
+    reason: ClassVar[str] = "a later row has that value or a later one, and its rowtime is the end of its value"
 
     def requires(self) -> tuple[Requirement, ...]:
         """Places, if the order that rows have below may have the hidden names of this one."""

@@ -42,8 +42,8 @@ class SortByValues(ByValues):
 
     kind: ClassVar[str] = "order by"
     same_below: ClassVar = ()
-    promise: ClassVar[str] = "the first row of the value that is open, if that is before the bound"
-    reason: ClassVar[str] = "a value that is open or still to come has no last row before it"
+    promise: ClassVar[str] = "the first row of the open value, if that is before the bound"
+    reason: ClassVar[str] = "no open or future value can have its last row before it"
 
     def requires(self) -> tuple[Requirement, ...]:
         """Places, if the order that rows have below may have the hidden names of this one."""

@@ -26,7 +26,9 @@ class Delay(Unary):
 
     kind: ClassVar[str] = "delay"
     promise: ClassVar[str] = "the input's bounds"
-    reason: ClassVar[str] = "a row is stamped later than it came, so it goes out when the clock has come to that stamp"
+    reason: ClassVar[str] = (
+        "a row gets a later rowtime than it came with, so it goes out once the clock has reached that rowtime"
+    )
 
     def emits(self) -> Shape:
         """The input's columns; what is known of their order was about the time before."""

@@ -1,4 +1,4 @@
-"""Quarantine: the last rows of a writer, kept while the rows behind them decide on a jump (semantics 7.2).
+"""Quarantine: the last rows of a writer, kept while the rows after them decide about a jump (semantics 7.2).
 
 A gate with re-sync cannot say of a first row, or of one too far above the mark, whether it counts, before more rows
 have come. That row and everything behind it waits here: fewer than 2n rows a writer, judged again with what comes next.
@@ -38,7 +38,7 @@ class Waiting(Control):
 
 def undecided(resync: int, columns: Iterable[str], sometimes: tuple[str, ...] = ()) -> StateNote:
     """What a gate keeps that takes ``resync`` rows, of these columns, for a jump."""
-    what, until = f"less than {2 * resync} rows a writer", "the rows behind them decide on a jump"
+    what, until = f"fewer than {2 * resync} rows per writer", "the rows after them decide about a jump"
     return StateNote(what, until, "rows", (Kept(DUE, tuple(columns), HELD, sometimes),), ("held", "behind"))
 
 

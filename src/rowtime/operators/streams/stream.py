@@ -83,7 +83,7 @@ class Stream(Operator):
     kind: ClassVar[str] = "stream"
     is_gate: ClassVar[bool] = True
     promise: ClassVar[str] = "each writer's clock"
-    reason: ClassVar[str] = "each writer's rows and bounds: a row promises its own rowtime"
+    reason: ClassVar[str] = "a row promises its own rowtime, a bound its time"
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
@@ -97,7 +97,7 @@ class Stream(Operator):
 
     def keeps(self) -> tuple[StateNote, ...]:
         """A clock a writer, and the rows on which those behind them have to decide."""
-        clock = StateNote("one clock a writer", "the writer leaves", "writers", fields=("clocks",))
+        clock = StateNote("one clock per writer", "the writer leaves", "writers", fields=("clocks",))
         columns = (*(column.name for column in self.columns), ROWTIME, WRITER, POSITION, ARRIVAL, CANDIDATE)
         return (clock, undecided(self.resync, columns, (BOUND, MALFORMED))) if self.resync else (clock,)
 

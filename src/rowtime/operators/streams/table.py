@@ -44,7 +44,7 @@ class Table(Operator):
     kind: ClassVar[str] = "table"
     in_traces: ClassVar[bool] = False
     promise: ClassVar[str] = "the end"
-    reason: ClassVar[str] = "its rows are those of the first start; none comes later"
+    reason: ClassVar[str] = "its rows are those of the first start, and none come later"
 
     @property
     def inputs(self) -> tuple[Operator, ...]:

@@ -45,7 +45,7 @@ class TableQuery(Unary):
     kind: ClassVar[str] = "table query"
     in_traces: ClassVar[bool] = False
     promise: ClassVar[str] = "the end"
-    reason: ClassVar[str] = "its rows are computed at the first start; none comes later"
+    reason: ClassVar[str] = "its rows are computed at the first start, and none come later"
 
     def keeps(self) -> tuple[StateNote, ...]:
         """The rows, once."""
@@ -106,7 +106,7 @@ class TableQuery(Unary):
         except PySparkException as wrong:
             if _OF_A_VALUE not in str(wrong):
                 raise
-            what = f"a sub-query cannot be computed of {self.input.name}: {str(wrong).partition(' SQLSTATE')[0]}"
+            what = f"a sub-query of {self.input.name} cannot be computed: {str(wrong).partition(' SQLSTATE')[0]}"
             raise refuse("R168", what, "Leave such rows out: … AND v <> 0, or TRY_CAST(v AS INT).") from wrong
 
     def _given(self, tick: Tick, table: Delta) -> DataFrame:
@@ -139,8 +139,8 @@ class TableQuery(Unary):
         known = rows.where(" AND ".join(f"{key} IS NOT NULL" for key in keys) or "true")
         if known.groupBy(*keys).count().where("count > 1").limit(1).collect():
             where = f" for one value of {', '.join(columns_of(self))}" if keys else ""
-            what = f"a sub-query stands for one value, and {self.input.name} has several rows{where}"
-            hint = "Say which: SELECT MAX(…), or a condition that one row meets."
+            what = f"a sub-query is used as a value, and {self.input.name} has several rows{where}"
+            hint = "Choose one: SELECT MAX(…), or a condition that only one row meets."
             raise refuse("R167", what, hint)
 
 

@@ -61,12 +61,12 @@ class SessionGroup(RowGroups, Unary):
     finishes_groups: ClassVar = True
     edges: ClassVar[tuple[str, ...]] = (SESSION_START, SESSION_END)
     computes: ClassVar[bool] = True
-    promise: ClassVar[str] = "the bound of its input, or its AS ROWTIME of a session that ends there"
-    reason: ClassVar[str] = "every session that ends at the bound is out, and each later one ends after it"
+    promise: ClassVar[str] = "the bound of its input, or the AS ROWTIME of a session that ends there"
+    reason: ClassVar[str] = "every session that ends at the bound has gone out, and each later one ends after it"
 
     def keeps(self) -> tuple[StateNote, ...]:
         """Pieces of open sessions, or their rows where an aggregate has no partial form."""
-        what = "partial results a session" if self.accumulators.splits else "the aggregated columns of each row"
+        what = "partial results per session" if self.accumulators.splits else "the aggregated columns of each row"
         return (self._state.noted(what, "the bound reaches the end of the session"),)
 
     def emits(self) -> Shape:

@@ -31,8 +31,8 @@ class SessionRows(Unary):
     kind: ClassVar[str] = "session rows"
     same_below: ClassVar = ()
     needs: ClassVar = (PLACED,)  # a place of each row in its writer, which orders the rows of a session
-    promise: ClassVar[str] = "past the bound of its input"
-    reason: ClassVar[str] = "every session that ends at the bound is out, and each later one ends after it"
+    promise: ClassVar[str] = "just above the bound of its input"
+    reason: ClassVar[str] = "every session that ends at the bound has gone out, and each later one ends after it"
 
     def keeps(self) -> tuple[StateNote, ...]:
         """The rows of open sessions."""

@@ -34,7 +34,7 @@ def timestamps(files: Iterable[File], name: str, *, nulls: bool) -> Iterator[pa.
     """``__w``, ``__p``, ``t`` (BIGINT µs, null where the time is) of the rows of some files.
 
     In pieces, in the order of the files and of their rows. ``None`` where a file has no such
-    column or it is no timestamp that Spark reads the same; without ``nulls`` also where its
+    column or it is not a timestamp that Spark reads the same; without ``nulls`` also where its
     footer does not say that every value is there.
     """
     pieces: list[Piece] = []
