@@ -96,7 +96,7 @@ def test_a_row_that_was_refused_goes_no_further_than_its_gate(spark: SparkSessio
     [
         ("nobody", "true", "there is no stream nobody"),
         ("clicks", "page = 'q'", "clicks has no row where page = 'q'"),
-        ("clicks", "price > 1", "no row can be found by that"),
+        ("clicks", "price > 1", "no row can be found with this condition"),
     ],
 )
 def test_a_row_that_is_not_there_is_refused(

@@ -151,7 +151,7 @@ def test_a_view_that_is_used_twice_is_computed_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        ("CREATE VIEW v AS SELECT STREAM v FROM a; SELECT STREAM v FROM v FROM NOW", "v is no stream"),
+        ("CREATE VIEW v AS SELECT STREAM v FROM a; SELECT STREAM v FROM v FROM NOW", "v is not a stream"),
         ("SELECT STREAM v FROM a; SELECT STREAM v FROM a FROM NOW", "a is read from its start elsewhere"),
         ("SELECT STREAM v FROM a FROM NOW; SELECT STREAM v FROM a", "a is read FROM NOW elsewhere"),
         ("CREATE STREAM r (v BIGINT) USING rate; SELECT STREAM v FROM r FROM NOW", "a stream of rate is not read"),

@@ -74,7 +74,7 @@ def test_init_overwrites_nothing(rowtime: Rowtime, tmp_path: Path) -> None:
     refused = rowtime("init", "work")
     assert refused.exit_code == 1
     assert "R215" in refused.stderr
-    assert "work has Makefile already" in refused.stderr
+    assert "work already has Makefile" in refused.stderr
     assert [one.name for one in (tmp_path / "work").iterdir()] == ["Makefile"]
     assert (tmp_path / "work/Makefile").read_text() == "mine:\n"
     assert "Name an empty folder." in refused.stderr

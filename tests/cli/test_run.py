@@ -104,7 +104,7 @@ def test_a_failure_has_exit_status_3_and_leaves_its_traceback(
     assert "CAST_INVALID_INPUT" in result.stderr
     assert "Traceback" not in result.stderr
     kept = tmp_path / "here" / "last-error.txt"
-    assert f"The whole traceback is in {kept}." in result.stderr
+    assert f"The full traceback is in {kept}." in result.stderr
     assert "Traceback" in kept.read_text()
 
 
@@ -166,7 +166,7 @@ def test_an_interrupt_ends_a_continuous_run_after_its_tick(tmp_path: Path) -> No
     out, errors = running.communicate(timeout=120)
     assert running.returncode == 0, errors
     assert first + out == "rowtime=2024-01-01 00:01:00  m=2024-01-01 00:00:00  visits=2\n"
-    assert "stopping after the tick under way" in errors
+    assert "stopping after the current tick" in errors
     assert "done: 3 rows in, 1 out" in errors
 
 

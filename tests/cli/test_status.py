@@ -166,7 +166,7 @@ def test_before_the_first_tick_there_is_little_to_say(rowtime: Callable[..., Res
 def test_a_folder_that_is_no_checkpoint_is_refused(rowtime: Callable[..., Result], tmp_path: Path) -> None:
     result = rowtime("status", "nowhere")
     assert result.exit_code == 1
-    assert "nowhere is no checkpoint" in result.stderr
+    assert "nowhere is not a checkpoint" in result.stderr
     assert not (tmp_path / "nowhere").exists()
 
 

@@ -62,7 +62,7 @@ def test_rows_below_the_clock_of_their_writer_are_counted(home: Home, insert: Ca
         log.insert([{"n": 1, "rowtime": f"{NOON}05"}])
     lines = [f'{{"n": {n}, "rowtime": "{NOON}{at:02}"}}\n' for n, at in enumerate([4, 5, 9, 7, 9])]
     result = insert("".join(lines))
-    assert "will refuse 2 of them (OUT_OF_ORDER or LATE): they lie below the clock that the writer" in result.stderr
+    assert "will refuse 2 of them (OUT_OF_ORDER or LATE): they are below the clock of the writer" in result.stderr
     assert "refuse" not in insert('{"n": 2}\n').stderr
 
 

@@ -68,7 +68,7 @@ def test_bounds_of_columns(home: Home) -> None:
     with rt.writer("s", home=home) as log:
         column = told(lambda: log.set_bound("a", 1), "have one: (b), d[.]")
         log.set_bound(column, 1)
-        told(lambda: log.set_bound("d", "x", strict=True), "Take another (value)")
+        told(lambda: log.set_bound("d", "x", strict=True), "Use another (value)")
         log.set_bound("d", "x")
     with rt.writer("plain", home=home) as log:
         words = told(lambda: log.set_bound("a", 1), "Declare it: (.*)[.]")
@@ -78,7 +78,9 @@ def test_bounds_of_columns(home: Home) -> None:
     bound = ["bound", "s", "5", "--column", "b", "--home", str(home.path)]
     found = re.search("Name the writer; there are: main, (.*)[.]", runner.invoke(app, bound).output)
     assert found is not None
-    assert runner.invoke(app, [*bound, "--writer", found[1]]).output == "s: b from 5 on, behind writer second\n"
+    assert (
+        runner.invoke(app, [*bound, "--writer", found[1]]).output == "s: b from 5 on, after the rows of writer second\n"
+    )
     defined(home, f"CREATE OR REPLACE STREAM plain ({words})")
     with rt.writer("plain", home=home, writer="third") as log:
         log.set_bound("a", 1)

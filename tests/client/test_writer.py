@@ -233,7 +233,7 @@ def test_a_log_whose_positions_are_used_up_takes_no_row(log: Path) -> None:
     file.rename(file.with_name(file.name.replace("0" * 20, f"{2**63 - 3:020d}")))
     with Writer(log) as writer:
         assert writer.insert([{"x": 2}]) == 2**63 - 2
-        with pytest.raises(Failure, match=r"R501 .*its writer main has come to position 9,223,372,036,854,775,807"):
+        with pytest.raises(Failure, match=r"R501 .*its writer main has reached position 9,223,372,036,854,775,807"):
             writer.insert([{"x": 3}])
 
 

@@ -114,7 +114,7 @@ COLUMNS = "vehicle STRING, km DOUBLE"
         (
             "vehicle STRING",
             ", rowtime.column 'km'",
-            "rowtime.column names km, which is DOUBLE and no time",
+            "rowtime.column names km, which is DOUBLE, not a time",
             "trips",
             "Name a field that is a timestamp",
             "vehicle STRING",

@@ -321,7 +321,7 @@ def test_lost_offsets_are_named_and_may_be_gone_without(spark: SparkSession, bro
 
 def test_a_topic_made_anew_is_never_gone_on_with(broker: Broker, topic: str) -> None:
     start = {f"{topic}/{n:05d}": 7 for n in range(3)}
-    with pytest.raises(Failure, match=r"R503 .*made anew"):
+    with pytest.raises(Failure, match=r"R503 .*created again"):
         discover(source(broker, topic, failOnDataLoss="false"), start)
 
 

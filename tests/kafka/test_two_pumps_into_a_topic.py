@@ -110,7 +110,7 @@ def test_a_topic_made_anew_with_as_many_records_was_taken_for_the_old_one(
         else:
             break
     broker.send(topic, *(Record(json.dumps({"n": 100 + n})) for n in range(5)))
-    with pytest.raises(rt.Failure, match=rf"R503 .*{topic} was deleted and made anew"):
+    with pytest.raises(rt.Failure, match=rf"R503 .*{topic} was deleted and created again"):
         made(spark, tmp_path / "home", text, broker, topic).run_available(tmp_path / "check")
 
 

@@ -290,7 +290,7 @@ FORMS = [  # of other systems
     Case("SELECT STREAM n FROM s // all of them", "R101", "Write (--) before", "//", "{0}"),
     Case("SELECT STREAM n // not the page\nFROM s", "R101", r"or (/\*) … (\*/) around", "// not the page", "{0} not the page {1}"),
     Case("SELECT STREAM n FROM s // don't\n", "R101", "Write (--) before", "//", "{0}"),
-    Case("ALTER PUMP p START; SELECT STREAM n FROM s", "R103", "this behind its (CREATE PUMP)", "", "{0} p STOPPED AS INSERT INTO o (x) SELECT STREAM n FROM s; ALTER PUMP p START"),
+    Case("ALTER PUMP p START; SELECT STREAM n FROM s", "R103", "this after its (CREATE PUMP)", "", "{0} p STOPPED AS INSERT INTO o (x) SELECT STREAM n FROM s; ALTER PUMP p START"),
     Case("CREATE PUMP a.p AS INSERT INTO o (x) SELECT STREAM n FROM s; ALTER PUMP b.* STOP", "R103", "There are: (a)[.]p[.]", "b[.]", "{0}."),
     Case("CREATE VIEW x AS SELECT STREAM n FROM s; DROP STREAM x", "R103", "Write (DROP VIEW x)[.]", "DROP STREAM x", "{0}"),
     Case("DROP VIEW x; SELECT STREAM n FROM s", "R103", "Write (DROP VIEW IF EXISTS x), or", "DROP VIEW x", "{0}"),

@@ -199,7 +199,7 @@ def test_a_bound_from_the_command_line_is_met_by_what_a_pump_writes(spark: Spark
     with rt.writer("orders", home=home) as log:
         log.insert([{"oid": 1, "rowtime": 1}])
     told = cli("bound", "orders", "4", "--strict", "--column", "oid", "--home", str(home))
-    assert told.output == "orders: oid beyond 4 on, behind writer main\n"
+    assert told.output == "orders: oid beyond 4 on, after the rows of writer main\n"
     with rt.writer("raw", home=home) as raw:
         raw.insert([{"v": value, "rowtime": at} for at, value in ((2, 4), (3, 5), (4, 7))])
     with rt.writer("orders", home=home) as log:

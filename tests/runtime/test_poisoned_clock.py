@@ -46,7 +46,7 @@ def test_without_the_guard_the_record_is_named(
     found, *_ = query.waiting()
     assert str(found).startswith(
         "row 8 of writer phone of s raised the clock of query from 2024-01-01 10:07:00 to 2099-01-01 00:00:00, "
-        "and 12 of the 12 rows since were LATE; if it is wrong, let the guard refuse it: "
+        "and 12 of the 12 rows since were LATE; if it is wrong, let a guard refuse it: write "
     )
     assert found.as_json()["position"] == 8
 

@@ -178,7 +178,7 @@ def test_a_first_row_from_the_future_locks_nobody_out(spark: SparkSession, tmp_p
         before = upto
     (wait,) = (one for one in query.waiting() if one.operator == "s")
     assert (wait.kind, wait.held, wait.writer) == ("stream", 2, "phone")
-    assert wait.release == "rows behind its row 6 decide whether that counts: send more"
+    assert wait.release == "the rows after its row 6 decide whether that row counts: send more"
     assert kept.good == [1, 2, 4, 5]
     assert kept.bad == [(0, "EARLY"), (3, "EARLY")]
     with rt.writer("s", home=tmp_path / "home", writer="phone") as log:

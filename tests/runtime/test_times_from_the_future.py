@@ -71,7 +71,7 @@ def test_without_one_waiting_names_it(spark: SparkSession, tmp_path: Path) -> No
     assert late == {(of, k) for of in ("e", "panes") for k in (3, 4, 5, 7)} | {("panes", 10)}
     named = {found.operator: str(found) for found in query.waiting() if found.kind == "poisoned clock"}
     assert "row 2 of writer phone of e raised the clock of e from 2024-01-01 10:00:01 to 2099" in named["e"]
-    assert "EARLY BEYOND INTERVAL '1' HOUR behind the EVENT SHAPE of e" in named["e"]
+    assert "EARLY BEYOND INTERVAL '1' HOUR after the EVENT SHAPE of e" in named["e"]
     assert "row 2 of writer phone of r raised the clock of panes from 2024-01-01 10:00:01 to 2099" in named["panes"]
     assert "EVENT TIME (at, EARLY BEYOND INTERVAL '1' HOUR) of r" in named["panes"]
 
@@ -120,10 +120,12 @@ def test_waiting_did_not_see_it_where_bounds_come_from_elsewhere(spark: SparkSes
             "row 2 of writer phone of a raised the clock of {} from 2024-01-01 10:00:02 to 2099-01-01 00:00:00, and 5"
         )
         assert str(named[panes]).startswith(said_of.format(panes))
-        assert "EVENT TIME (at, EARLY BEYOND INTERVAL '1' HOUR) of a, with a new checkpoint" in str(named[panes])
+        assert "EVENT TIME (at, EARLY BEYOND INTERVAL '1' HOUR) of a, and start with a new checkpoint" in str(
+            named[panes]
+        )
     told = "a bound of {} raised the clock of {} from "
     assert str(named["told"]).startswith(told.format("m", "told") + "-∞")
     assert "CREATE VIEW … EVENT TIME (at, MODE MANUAL) AS SELECT STREAM * FROM m" in str(named["told"])
     assert str(named["viewed"]).startswith(told.format("v", "viewed"))
-    assert "start without it, with a new checkpoint; the late rows are in viewed.rejected" in str(named["viewed"])
+    assert "start without it and with a new checkpoint; the late rows are in viewed.rejected" in str(named["viewed"])
     assert [named[name].as_json()["position"] for name in ("met", "told")] == [2, None]

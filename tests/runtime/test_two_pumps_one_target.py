@@ -215,7 +215,7 @@ def test_targets_of_an_older_version_are_adopted_by_who_wrote_them(spark: SparkS
     define(tmp_path, sql)
     send(tmp_path, range(4))
     die(spark, tmp_path, "check1", sql, "after journal")
-    # As the older version leaves it: no records, files that name no pump, all staged in one folder.
+    # As the older version leaves it: no records, files that do not name a pump, all staged in one folder.
     own = tmp_path / "out" / "_rowtime" / "d"
     [staged] = own.glob("*/*.parquet")
     staged.rename(tmp_path / "out" / "_rowtime" / staged.name)

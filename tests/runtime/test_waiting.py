@@ -61,7 +61,7 @@ def test_an_open_jump_names_the_row_on_which_others_decide(spark: SparkSession, 
     sql = SQL.format(" EARLY BEYOND INTERVAL '1' MINUTE RESYNC AFTER 2 ROWS")
     wait = run(spark, tmp_path, sql, 0, 1)
     assert (wait.kind, wait.held, wait.stream, wait.writer) == ("t-sort", 2, "s", "phone")
-    assert wait.release == "rows behind its row 0 decide whether that counts: send more"
+    assert wait.release == "the rows after its row 0 decide whether that row counts: send more"
 
 
 EVENTS = "CREATE STREAM s (ev TIMESTAMP, n INT) EVENT SHAPE POINT (ev) BOUND EVERY 1 ROWS; "
@@ -163,7 +163,7 @@ def test_a_stream_whose_writers_have_all_left_is_told_without_a_name_of_ours() -
         (wait,) = waiting(PLAN, entry({NOBODY: 0}, since=0), now=now)
         assert isinstance(wait, Wait)
         assert wait.writer == ""
-        assert wait.release.startswith("every writer of s has left, and another one may come: send it a ")
+        assert wait.release.startswith("every writer of s has left, and another one may join: send it a ")
         assert NOBODY not in str(wait) + str(wait.as_json())
 
 

@@ -313,7 +313,7 @@ def test_an_older_copy_of_a_checkpoint_writes_nothing_twice(spark: SparkSession,
     assert after == before
 
 
-# -- what is no checkpoint ------------------------------------------------------------
+# -- what is not a checkpoint ------------------------------------------------------------
 
 
 def test_a_folder_of_data_is_not_taken_for_a_checkpoint(tmp_path: Path) -> None:

@@ -95,14 +95,14 @@ def test_what_is_said_of_a_bucket_holds_for_sparks_file_system_of_this_bucket_al
 
 
 WRONG = {
-    "[stores": "R587.*is no TOML",
-    "[store]": "R588.*store is no setting\nDid you mean stores",
-    'stores = "s3://bucket"': "R588.*stores is no table",
-    '[stores."gs://bucket"]': "R588.*gs://bucket is no bucket of S3",
-    '[stores."s3://bucket/folder"]': "R588.*s3://bucket/folder is no bucket",
-    '[stores."s3://bucket"]\nendpont = "http://x"': "R588.*endpont is no setting\nDid you mean endpoint",
-    '[stores."s3://bucket"]\nregion = 1': "R588.*region is no text",
-    '[stores."s3://bucket"]\nendpoint = "localhost:9000"': "R588.*endpoint is no address",
+    "[stores": "R587.*is not TOML",
+    "[store]": "R588.*store is not a setting\nDid you mean stores",
+    'stores = "s3://bucket"': "R588.*stores is not a table",
+    '[stores."gs://bucket"]': "R588.*gs://bucket is not a bucket of S3",
+    '[stores."s3://bucket/folder"]': "R588.*s3://bucket/folder is not a bucket",
+    '[stores."s3://bucket"]\nendpont = "http://x"': "R588.*endpont is not a setting\nDid you mean endpoint",
+    '[stores."s3://bucket"]\nregion = 1': "R588.*region is not a text",
+    '[stores."s3://bucket"]\nendpoint = "localhost:9000"': "R588.*endpoint is not an address",
     '[stores."s3://bucket"]\naccess_key_id = "k"': "R588.*a part of the credentials",
     '[stores."s3://bucket"]\nregion = "${NO_SUCH_NAME}"': "R588.*NO_SUCH_NAME",
 }
@@ -126,7 +126,7 @@ def test_a_file_that_says_it_badly_is_refused_with_what_to_do(
     monkeypatch.setenv("ROWTIME_CONFIG", "elsewhere.toml")
     with pytest.raises(Refused, match=r"R587.*elsewhere\.toml is not there"):
         place_of("s3://bucket/folder")
-    with pytest.raises(Refused, match=r"R588 configure_stores.*regio is no setting"):
+    with pytest.raises(Refused, match=r"R588 configure_stores.*regio is not a setting"):
         rt.configure_stores({"s3://bucket": {"regio": "x"}})
 
 

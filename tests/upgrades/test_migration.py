@@ -51,7 +51,7 @@ def test_the_history_is_computed_again_and_what_is_there_stays(spark: SparkSessi
     floors = {name: bound.entry["control"][name]["bound"] for name in ("p1.sink", "p2.sink")}
     found = rt.migrate(tmp_path / "check", place.pipeline(NEW), take_over=PUMPS)
     assert found.sinks["p9"] == "is new"
-    assert found.sinks["p2"] == f"goes on behind {len(there['raw'])} rows"
+    assert found.sinks["p2"] == f"continues after {len(there['raw'])} rows"
     assert place.verified(NEW) == {}
     place.send([("w1", 700, "k0", 100), ("w2", 700, "k1", 101), ("w1", 705, "k1", 102)])
     place.run(NEW)
@@ -95,14 +95,14 @@ def test_cuts_of_the_input_stay_where_they_were(spark: SparkSession, tmp_path: P
 def test_of_each_sink_it_is_said_what_becomes_of_it(spark: SparkSession, tmp_path: Path) -> None:
     place = started(spark, tmp_path, 1)
     check = tmp_path / "check"
-    with pytest.raises(Refused, match=r"R447 p1 has written rows to minutes, and it is not said") as refused:
+    with pytest.raises(Refused, match=r"R447 p1 has written rows to minutes, and it is not specified") as refused:
         rt.migrate(check, place.pipeline(NEW), take_over=("p2", "p5"))
     assert "--take-over p1" in str(refused.value)
     with pytest.raises(Refused, match=r"R447 p2 writes to other now, and rows of the pump p2 stand under that name"):
         rt.migrate(check, place.pipeline(NEW.replace("INSERT INTO raw", "INSERT INTO other")), take_over=PUMPS)
     with pytest.raises(Refused, match=r"R447 q2 writes to raw now, and rows of the pump p2 stand under that name"):
         rt.migrate(check, place.pipeline(NEW.replace("PUMP p2", "PUMP q2")), take_over=PUMPS)
-    with pytest.raises(Refused, match=r"R449 the checkpoint goes by this script already"):
+    with pytest.raises(Refused, match=r"R449 the checkpoint already uses this script"):
         rt.migrate(check, place.pipeline(BEFORE), take_over=PUMPS)
     with pytest.raises(Refused, match=r"R405 .* has no tick"):
         rt.migrate(tmp_path / "none", place.pipeline(NEW), take_over=PUMPS)
@@ -116,7 +116,7 @@ def test_input_that_is_gone_ends_a_migration_before_anything_changes(spark: Spar
     gone = next(path for path in (tmp_path / "home" / "logs" / "s").rglob("*.parquet") if path.is_file())
     kept = gone.read_bytes()
     gone.unlink()
-    with pytest.raises(Refused, match=r"R448 not all that was read is there: "):
+    with pytest.raises(Refused, match=r"R448 some of the input that was read is gone: "):
         rt.migrate(tmp_path / "check", place.pipeline(NEW), take_over=PUMPS)
     gone.write_bytes(kept)
     assert place.run(BEFORE).changes == ()
@@ -199,4 +199,4 @@ def test_the_command_says_what_it_has_done(
     result = CliRunner().invoke(app, ["migrate", *at, *(word for pump in PUMPS for word in ("--take-over", pump))])
     assert result.exit_code == 0, result.output
     assert "computed again in 1 batch, as tick 1" in result.stdout
-    assert f"p2 goes on behind {len(place.rows('raw'))} rows" in result.stdout
+    assert f"p2 continues after {len(place.rows('raw'))} rows" in result.stdout

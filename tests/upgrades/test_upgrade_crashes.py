@@ -180,7 +180,7 @@ def test_a_sink_is_not_taken_away_before_it_has_its_last_rows(spark: SparkSessio
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "check").rglob("*.json")}
     with pytest.raises(Refused, match=r"R408 the last rows of p2.sink, which the script no longer has") as refused:
         place.run(script(LATE))
-    assert "Start the script once as it was" in str(refused.value)
+    assert "Start the old script once" in str(refused.value)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "check").rglob("*.json")} == before
     place.run(script(RAW, LATE))
     assert place.pairs("raw") == [("a", 1)]

@@ -121,7 +121,7 @@ class Pipeline:
         name = name or f"python_{len(python)}"
         if not returns and not is_of_spark(function):
             hint = 'Give it as a type of Spark: python_function(f, "BIGINT").'
-            raise refuse("R107", f"it is not said what the Python function {name} returns", hint)
+            raise refuse("R107", f"the type that the Python function {name} returns is not specified", hint)
         if name.lower() in (known.lower() for known in python):
             raise refuse("R203", f"there are two Python functions {name}", "Take another name.")
         python[name] = PythonFunction(function, returns)

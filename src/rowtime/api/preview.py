@@ -24,7 +24,7 @@ def alone(before: Program, program: Program) -> Program:
     """Take the one query that a script has more than ``before``; raises ``Refused`` (R146) if it has anything else."""
     added = program.sinks[len(before.sinks) :]
     if program.statements - before.statements != 1 or len(added) != 1:
-        raise refuse("R146", "a preview is of one query", "Give one SELECT STREAM …, and the rest to Pipeline.sql.")
+        raise refuse("R146", "a preview shows one query", "Give one SELECT STREAM …, and the rest to Pipeline.sql.")
     kept = tuple(replace(sink, format="memory", options=()) for sink in added)
     return replace(program, sinks=kept, actions=(), defines=(), drops=(), take_over=frozenset())
 

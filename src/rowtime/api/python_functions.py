@@ -35,7 +35,7 @@ class PythonFunction:
         try:
             spark.udf.register(name, _in_floats(self.function) if floats else self.function, self.returns)
         except ParseException as wrong:
-            what = f"the Python function {name} returns {self.returns!r:.60}, which is no type of Spark's"
+            what = f"the Python function {name} returns {self.returns!r:.60}, which is not a type of Spark"
             raise refuse("R107", what, "For example BIGINT, DOUBLE, STRING, TIMESTAMP, ARRAY<INT>.") from wrong
 
 
@@ -44,7 +44,7 @@ def check_names(spark: SparkSession, names: Collection[str]) -> None:
     taken = spark_functions(spark) if names else frozenset()
     for name in names:
         if name.lower() in taken:
-            raise refuse("R203", f"{name} is a function of Spark's", "Take another name.")
+            raise refuse("R203", f"{name} is a function of Spark", "Take another name.")
 
 
 def register(spark: SparkSession, functions: Mapping[str, PythonFunction]) -> None:

@@ -38,7 +38,7 @@ class Sessions:
 
     def __post_init__(self) -> None:
         if self.given is not None and self.conf:
-            what = "conf has no effect here: it is for a session that rowtime makes, and one is given"
+            what = "conf has no effect here: it is for a session that rowtime makes, but you gave one"
             raise refuse("R542", what, "Leave one of the two out.")
 
     def made(self, program: Program, home: Home, place: Place | None) -> SparkSession:

@@ -36,7 +36,9 @@ def verify(  # noqa: PLR0913 - what a pipeline may need beside its checkpoint
     """
     place = Checkpoint(place_of(checkpoint))
     if place.plan is None:
-        raise refuse("R405", f"{checkpoint} has no tick to verify", "Give the folder of a pipeline that ran.")
+        raise refuse(
+            "R405", f"{checkpoint} has no tick to verify", "Give the checkpoint folder of a pipeline that has run."
+        )
     made = pipeline or Pipeline(spark, home=home, conf=conf).sql(
         place.plan.sql, {**place.plan.values, **(variables or {})}
     )

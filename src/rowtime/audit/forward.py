@@ -106,7 +106,9 @@ class Following:
         except AnalysisException as wrong:
             message = words_of(wrong).split(" Did you mean", 1)[0]  # of columns that only the engine has
             names = [name for name in rows.columns if not name.startswith("__")]
-            raise refuse("R409", f"no row can be found by that: {message}", f"There are {', '.join(names)}.") from None
+            raise refuse(
+                "R409", f"no row can be found with this condition: {message}", f"There are {', '.join(names)}."
+            ) from None
         if not found.num_rows:
             raise refuse("R409", f"{stream} has no row where {where}", "Write a condition over its columns.")
         return found

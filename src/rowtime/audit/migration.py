@@ -159,12 +159,12 @@ def _before(place: Checkpoint, program: Program) -> tuple[StoredPlan, Entry]:
         raise refuse("R405", f"{place.folder} has no tick, so there is no history to compute again", hint)
     if place.published < last["tick"]:
         what = f"the rows of tick {last['tick']} have not all been handed over"
-        raise refuse("R408", what, "Start the script once as it was, which finishes the tick.")
+        raise refuse("R408", what, "Start the old script once; that finishes the tick.")
     if last.get("skipped"):
         what = f"rows of {last['skipped'][0]['sink']} were skipped by hand, and would be among the others again"
         raise refuse("R449", what, "Start the new script with a --checkpoint of its own.")
     if old.is_of(program.operators):
-        raise refuse("R449", "the checkpoint goes by this script already", "Start it: rowtime run FILE.")
+        raise refuse("R449", "the checkpoint already uses this script", "Start it: rowtime run FILE.")
     return old, last
 
 
@@ -200,18 +200,18 @@ class _Choice:
             there = [name for name, its in self.known.items() if its["format"] != "console" and self._same(node, its)]
             pump, where = pump_of(node.name), dict(node.options).get("stream", node.format)
             if node.name in there and node.format in LAKES:
-                what = f"{pump} has written rows to {where}, and versions of a table are not continued by other SQL"
+                what = f"{pump} has written rows to {where}, and other SQL cannot continue the versions of a table"
                 raise refuse("R447", what, _NEW.replace("Or give", "Give"))
             if node.name in there and pump not in self.pumps:
-                what = f"{pump} has written rows to {where}, and it is not said what becomes of its new ones"
+                what = f"{pump} has written rows to {where}, and it is not specified what happens to its new ones"
                 hint = (
-                    f"rowtime migrate … --take-over {quote(pump)} (or ALTER PUMP {pump} TAKE OVER) lets those follow "
-                    f"that lie at or above the bound of the rows that are there; others are refused. {_NEW}"
+                    f"rowtime migrate … --take-over {quote(pump)} (or ALTER PUMP {pump} TAKE OVER) appends new "
+                    f"rows at or above the bound of the existing rows; others are refused. {_NEW}"
                 )
                 raise refuse("R447", what, hint)
             if node.name not in there and node.format != "console" and (there or node.name in self.known):
                 whose = pump_of(there[0]) if there else pump
-                what = f"{pump} writes to {where} now, and rows of the pump {whose} stand under that name"
+                what = f"{pump} writes to {where} now, and that name already has rows of the pump {whose}"
                 raise refuse("R447", what, "Keep the name and the target of an existing pump; give a new pump others.")
 
     def _same(self, node: Any, its: Fields) -> bool:
@@ -225,7 +225,7 @@ def _floors(stages: Mapping[str, Stage], last: Entry, choice: _Choice) -> dict[s
     told = {}
     for name, stage in stages.items():
         sent = last["control"].get(name, {}) if choice.takes_over(name) else {}
-        told[name] = f"goes on behind {sent.get('sequence') or 0} rows" if choice.takes_over(name) else "is new"
+        told[name] = f"continues after {sent.get('sequence') or 0} rows" if choice.takes_over(name) else "is new"
         stage.base = max(stage.base, sent.get("sequence") or 0)
         bounds = [at for at in (stage.floor, sent.get("floor"), sent.get("bound")) if at is not None]
         stage.floor = max(bounds) if bounds else None
@@ -284,6 +284,9 @@ def _retained() -> Iterator[None]:
         code = error.problems[0].code
         if not code.startswith("R5") and code != "R407":
             raise
-        what = f"not all that was read is there: {error.problems[0].message}"
-        hint = "Nothing has changed. Give the new script a --checkpoint of its own, which begins with what is there."
+        what = f"some of the input that was read is gone: {error.problems[0].message}"
+        hint = (
+            "Nothing has changed. Give the new script a --checkpoint of its own, which begins with the input that "
+            "is still there."
+        )
         raise refuse("R448", what, hint) from error

@@ -55,12 +55,16 @@ def readmit(
 
     A row is due if the guard would take it now: its time is not above the gate's clock by more than the limit, nor
     below the clock; nor too far above the arrival time that it would have. Raises ``Refused``: R405 for a folder that
-    is no checkpoint, R142 for a gate without a guard, or whose rows have not the stream's columns.
+    is not a checkpoint, R142 for a gate without a guard, or whose rows have not the stream's columns.
     """
     place = Checkpoint(place_of(checkpoint))
     plan, entry = place.plan, place.journal.last()
     if plan is None:
-        raise refuse("R405", f"{checkpoint} is no checkpoint: it has no plan.json", "Give the folder of a pipeline.")
+        raise refuse(
+            "R405",
+            f"{checkpoint} is not a checkpoint: it has no plan.json",
+            "Give the checkpoint folder of a pipeline.",
+        )
     controls = {} if entry is None else entry["control"]
     known = [name for name, control in controls.items() if {"early", "ahead"} & control.keys()]
     guarded = [name for name in known if not _unfit(plan, name)]

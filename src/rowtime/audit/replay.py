@@ -157,11 +157,15 @@ def recorded(checkpoint: Checkpoint, *, by_tick: bool = False) -> list[Part]:
     """The parts of all that a checkpoint has read: as few as there can be, or as many as there were.
 
     ``by_tick``: a part a tick, as far back as the journal goes; what came before is one part. Raises
-    ``Refused``: R405 where there is no checkpoint or no tick, R407 where cuts are no longer there.
+    ``Refused``: R405 if there is no checkpoint or no tick, R407 where cuts are no longer there.
     """
     last = checkpoint.journal.last() if checkpoint.begun else None
     if last is None:
-        raise refuse("R405", f"{checkpoint.folder} has no tick to run again", "Give the folder of a pipeline that ran.")
+        raise refuse(
+            "R405",
+            f"{checkpoint.folder} has no tick to run again",
+            "Give the checkpoint folder of a pipeline that has run.",
+        )
     since = [plan.since or 0 for plan in checkpoint.later_plans(last)]
     ruling = [tick for tick in since if tick > _anew(checkpoint)]
     ends: dict[int, Entry] = {last["tick"]: last}
@@ -192,7 +196,7 @@ def in_parts(checkpoint: Checkpoint, engine: Replay) -> list[Part]:
     stamped = [name for name, source in engine.sources.items() if not (source.steady or source.gives_rowtime)]
     parts = recorded(checkpoint, by_tick=bool(stamped) or _raised(checkpoint, engine))
     if stamped and parts[0].until["tick"] > 0:
-        what = f"{stamped[0]} takes the time of reading for rows that arrive behind it"
+        what = f"{stamped[0]} takes the time of reading for rows that arrive after it"
         raise refuse("R407", f"{what}, and the journal no longer has every tick", "Name a rowtime.column.")
     return parts
 

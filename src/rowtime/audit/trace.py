@@ -115,7 +115,7 @@ def _sink(program: Program, name: str | None) -> Sink:
     found = [s for s in program.sinks if name is None or name.lower() in (s.name, s.name.rsplit(".", 1)[0])]
     if len(found) != 1:
         there = ", ".join(sink.name for sink in program.sinks)
-        which = "it is not said which output" if name is None else f"there is no output {name}"
+        which = "the output is not specified" if name is None else f"there is no output {name}"
         raise refuse("R409", f"{which} is meant", f"There are {there}.")
     return found[0]
 
@@ -160,7 +160,7 @@ class Sought:
         except AnalysisException as wrong:
             message = words_of(wrong).split(" Did you mean", 1)[0]  # of columns that only the engine has
             hint = f"The output has {', '.join(self._sink.columns)}."
-            raise refuse("R409", f"no row can be found by that: {message}", hint) from None
+            raise refuse("R409", f"no row can be found with this condition: {message}", hint) from None
         table = collected(found.select(*map(quoted, rows.columns)))
         return taps.frame_of([table], rows.schema) if table.num_rows else None
 

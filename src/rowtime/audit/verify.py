@@ -74,7 +74,9 @@ def verified(place: Checkpoint, pipeline: Pipeline, received: Received) -> Verif
     """A checkpoint's outputs beside those of its recorded input, run again by ``pipeline``; see `rowtime.verify`."""
     entry = place.journal.last()
     if entry is None:
-        raise refuse("R405", f"{place.folder} has no tick to verify", "Give the folder of a pipeline that ran.")
+        raise refuse(
+            "R405", f"{place.folder} has no tick to verify", "Give the checkpoint folder of a pipeline that has run."
+        )
     if place.published < entry["tick"]:
         hint = "While the pipeline runs, ask again; if it has died, start it, which finishes the tick."
         raise refuse("R408", f"the rows of tick {entry['tick']} have not all been handed over", hint)

@@ -22,18 +22,19 @@ from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.settings import put
 
 Instant = Annotated[
-    str, typer.Argument(metavar="TIME", help="A timestamp (UTC where it has no zone), or 'end'; with --column a value.")
+    str, typer.Argument(metavar="TIME", help="A timestamp (UTC if it has no zone), or 'end'; with --column, a value.")
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="The next row lies beyond TIME, not at it.")]
+Strict = Annotated[bool, typer.Option("--strict", help="The next row is after TIME, not at TIME.")]
 WriterName = Annotated[
     str | None, typer.Option("--writer", metavar="NAME", help="Only this writer; default: all that are present.")
 ]
 
 ColumnName = Annotated[
-    str | None, typer.Option("--column", metavar="NAME", help="The bound of this column of declared order, not a time.")
+    str | None,
+    typer.Option("--column", metavar="NAME", help="Set the bound of this column, which has a declared order."),
 ]
 CheckpointFolder = Annotated[
-    str | None, typer.Option("--checkpoint", metavar="DIR", help="Set the event time's bound in this pipeline.")
+    str | None, typer.Option("--checkpoint", metavar="DIR", help="Set the bound of an event time in this pipeline.")
 ]
 
 
@@ -79,7 +80,9 @@ def _set_column(home: Home, said: tuple[str, str, str, str | None], *, strict: b
     if as_json:
         write_json({"stream": stream, "column": column, "bound": value, "strict": strict, "writer": opened.name})
         return
-    typer.echo(f"{stream}: {column} {'beyond' if strict else 'from'} {value} on, behind writer {opened.name}")
+    typer.echo(
+        f"{stream}: {column} {'beyond' if strict else 'from'} {value} on, after the rows of writer {opened.name}"
+    )
 
 
 def _set(folder: str, name: str, at: int, *, as_json: bool) -> None:
@@ -87,7 +90,7 @@ def _set(folder: str, name: str, at: int, *, as_json: bool) -> None:
     place = place_of(folder)
     plan = Checkpoint(place).plan
     if plan is None:
-        raise refuse("R405", f"{folder} is no checkpoint", "Give the folder that the pipeline has.")
+        raise refuse("R405", f"{folder} is not a checkpoint", "Give the checkpoint folder of the pipeline.")
     operator = manual(plan, name, at)
     put(place, operator, at)
     if as_json:

@@ -29,7 +29,7 @@ Scripts = Annotated[
 
 
 WithSpark = Annotated[
-    bool, typer.Option("--spark", help="Start Spark, which finds wrong types and functions as well; no job runs.")
+    bool, typer.Option("--spark", help="Start Spark to find wrong types and functions as well; no job runs.")
 ]
 
 
@@ -47,7 +47,7 @@ def check(
     asked, values = spark_conf(conf, jars, packages), variables(settings)
     if asked and not spark:
         raise typer.BadParameter(
-            "it is for Spark, which starts only with --spark", param_hint="--conf, --jars, --packages"
+            "this option is for Spark, which starts only with --spark", param_hint="--conf, --jars, --packages"
         )
     found = {file: _findings(file, Home(home), values, asked if spark else None) for file in files}
     if as_json:

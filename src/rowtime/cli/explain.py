@@ -15,7 +15,7 @@ from rowtime.plan.explain import as_text, explain_query, explained, orders_as_te
 from rowtime.plan.explain import explain as entries_of
 from rowtime.plan.program import Program, compile_script
 
-ON_WAITING = "What waits for what is known of a checkpoint only: rowtime status CHECKPOINT --waiting."
+ON_WAITING = "Only a checkpoint knows what waits for what: rowtime status CHECKPOINT --waiting."
 
 Monotonicity = Annotated[bool, typer.Option("--monotonicity", help="Only the order of each column.")]
 

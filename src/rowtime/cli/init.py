@@ -21,14 +21,16 @@ STARTER: Final = {
 }
 """Each file of the new project, and the file of this package that it is a copy of."""
 
-Target = Annotated[Path, typer.Argument(metavar="[DIR]", file_okay=False, help="A folder, made if it is not there.")]
+Target = Annotated[
+    Path, typer.Argument(metavar="[DIR]", file_okay=False, help="A folder; created if it does not exist.")
+]
 
 
 def init(folder: Target = Path()) -> None:
-    """Write a small project that `rowtime run` and `rowtime test` work in at once; overwrites nothing."""
+    """Create a small project for `rowtime run` and `rowtime test`; overwrites nothing."""
     there = [name for name in STARTER if (folder / name).exists()]
     if there:
-        raise refuse("R215", f"{folder.absolute()} has {', '.join(there)} already", "Name an empty folder.")
+        raise refuse("R215", f"{folder.absolute()} already has {', '.join(there)}", "Name an empty folder.")
     source = files("rowtime.cli") / "starter"
     for name, kept in STARTER.items():
         target = folder / name

@@ -22,7 +22,7 @@ RowFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="Rows as CSV, JSON lines or Parquet; - is standard input.")
 ]
 Format = Annotated[
-    str | None, typer.Option("--format", metavar="FORMAT", help="csv, json or parquet; default: by the name's ending.")
+    str | None, typer.Option("--format", metavar="FORMAT", help="csv, json or parquet; default: from the file name.")
 ]
 WriterName = Annotated[str | None, typer.Option("--writer", metavar="NAME", help="The writer; default: main.")]
 Rowtime = Annotated[
@@ -60,7 +60,7 @@ def _warn(seen: Forecast, rows: int, stream: str) -> None:
     if not seen.refused:
         return
     many = f"all {rows:,}" if seen.refused == rows else f"{seen.refused:,} of them"
-    why = f"{stream} has ended for this writer" if seen.ended else "they lie below the clock that the writer had shown"
+    why = f"{stream} has ended for this writer" if seen.ended else "they are below the clock of the writer"
     typer.echo(f"warning: the stream will refuse {many} (OUT_OF_ORDER or LATE): {why}", err=True)
 
 
@@ -94,5 +94,5 @@ def _insert(writer: Writer, chunks: Iterable[Chunk], source: str, rowtime: str |
 def _after(refused: Refused, done: int, source: str) -> Refused:
     if not done:
         return refused
-    note = f"The {done:,} rows of {source} before these are in the stream; rows here count on from them."
+    note = f"The {done:,} rows of {source} before these are in the stream; the row numbers here count from there."
     return Refused(*(replace(problem, hint=f"{problem.hint} {note}".strip()) for problem in refused.problems))

@@ -27,9 +27,9 @@ class Level(StrEnum):
 
 LogLevel = Annotated[
     Level | None,
-    typer.Option("--log-level", case_sensitive=False, help="Log to standard error from this level on."),
+    typer.Option("--log-level", case_sensitive=False, help="Log to standard error at this level and above."),
 ]
-LogJson = Annotated[bool, typer.Option("--log-json", help="Log as lines of JSON; from level info on, if not told.")]
+LogJson = Annotated[bool, typer.Option("--log-json", help="Log as lines of JSON; default level: info.")]
 
 _OF_EVERY_RECORD: Final = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"})
 

@@ -54,7 +54,7 @@ COMMANDS = (
 app = typer.Typer(
     name="rowtime",
     help="Event-time streaming SQL on Apache Spark.",
-    epilog="Exit status: 0 good, 1 the input is refused, 2 usage, 3 a failure while running.",
+    epilog="Exit status: 0 success, 1 input refused, 2 wrong usage, 3 failure while running.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -74,7 +74,9 @@ def _options(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="The version.")] = False,  # noqa: ARG001
     config: Annotated[
         Path | None,
-        typer.Option("--config", metavar="FILE", help=f"Where object stores are; default {CONFIG}, else {FILE}."),
+        typer.Option(
+            "--config", metavar="FILE", help=f"The configuration of object stores; default {CONFIG}, else {FILE}."
+        ),
     ] = None,
 ) -> None:
     if config is not None:

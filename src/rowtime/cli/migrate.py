@@ -34,7 +34,7 @@ def migrate(
     packages: Packages = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let a changed script go on with a checkpoint: what was read is read again, and its state replaces the old one."""
+    """Let a changed script continue from a checkpoint: read the same input again and replace the old state."""
     from rowtime.api.migrating import migrate as migrated  # noqa: PLC0415 - most commands need no Spark
     from rowtime.api.pipeline import Pipeline  # noqa: PLC0415
 

@@ -56,47 +56,55 @@ Folder = Annotated[
 AvailableNow = Annotated[
     bool,
     typer.Option(
-        "--available-now/--continuous", help="Stop once what is there is read, or go on. Neither ends a stream."
+        "--available-now/--continuous",
+        help="Stop after reading all available input, or keep running. Neither ends a stream.",
     ),
 ]
 
 End = Annotated[
-    bool, typer.Option("--end", help="As --available-now, and end the streams over files: no other file will come.")
+    bool,
+    typer.Option("--end", help="Like --available-now, and also end the streams over files: no more files will arrive."),
 ]
 
 TakeOver = Annotated[
     list[str] | None,
-    typer.Option("--take-over", metavar="PUMP", help="It goes on for the pump of that name of another checkpoint."),
+    typer.Option(
+        "--take-over", metavar="PUMP", help="Let this pump take over from the pump of that name in another checkpoint."
+    ),
 ]
 
 Renewed = Annotated[
     list[str] | None,
-    typer.Option("--renewed", metavar="FUNCTION", help="It is meant to be another one for the rows that follow."),
+    typer.Option(
+        "--renewed", metavar="FUNCTION", help="Accept that this function has changed: later rows use the new one."
+    ),
 ]
 
 KeepTicks = Annotated[
     int,
     typer.Option(
-        "--keep-ticks", metavar="N", min=0, help="How many ticks the journal keeps for the console; 64 in any case."
+        "--keep-ticks", metavar="N", min=0, help="How many ticks the journal keeps for the console; at least 64."
     ),
 ]
 
 MetricsPort = Annotated[
     int | None,
-    typer.Option("--metrics-port", metavar="N", min=0, max=65_535, help="Serve metrics for Prometheus at this port."),
+    typer.Option("--metrics-port", metavar="N", min=0, max=65_535, help="Serve metrics for Prometheus on this port."),
 ]
 MetricsHost = Annotated[
     str,
     typer.Option(
-        "--metrics-host", metavar="ADDRESS", help="At which address; default: 127.0.0.1, for this machine only."
+        "--metrics-host",
+        metavar="ADDRESS",
+        help="The address of the metrics; default: 127.0.0.1, for this machine only.",
     ),
 ]
 ShowConsole = Annotated[
-    bool, typer.Option("--ui", help="Show the run in a browser as well; the address is on standard error.")
+    bool, typer.Option("--ui", help="Also show the run in a browser; the address is printed on standard error.")
 ]
 
 OpenLineage = Annotated[
-    bool, typer.Option("--openlineage", help="Send events to where OpenLineage's own configuration says.")
+    bool, typer.Option("--openlineage", help="Send events to the endpoint in OpenLineage's own configuration.")
 ]
 
 POLL = 0.2  # seconds between two looks whether the run has ended or should
@@ -123,7 +131,7 @@ def run(
     console: ShowConsole = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a script; Ctrl-C ends it after the tick under way, and a second one at once."""
+    """Run a script. Ctrl-C stops it after the current tick, a second Ctrl-C at once."""
     how: dict[str, Any] = {"available_now": available_now or end, "end": end, "take_over": take_over or ()}
     how |= {"keep_ticks": keep_ticks, **({"lineage": True} if openlineage else {})}
     if metrics_port is not None:
@@ -262,7 +270,7 @@ def _await(query: Query) -> None:
                 return
         query.stop()
         if query.exception is not None:  # Ctrl-C reaches Spark's Python workers as well
-            sys.stderr.write("the tick under way was broken off; the next start repeats it\n")
+            sys.stderr.write("the current tick was interrupted; the next start repeats it\n")
         elif query.failing is not None:  # it was being tried again, so nothing has ended well
             raise query.failing
 
@@ -279,7 +287,7 @@ def _interruptible() -> Iterator[threading.Event]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        sys.stderr.write("\nstopping after the tick under way; once more stops at once, and nothing is lost\n")
+        sys.stderr.write("\nstopping after the current tick; a second signal stops at once, and nothing is lost\n")
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -304,5 +312,5 @@ def _traceback_kept(folder: str | Path) -> Iterator[None]:
             Checkpoint(place).check_place()
             make_private(place)
             path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
-            error.add_note(f"The whole traceback is in {path}.")
+            error.add_note(f"The full traceback is in {path}.")
         raise

@@ -24,7 +24,7 @@ from rowtime.state.costs import left_in
 from rowtime.web.records import Records
 from rowtime.web.words import amount
 
-OnlyWaiting = Annotated[bool, typer.Option("--waiting", help="Only what waits for what.")]
+OnlyWaiting = Annotated[bool, typer.Option("--waiting", help="Show only what waits for what.")]
 
 
 def status(checkpoint: CheckpointFolder, only_waiting: OnlyWaiting = False, as_json: AsJson = False) -> None:
@@ -55,8 +55,8 @@ def status_of(folder: str | Path) -> dict[str, Any]:
     records.refresh(budget=0)
     plan = records.plan
     if plan is None:
-        hint = "Give the folder that the pipeline has."
-        raise refuse("R405", f"{folder} is no checkpoint: it has no plan.json", hint)
+        hint = "Give the checkpoint folder of the pipeline."
+        raise refuse("R405", f"{folder} is not a checkpoint: it has no plan.json", hint)
     entry, problems = records.last, [problem.as_json() for problem in records.damage]
     state = records.liveness.state
     found: dict[str, Any] = {"checkpoint": str(folder), "state": state, "tick": None, "at": None, "problems": problems}

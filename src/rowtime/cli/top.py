@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 BUDGET = 1.0  # seconds for reading, each time
 STYLES = {"running": "green", "retrying": "yellow", "crashed": "red"}
 
-Every = Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.1, help="How often to look.")]
-Once = Annotated[bool, typer.Option("--once", help="Print the table once, and end.")]
+Every = Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.1, help="How often to refresh.")]
+Once = Annotated[bool, typer.Option("--once", help="Print the table once and exit.")]
 
 
 def top(

@@ -24,14 +24,18 @@ from rowtime.state.checkpoint import Checkpoint
 
 Number = Annotated[int | None, typer.Option("--number", min=0, help="The sequence number of the row; the first is 0.")]
 Condition = Annotated[
-    str | None, typer.Option("--where", metavar="CONDITION", help="The first row that fits, over the output's columns.")
+    str | None,
+    typer.Option(
+        "--where", metavar="CONDITION", help="Trace the first row that meets this condition on the output's columns."
+    ),
 ]
 SinkName = Annotated[
-    str | None, typer.Option("--sink", metavar="NAME", help="The output, a pump or query; where there are several.")
+    str | None, typer.Option("--sink", metavar="NAME", help="The output (a pump or query), if there are several.")
 ]
 
 StreamName = Annotated[
-    str | None, typer.Option("--from", metavar="STREAM", help="Where the row of this stream went that fits --where.")
+    str | None,
+    typer.Option("--from", metavar="STREAM", help="Show where the row of this stream that meets --where went."),
 ]
 
 
@@ -57,12 +61,16 @@ def trace(
     from rowtime.audit.trace import trace as trace_of  # noqa: PLC0415 - the same
 
     if stream is not None and (where is None or sink is not None):
-        raise typer.BadParameter("a row of a stream is found by --where, and has no output", param_hint="--from")
+        raise typer.BadParameter("it requires --where, and cannot be combined with --sink", param_hint="--from")
     if (number is None) == (where is None):
         raise typer.BadParameter("give one of the two", param_hint="--number, --where")
     plan = Checkpoint(place_of(checkpoint)).plan
     if plan is None:
-        raise refuse("R405", f"{checkpoint} is no checkpoint: it has no plan.json", "Give the folder of a pipeline.")
+        raise refuse(
+            "R405",
+            f"{checkpoint} is not a checkpoint: it has no plan.json",
+            "Give the checkpoint folder of a pipeline.",
+        )
     pipeline = Pipeline(home=home, conf=spark_conf(conf, jars, packages)).sql(plan.sql, variables(settings))
     if stream is not None:
         assert where is not None

@@ -17,14 +17,17 @@ if TYPE_CHECKING:
     from rowtime.web.server import Server
 
 Host = Annotated[
-    str, typer.Option("--host", help="The address to listen on; another than this machine's asks a token.")
+    str, typer.Option("--host", help="The address to listen on; if others can reach it, a token is required.")
 ]
-Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any that is free.")]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes any free one.")]
 Token = Annotated[
-    str | None, typer.Option("--token", envvar="ROWTIME_UI_TOKEN", help="What the console asks for; default: made up.")
+    str | None,
+    typer.Option(
+        "--token", envvar="ROWTIME_UI_TOKEN", help="The token that the console requires; default: a generated one."
+    ),
 ]
 Allow = Annotated[
-    bool, typer.Option("--allow-actions", help="The page Waiting may set bounds and end streams; asks for a token.")
+    bool, typer.Option("--allow-actions", help="Let the page Waiting set bounds and end streams; requires a token.")
 ]
 PORT = 8642
 

@@ -13,7 +13,7 @@ from rowtime.core.counts import counted
 
 GateName = Annotated[str | None, typer.Argument(metavar="GATE", help="A T-sort with a guard; default: all.")]
 FailingPump = Annotated[str, typer.Argument(metavar="PUMP", help="The pump whose target refuses the rows.")]
-TickNumber = Annotated[int, typer.Argument(metavar="TICK", help="The tick, as the error names it.")]
+TickNumber = Annotated[int, typer.Argument(metavar="TICK", help="The number of the tick, from the error.")]
 PumpName = Annotated[str, typer.Argument(metavar="PUMP", help="Only the table of this pump.")]
 
 
@@ -42,7 +42,7 @@ def skip(
     settings: Settings = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set committed rows aside that a target refuses: they go to `rejected` of the pump. It cannot be undone."""
+    """Set aside committed rows that a target refuses: they go to `rejected` of the pump. This cannot be undone."""
     from rowtime.runtime.skipping import skip as set_aside  # noqa: PLC0415 - pyarrow takes its time
 
     found = set_aside(checkpoint, pump, tick, home=home, variables=variables(settings))
@@ -51,7 +51,7 @@ def skip(
         return
     are = "is" if found.rows == 1 else "are"
     typer.echo(f"{counted(found.rows, 'rows')} of tick {tick} of {pump} {are} set aside in {found.file}")
-    typer.echo("start the pipeline again: it goes on behind them")
+    typer.echo("start the pipeline again: it continues after them")
 
 
 def optimize(
@@ -61,7 +61,7 @@ def optimize(
     settings: Settings = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the small files of lake tables into large ones. The pipeline and others may write meanwhile."""
+    """Merge the small files of lake tables into large ones. Pipelines may write meanwhile."""
     from rowtime.runtime.compaction import optimize as compacted  # noqa: PLC0415 - pyarrow takes its time
 
     found = compacted(checkpoint, pump, home=home, variables=variables(settings))
@@ -69,4 +69,4 @@ def optimize(
         write_json([asdict(one) for one in found])
         return
     for one in found:
-        typer.echo(f"{one.table}: {counted(one.files, 'files')} put together into larger ones")
+        typer.echo(f"{one.table}: {counted(one.files, 'files')} merged into larger ones")

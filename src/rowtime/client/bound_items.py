@@ -41,7 +41,7 @@ def item_text(data: bytes, place: object) -> str:
         text = data.decode()
         found = json.loads(text)
     if not isinstance(found, dict) or found.keys() != {"column", "at"} or not isinstance(found["column"], str):
-        raise Failure(Problem("R501", f"{place} is no bound of a column as rowtime writes it"))
+        raise Failure(Problem("R501", f"{place} is not a bound of a column in the format of rowtime"))
     return text
 
 
@@ -82,7 +82,7 @@ def _next(column: OrderedColumn, value: pa.Scalar, at: object) -> Any:
         return f"{found}\0"
     if pa.types.is_boolean(kind) and found == column.descending:
         return not found
-    raise _unfit(column, at, "no value comes next to it, so STRICT says nothing")
+    raise _unfit(column, at, "no value follows it, so STRICT means nothing")
 
 
 def _neighbour(value: float, kind: pa.DataType, step: int) -> float:
@@ -94,4 +94,4 @@ def _neighbour(value: float, kind: pa.DataType, step: int) -> float:
 
 
 def _unfit(column: OrderedColumn, at: object, why: str) -> Exception:
-    return refuse("R206", f"the bound {at!r} does not fit {column.name} ({column.type}): {why}", "Take another value.")
+    return refuse("R206", f"the bound {at!r} does not fit {column.name} ({column.type}): {why}", "Use another value.")

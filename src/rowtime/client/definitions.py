@@ -50,7 +50,7 @@ def fault(value: object, wanted: Wanted = DEFINITION, at: str = "the definition"
         return _fault_of_members(value, wanted, at)
     if isinstance(wanted, list | tuple):
         if not isinstance(value, list) or (isinstance(wanted, tuple) and len(value) != len(wanted)):
-            return f"{at} is no list{f' of {len(wanted)}' if isinstance(wanted, tuple) else ''}"
+            return f"{at} is not a list{f' of {len(wanted)}' if isinstance(wanted, tuple) else ''}"
         parts = wanted if isinstance(wanted, tuple) else wanted * len(value)
         found = (fault(one, part, f"{at}[{n}]") for n, (one, part) in enumerate(zip(value, parts, strict=True)))
         return next(filter(None, found), "")
@@ -65,7 +65,7 @@ def _is_text(value: object) -> bool:
 
 def _fault_of_members(value: object, wanted: Mapping[str, Wanted], at: str) -> str:
     if not isinstance(value, dict):
-        return f"{at} is no object"
+        return f"{at} is not an object"
     wanted = dict.fromkeys(value, wanted["*"]) if "*" in wanted else wanted
     names = {key.rstrip("?"): key for key in wanted}
     odd = next((key for key in value if key not in names or not _is_text(key)), None)

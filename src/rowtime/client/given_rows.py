@@ -25,7 +25,7 @@ Rows: TypeAlias = Sequence[Mapping[str, object]] | pa.Table
 
 CODE: Final = "R216"
 _HINT: Final = (
-    "Give a list of dicts, one a row: insert([{…}]); or a table of Arrow, pandas or Polars; "
+    "Give a list of dicts, one per row: insert([{…}]); or a table of Arrow, pandas or Polars; "
     "or a text with a JSON object in each line."
 )
 
@@ -48,14 +48,14 @@ def as_rows(given: Given, *, exact: bool = False) -> Rows:
         if isinstance(given, ArrowStream | pa.RecordBatch):
             return pa.table(given)
     except pa.ArrowException as error:
-        what = f"Arrow does not take the columns: {str(error).splitlines()[0]}"
+        what = f"Arrow rejects the columns: {str(error).splitlines()[0]}"
         raise refuse("R206", what, "Nothing of this insert was written.") from error
     if not isinstance(given, Iterable):
         raise refuse(CODE, f"a value of the type {type(given).__name__} is given, where rows are expected", _HINT)
     rows = [*given]
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise refuse(CODE, f"row {number} is no dict but a value of the type {type(row).__name__}", _HINT)
+            raise refuse(CODE, f"row {number} is not a dict but a value of the type {type(row).__name__}", _HINT)
     return rows
 
 

@@ -247,6 +247,6 @@ def _locked(path: Path, name: str) -> IO[str]:
     file.close()
     raise refuse(
         OPEN_ALREADY,
-        f"the writer {name} is open already, in this process or another",
+        f"the writer {name} is already open, in this process or another",
         'Give this one a name of its own, for example writer="second".',
     )

@@ -92,7 +92,7 @@ def _rowtimes(given: Mapping[str, Values], name: str | None, count: int) -> pa.A
     values = given.get((name or ROWTIME_NAME).lower())
     if values is None:
         if name is not None and count:
-            raise refuse("R205", f"no row has the column {name} that is to give the rowtime")
+            raise refuse("R205", f"no row has the column {name} that should give the rowtime")
         return pa.nulls(count, INSTANT)
     array = _column(values, pa.field(ROWTIME_NAME, INSTANT))
     _check_years(array)
@@ -257,14 +257,14 @@ def _whole(value: Any) -> Any:
 
 def _number(value: Any) -> Any:
     if isinstance(value, bool):
-        raise TypeError("it is a truth value")
+        raise TypeError("it is a boolean")
     return float(value) if isinstance(value, Decimal) else value
 
 
 def _decimal(value: Any) -> Any:
     """By way of text, so that the float 1.1 is 1.1."""
     if isinstance(value, bool):
-        raise TypeError("it is a truth value")
+        raise TypeError("it is a boolean")
     return Decimal(str(value))
 
 
@@ -281,13 +281,13 @@ def _local(value: Any) -> Any:
     if isinstance(value, str):
         value = datetime.fromisoformat(value.strip())
     if isinstance(value, datetime) and value.tzinfo is not None:
-        raise ValueError("it has a time zone, the column has none")
+        raise ValueError("it has a time zone, and the column has none")
     return _instant(value)
 
 
 def _day(value: Any) -> Any:
     if isinstance(value, datetime):
-        raise TypeError("it is a timestamp, the column a date")
+        raise TypeError("it is a timestamp, and the column is a date")
     return date.fromisoformat(value.strip()) if isinstance(value, str) else value
 
 

@@ -201,7 +201,8 @@ def _seen(home: Home, name: str) -> dict[str, int]:
 
 def _buried(home: Home) -> Failure:
     what = (
-        f"this start was not heard of for a minute, and another process has taken back what it defined in {home.path}"
+        "this start showed no sign of life for a minute, and another process has removed what it defined in "
+        f"{home.path}"
     )
-    hint = "Start again: that defines the streams anew. Rows that the script inserts are then to be sent once more."
+    hint = "Start again: that defines the streams again. The rows that the script inserts must then be sent again."
     return Failure(Problem("R501", what, hint=hint))

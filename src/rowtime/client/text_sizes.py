@@ -52,7 +52,7 @@ def _map(value: Any, key: Fit, item: Fit) -> list[tuple[Any, Any]] | None:
         return None
     made = [(key(one), item(other)) for one, other in value]
     if len({one for one, _ in made}) < len(made):
-        raise ValueError("two of its keys are the same in the length that they have")
+        raise ValueError("two of its keys are equal at their declared length")
     return made
 
 

@@ -51,7 +51,7 @@ def open_writer(
     In a bucket nobody can tell; there the slower one of two processes with one name is refused when it writes (R214).
     """
     if writer is not None and writer.startswith(NOBODY):
-        raise refuse("R207", "this writer's name is reserved", "Take a name that begins with another character.")
+        raise refuse("R207", "this writer's name is reserved", "Choose a name that begins with another character.")
     found = home if isinstance(home, Home) else Home(home)
     definition = found.definition(stream)
     if log is None:
@@ -73,7 +73,7 @@ def only_writer(home: Home, stream: str) -> str:
     names = present_writers(home, stream) or [DEFAULT_WRITER]
     if len(names) > 1:
         listed = ", ".join(names)
-        what = f"{stream} has several writers, and a bound of a column stands behind the rows of one"
+        what = f"{stream} has several writers, and a bound of a column follows the rows of one writer"
         raise refuse("R144", what, f"Name the writer; there are: {listed}.")
     return names[0]
 
@@ -203,7 +203,7 @@ class Writer:
 
     def _made(self, ready: Batch, first: int) -> Made:
         if first + len(ready) > _LAST:
-            what = f"the stream log {self.log} cannot be used: its writer {self.name} has come to position {first:,}"
+            what = f"the stream log {self.log} cannot be used: its writer {self.name} has reached position {first:,}"
             raise Failure(Problem("R501", what))
         arrival = self._tick()
         return _entry(first, ready, arrival), self._stored(ready, first, arrival)

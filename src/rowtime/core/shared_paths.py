@@ -25,8 +25,8 @@ def local(path: str | Path, what: str) -> Path:
         return Path(unquote(urlparse(str(path)).path))
     raise refuse(
         "R211",
-        f"{what} is {path}, and {found[1]} is no file system that can be written to as one",
-        "Take a folder that all machines mount: NFS, EFS, CephFS, a shared volume.",
+        f"{what} is {path}, and {found[1]} is not a file system that rowtime can write to",
+        "Use a folder that all machines mount: NFS, EFS, CephFS, a shared volume.",
     )
 
 

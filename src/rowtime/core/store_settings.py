@@ -94,14 +94,14 @@ def configured() -> dict[str, StoreSettings]:
     except FileNotFoundError:
         if not named:
             return {}
-        hint = f"It is named by the command or by {CONFIG}. Give a file that is there."
+        hint = f"It is named by the command or by {CONFIG}. Give a file that exists."
         raise refuse("R587", f"the configuration {path} is not there", hint) from None
     except OSError as error:
         raise refuse("R587", f"the configuration {path} cannot be read: {error.strerror}") from None
     except ValueError as error:  # of TOML, of UTF-8
         where = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is not UTF-8"
         hint = 'For example [stores."s3://bucket"], and below it endpoint = "http://localhost:9000".'
-        raise refuse("R587", f"the configuration {path} is no TOML: {where}", hint) from None
+        raise refuse("R587", f"the configuration {path} is not TOML: {where}", hint) from None
     for name in found:
         if name != "stores":
             raise _unknown(str(path), name, ["stores"])
@@ -111,13 +111,13 @@ def configured() -> dict[str, StoreSettings]:
 def _stores(stores: Any, where: str) -> dict[str, StoreSettings]:
     """The settings of each bucket, by its URL."""
     if not isinstance(stores, Mapping):
-        raise refuse("R588", f"{where}: stores is no table", 'Write [stores."s3://bucket"].')
+        raise refuse("R588", f"{where}: stores is not a table", 'Write [stores."s3://bucket"].')
     found = {}
     for url, told in stores.items():
         bucket = _S3.fullmatch(str(url))
         if bucket is None:
             shown = re.sub(r"//[^/@]*@", "//…@", str(url))
-            raise refuse("R588", f"{where}: {shown} is no bucket of S3", f"Write s3://bucket. {_ENVIRONMENT}")
+            raise refuse("R588", f"{where}: {shown} is not a bucket of S3", f"Write s3://bucket. {_ENVIRONMENT}")
         found[f"s3://{bucket[1]}"] = _settings(told, f'{where}, stores."{url}"')
     return found
 
@@ -125,18 +125,18 @@ def _stores(stores: Any, where: str) -> dict[str, StoreSettings]:
 def _settings(told: Any, where: str) -> StoreSettings:
     names = [one.name for one in fields(StoreSettings)]
     if not isinstance(told, Mapping):
-        raise refuse("R588", f"{where} is no table", f"It takes {', '.join(names)}.")
+        raise refuse("R588", f"{where} is not a table", f"It takes {', '.join(names)}.")
     for name, value in told.items():
         if name not in names:
             raise _unknown(where, name, names)
         if not isinstance(value, str) or not value:
-            raise refuse("R588", f"{where}: {name} is no text", f'Write {name} = "…".')
+            raise refuse("R588", f"{where}: {name} is not a text", f'Write {name} = "…".')
     found = StoreSettings(**{name: _filled(value, f"{where}: {name}") for name, value in told.items()})
     if bool(found.access_key_id) != bool(found.secret_access_key) or (found.session_token and not found.access_key_id):
         hint = "Give access_key_id and secret_access_key together, with session_token where there is one; or none."
-        raise refuse("R588", f"{where} has a part of the credentials only", hint)
+        raise refuse("R588", f"{where} has only a part of the credentials", hint)
     if found.endpoint and not found.endpoint.startswith(("http://", "https://")):
-        raise refuse("R588", f"{where}: endpoint is no address", "It begins with http:// or https://.")
+        raise refuse("R588", f"{where}: endpoint is not an address", "It begins with http:// or https://.")
     return found
 
 
@@ -151,4 +151,4 @@ def _filled(value: str, where: str) -> str:
 def _unknown(where: str, name: str, known: list[str]) -> Refused:
     near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
     hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(known)}."
-    return refuse("R588", f"{where}: {name} is no setting", hint)
+    return refuse("R588", f"{where}: {name} is not a setting", hint)

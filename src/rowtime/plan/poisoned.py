@@ -132,7 +132,7 @@ def _guard_of(plan: StoredPlan, name: str) -> str:
     """Where the guard of a gate is written."""
     its = plan.operators[name]
     if "shape" in its.fields:
-        return f"{_BEYOND} behind the EVENT SHAPE of {name.removesuffix('.events')}"
+        return f"{_BEYOND} after the EVENT SHAPE of {name.removesuffix('.events')}"
     if its.answers.awaits_event:
         return _guard_of_time(plan, its.inputs[1])
     return f"ORDER BY … WITHIN … {_BEYOND} in {name}"

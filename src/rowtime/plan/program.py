@@ -345,7 +345,7 @@ class _Compiler:
             if name.endswith(".*")
             else f"there is no pump {name}"
         )
-        hint = "A pump runs in the script that defines it: write this behind its CREATE PUMP."
+        hint = "A pump runs in the script that defines it: write this after its CREATE PUMP."
         raise refuse("R103", what, f"There are: {', '.join(sorted(pumps))}. {hint}" if pumps else hint, given.place)
 
     def _set_idle(self, statement: sql.SetIdle) -> None:

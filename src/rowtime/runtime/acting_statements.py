@@ -94,7 +94,7 @@ def _new(asked: Sequence[Statement], before: Sequence[str]) -> Sequence[Statemen
             new.append(statement)
     refused = [statement for statement in new if isinstance(statement, InsertValues)]
     if refused:
-        what = "these rows were not in the script when it first ran, and its rows are inserted once per checkpoint"
+        what = "these rows were not in the script when it first ran, and a script inserts its rows once per checkpoint"
         hint = "Take them out and send them with rowtime insert, or in a script of their own."
         raise Refused(*(Problem("R145", what, statement.place, hint) for statement in refused))
     return new

@@ -173,14 +173,14 @@ class _Analyst:
             if any(part is one for part in call.walk() for one in odd):
                 continue  # what is inside has been told
             if frame.aggregates(call):
-                what = f"{name} is an aggregate of the session, which rowtime cannot cut into ticks"
+                what = f"{name} is an aggregate of the session, which rowtime cannot split into ticks"
                 hint = f"Write a function of the list of its values, {name}(COLLECT_LIST(x)), which has them in order."
                 yield Problem("R107", what, place, hint)
                 odd.append(call)
             elif not frame.repeats([call]):
-                what = f"the function {name} says of itself that it is not deterministic"
+                what = f"the function {name} is marked as not deterministic"
                 hint = (
-                    "If it gives the same for the same arguments, register it without asNondeterministic(), "
+                    "If it gives the same result for the same arguments, register it without asNondeterministic(), "
                     f"or declare it: pipeline.deterministic('{name}')."
                 )
                 odd.append(call)

@@ -39,7 +39,7 @@ def optimize(
     """
     place = Checkpoint(place_of(checkpoint))
     if place.plan is None:
-        raise refuse("R405", f"{checkpoint} has no tick", "Give the folder of a pipeline that ran.")
+        raise refuse("R405", f"{checkpoint} has no tick", "Give the checkpoint folder of a pipeline that has run.")
     tables = lake_targets(place.plan, home, variables)
     chosen = {name: target for name, target in tables.items() if pump in ("", name)}
     if not chosen:

@@ -16,5 +16,5 @@ def delta_place(path: str) -> Place:
     what = "the path of the Delta table"
     found = place_of(path, what) if on_store(path) and not path.startswith("memory:") else local(path, what)
     if wanted := path_of_delta(str(found)):
-        raise refuse("R541", f"{what} is {found}, and it takes {wanted}", "Rename the folder, or take another one.")
+        raise refuse("R541", f"{what} is {found}, and it takes {wanted}", "Rename the folder, or use another one.")
     return found

@@ -310,7 +310,7 @@ class Engine:
         deltas: dict[str, Delta] = {}
         look, before = self._close_look, HANDING_OVER.set(running.name_jobs)
         try:
-            hint = "The tick is not committed; it is tried again as it is."
+            hint = "The tick is not committed; rowtime tries it again unchanged."
             with quietly(), answering("a topic of Kafka cannot be read", hint):
                 for node in self.program.operators:
                     given = [deltas[child.name] for child in node.inputs]

@@ -20,7 +20,7 @@ from rowtime.runtime.sources.contract import Source
 _ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 _DISK: Final = (*_ROOM, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 _FULL: Final = re.compile(r"[^\n]*No space left on device[^\n]*")
-_HINT: Final = "Make room, or give the user that runs rowtime the right to write there. The tick is repeated."
+_HINT: Final = "Free some space, or give the user that runs rowtime the right to write there. The tick is repeated."
 
 
 def sets_aside(sources: Iterable[Source], error: Exception) -> bool:

@@ -150,7 +150,7 @@ def check_replay(checkpoint: Checkpoint, now: Mapping[str, str]) -> None:
         if known["python"] == VERSION and now.get(name, known["print"]) != known["print"]:
             raise _other(name)
         if known.get("before"):
-            what = f"the function {name} was another one before tick {known['before'][-1]['until']}"
+            what = f"the function {name} was a different one before tick {known['before'][-1]['until']}"
             raise refuse("R407", what, "Verify a pipeline before one of its functions changes.")
 
 
@@ -167,9 +167,9 @@ def keep(checkpoint: Checkpoint, made: Mapping[str, Any] | None) -> None:
 
 
 def _other(name: str) -> Refused:
-    what = f"the function {name} is another one than at the first start"
+    what = f"the function {name} is not the one of the first start"
     hint = (
-        "Give it as it was; or, if it is meant to be another one for the rows that follow, say so: "
+        "Use the original function; or, if you want the new one for all later rows, say so: "
         f'rowtime run --renewed {name}, or pipeline.renewed("{name}").'
     )
     return refuse("R450", what, hint)

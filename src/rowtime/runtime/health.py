@@ -98,7 +98,7 @@ def _java() -> Finding:
         return Finding("Java", "failed", f"no java: {java.looked()}", java.INSTALL)
     number = java.version_of(command)
     if number is None:
-        return Finding("Java", "failed", f"{command} says no version", java.INSTALL)
+        return Finding("Java", "failed", f"{command} prints no version", java.INSTALL)
     return Finding(
         "Java",
         "ok" if number >= java.LEAST else "failed",

@@ -55,7 +55,7 @@ def found() -> Iterator[None]:
     except PySparkRuntimeError as error:
         version = version_of(command)
         if version is None:
-            raise _failure(f"Spark did not start, and {command} says no version: {error}") from error
+            raise _failure(f"Spark did not start, and {command} prints no version: {error}") from error
         if version < LEAST:
             raise _failure(f"Spark needs Java {LEAST} or newer, and {command} is Java {version}") from error
         raise

@@ -95,7 +95,7 @@ def skip(
     """
     place = Checkpoint(place_of(checkpoint))
     if place.plan is None:
-        raise refuse("R405", f"{checkpoint} has no tick", "Give the folder of a pipeline that ran.")
+        raise refuse("R405", f"{checkpoint} has no tick", "Give the checkpoint folder of a pipeline that has run.")
     place.acquire()
     try:
         place.check()

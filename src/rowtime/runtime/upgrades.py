@@ -44,7 +44,7 @@ def bound(checkpoint: Checkpoint, program: Program) -> Upgrade | None:
     unsent = [name for name in last["outputs"] if upgrade.continues.get(name) != name]
     if unsent and checkpoint.published < last["tick"]:
         what = f"the last rows of {unsent[0]}, which the script no longer has, have not all been handed over"
-        raise refuse("R408", what, "Start the script once as it was, which finishes the tick.")
+        raise refuse("R408", what, "Start the old script once; that finishes the tick.")
     return upgrade
 
 

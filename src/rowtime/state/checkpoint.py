@@ -147,7 +147,7 @@ class Checkpoint:
         others = [name for name in there if not name.startswith(".") and name not in _OF_NOBODY]
         if others and not _MARKS.intersection(there):
             shown = ", ".join(others[:3]) + (f" and {len(others) - 3:,} more" if len(others) > 3 else "")  # noqa: PLR2004
-            what = f"{self.folder} is no checkpoint, and it is not empty: it holds {shown}"
+            what = f"{self.folder} is not a checkpoint, and it is not empty: it holds {shown}"
             raise refuse("R421", what, _ANOTHER_FOLDER)
 
     def release(self) -> None:

@@ -39,7 +39,7 @@ PARTS: Final[Mapping[str, str]] = {
     JOBS: "Spark jobs of operators",
     DRIVER: "queries of operators on the driver",
     SINKS: "writing what sinks get, with its Spark jobs, and handing it over",
-    JOURNAL: "the journal entry, and what is tidied up behind it",
+    JOURNAL: "the journal entry, and what is cleaned up after it",
 }
 """The parts of a tick. They do not overlap, and add up to the whole."""
 

@@ -82,7 +82,7 @@ def able(path: Path) -> Iterator[None]:
         if error.errno not in _UNABLE:
             raise
         what = f"the file system of {path.parent} cannot create an entry once or lock it: {error.strerror}"
-        raise refuse("R410", what, "Take a folder of a POSIX file system: a disk, NFS 4, EFS, CephFS.") from error
+        raise refuse("R410", what, "Use a folder of a POSIX file system: a disk, NFS 4, EFS, CephFS.") from error
 
 
 _UNABLE = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)

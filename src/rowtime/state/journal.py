@@ -206,7 +206,7 @@ class Journal:
     def _read_base(self, name: str) -> _Base:
         path = self._folder / BASES / name
         if not _BASE_NAME.fullmatch(name):
-            raise damaged(f"{self._folder} has an entry with the base {name!r}, which is no name of a base")
+            raise damaged(f"{self._folder} has an entry with the base {name!r}, which is not the name of a base")
         try:
             return _Base(name, unsealed(path), len(path.read_bytes()))
         except FileNotFoundError:
@@ -263,7 +263,7 @@ def behind(checkpoint: Place, what: str, last: int | None = None) -> Failure:
         what = f"{'none is left' if last < 0 else f'its last entry is that of tick {last}'}, and {what}"
     hint = (
         "Restore the whole checkpoint from one copy, together with the outputs of the same moment; "
-        "or begin anew with another --checkpoint and empty outputs."
+        "or start again with another --checkpoint and empty outputs."
     )
     return Failure(Problem("R420", f"the journal of {checkpoint} has lost entries: {what}", hint=hint))
 

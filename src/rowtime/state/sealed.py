@@ -37,7 +37,7 @@ def unsealed(path: Place) -> dict[str, Any]:
     found = _parsed(data)
     if found.get("format", FORMAT) not in READ:
         what = f"the checkpoint has format {found['format']}, this version reads formats {READ[0]} to {READ[-1]}"
-        hint = "Run it with the version of rowtime that wrote it, or begin anew with another --checkpoint."
+        hint = "Run it with the version of rowtime that wrote it, or start again with another --checkpoint."
         raise refuse("R402", what, hint)
     seal = _SEAL.fullmatch(data[-_SEALED:])
     if seal is None or zlib.crc32(data[:-_SEALED]) != int(seal[1], 16):

@@ -146,7 +146,7 @@ def _asked(request: Request) -> Asked:
         found = {name: int(given[name]) for name in ("tick", "from", "to", "at") if name in given}
     except ValueError:
         raise refuse(
-            "R704", "an instant or a tick of this address is no number", "Begin at the page Timeline."
+            "R704", "an instant or a tick of this address is not a number", "Begin at the page Timeline."
         ) from None
     return Asked(found.get("tick"), found.get("from"), found.get("to"), found.get("at"))
 

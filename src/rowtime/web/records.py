@@ -52,7 +52,7 @@ class Records:
         """Look for new entries, and read for at most so many seconds; the last entry in any case.
 
         If that is damaged, the newest one that is not counts as the last; ``damage`` tells the others. Raises
-        ``Refused`` (R405) for what is no checkpoint, and what reading its last entry raises if none can be read.
+        ``Refused`` (R405) for what is not a checkpoint, and what reading its last entry raises if none can be read.
         """
         with self._turn:
             numbers = self.checkpoint.journal.numbers()
@@ -145,10 +145,10 @@ class Records:
         return numbers[-1], self.checkpoint.journal.read(numbers[-1])  # which raises
 
     def _check(self) -> None:
-        """R405 for what is no checkpoint."""
+        """R405 for what is not a checkpoint."""
         if not any((self.place / name).exists() for name in ("plan.json", "journal", ".lock")):
-            what = f"{self.place} is no checkpoint: it has no plan and no journal"
-            raise refuse("R405", what, "Give the folder that the pipeline has.")
+            what = f"{self.place} is not a checkpoint: it has no plan and no journal"
+            raise refuse("R405", what, "Give the checkpoint folder of the pipeline.")
 
     def _read(self, numbers: Sequence[int], until: float) -> None:
         wanted = _chosen(numbers)

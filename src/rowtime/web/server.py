@@ -82,5 +82,5 @@ def _listening(settings: Settings) -> socket.socket:
         what = (
             f"the console cannot listen on {settings.host}, port {settings.port}: {getattr(error, 'strerror', error)}"
         )
-        raise refuse("R702", what, "Take another one with --port; 0 takes any that is free.") from None
+        raise refuse("R702", what, "Choose another one with --port; 0 takes any free one.") from None
     return made

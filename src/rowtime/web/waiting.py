@@ -45,7 +45,7 @@ class Waiting:
         if offer is None:
             raise refuse("R705", "this is not offered any more", "Look at what waits now.")
         if offer.way.lasting and form.get("sure") != "yes":
-            raise refuse("R705", offer.way.lasting, "Say that you know it.")
+            raise refuse("R705", offer.way.lasting, "Confirm that you know it.")
         arguments = command(offer.way, pipeline, self._watched, form.get("time", ""))
         went_well, said = await run_in_threadpool(carry_out, arguments)
         told = {"arguments": arguments, "went_well": went_well, "said": said}

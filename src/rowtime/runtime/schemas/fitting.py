@@ -38,7 +38,7 @@ def misfits(columns: Sequence[tuple[str, str]], rowtime: str | None, types: Mapp
     given = types.get(rowtime or "")
     if rowtime is not None and given is not None and given not in _TIMES:
         hint = "Name a field that is a timestamp, a whole number of µs or a text: rowtime.column '…'."
-        yield Misfit(rowtime, f"rowtime.column names {rowtime}, which is {given} and no time", hint)
+        yield Misfit(rowtime, f"rowtime.column names {rowtime}, which is {given}, not a time", hint)
 
 
 def absent(columns: Sequence[tuple[str, str]], rowtime: str | None, types: Mapping[str, str]) -> Iterator[Misfit]:

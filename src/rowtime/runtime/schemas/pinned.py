@@ -66,7 +66,7 @@ class PinnedSchemas:
             found = self.registry.by_id(int(number))
             content = b"" if found is None else _content(found)
         if _sum(content) != sum_of:
-            what = f"the schema {number} was kept as {file}, which is not there as it was"
+            what = f"the schema {number} was kept as {file}, which is gone or has changed"
             raise Failure(Problem("R501", what, hint="Restore the file, or the schema in the registry."))
         return Schema.of_json(json.loads(content))
 

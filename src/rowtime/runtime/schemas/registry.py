@@ -124,7 +124,7 @@ class HttpRegistry:
             if status < _SERVER and status not in (401, 403, _UNKNOWN_REQUEST):
                 return status, found
             why = f"{status} {found.get('message', '')}".strip()
-        hint = "Check schema.registry.url, that the registry runs, and who may ask it (schema.registry.basic.auth…)."
+        hint = "Check schema.registry.url, that the registry runs, and who may access it (schema.registry.basic.auth…)."
         raise Failure(Problem("R501", f"{self._options.called} does not answer: {why}", hint=hint))
 
     def _request(self, method: str, url: str, body: Mapping[str, Any] | None) -> tuple[int, bytes]:
@@ -206,7 +206,7 @@ def not_taken(called: str, subject: str, why: str, *, register: bool) -> Excepti
     """``Refused`` (R549): a schema that a registry does not take, or does not have."""
     said = f": {why}" if why else ""
     if register:
-        what = f"{called} does not take the schema of the columns for the subject {subject}{said}"
+        what = f"{called} rejects the schema of the columns for the subject {subject}{said}"
         hint = "Declare columns whose schema is compatible, or name another subject: schema.registry.subject '…'."
         return refuse("R549", what, hint)
     what = f"{called} has no schema of these columns under the subject {subject}{said}"

@@ -262,9 +262,9 @@ def _odd(table: Any, columns: StructType) -> str:
     protocol, settings = table.protocol(), table.metadata().configuration
     features = set(protocol.writer_features or ()) | set(protocol.reader_features or ())
     if unknown := sorted(features - _WRITES):
-        return f"has the feature {unknown[0]}, which rowtime does not know"
+        return f"has the feature {unknown[0]}, which rowtime does not support"
     if protocol.min_writer_version > _HIGHEST:
-        return f"asks for writer version {protocol.min_writer_version}, which rowtime does not know"
+        return f"requires writer version {protocol.min_writer_version}, which rowtime does not support"
     return next(_used(settings, columns), "")
 
 

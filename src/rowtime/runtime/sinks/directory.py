@@ -69,7 +69,7 @@ class DirectorySink:
         if other is not None:
             into = f"in folders by {', '.join(self._partitions or ())}" if self._partitions else "all in one folder"
             what = f"the pump {self._pump} writes files {into}, and {self.path} has {other}"
-            raise refuse("R597", what, "Readers see no table in that: write into a folder of its own.")
+            raise refuse("R597", what, "Readers would not see a table there: write into a separate folder.")
         target = f"the directory {self.path}"
         found = owner(self._own, asked, target, self._there)
         if isinstance(self._own, ObjectPlace):  # nothing can be locked there
@@ -110,7 +110,7 @@ class DirectorySink:
         return f"{self.path} has rows of tick {max(ticks)}" if ticks and max(ticks) > tick else ""
 
     def _there(self) -> There | None:
-        """What the pump may have written: files under its tag; else files that name no pump."""
+        """What the pump may have written: files under its tag; else files that do not name a pump."""
         record = read(self._own)
         files = [path.name for path in _published(self.path) if _OURS.fullmatch(path.name)]
         if record is not None:
@@ -120,7 +120,7 @@ class DirectorySink:
             return There(None, None, counted(mine, "files"), empty=nothing)
         tags = tags_of(self.path)
         files = [name for name in files if _tag(name) not in tags]
-        words = f"{len(files)} files that name no pump"
+        words = f"{len(files)} files that do not name a pump"
         return There(None, None, words, others=bool(tags)) if files else None
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
@@ -157,7 +157,7 @@ def folder_at(path: str) -> Path:
     """The folder of a sink; raises ``Refused`` (R586) for one on an object store, R211 for another URL."""
     if on_store(path):
         what = f"the path of the sink is {path}, and files cannot be renamed into place on an object store"
-        hint = "Write a Delta or an Iceberg table there, or take a folder that all machines mount."
+        hint = "Write a Delta or an Iceberg table there, or use a folder that all machines mount."
         raise refuse("R586", what, hint)
     return local(path, "the path of the sink")
 

@@ -77,7 +77,7 @@ class IcebergTable:
         found = place_in(self._location, self._opened_catalog().properties, "the warehouse")
         if found is None:
             what = f"the Iceberg table {self._name} is at {self._location}: rowtime cannot write there"
-            hint = "Take a catalog whose warehouse is a folder that the workers share (file:///…) or a bucket (s3://…)."
+            hint = "Use a catalog whose warehouse is a folder that the workers share (file:///…) or a bucket (s3://…)."
             raise refuse("R572", what, hint)
         return found
 
@@ -91,7 +91,7 @@ class IcebergTable:
     def _home(self) -> str:
         warehouse = self._opened_catalog().properties.get("warehouse", "")
         if not warehouse:
-            what = f"the catalog {self._called} does not say where a new table is put"
+            what = f"the catalog {self._called} does not say where to create a new table"
             raise refuse("R572", what, "Give it a warehouse: OPTIONS (catalog.warehouse 'file:///…'), or 's3://…'.")
         return "/".join([warehouse.rstrip("/"), *self._name.split(".")])
 

@@ -127,7 +127,7 @@ class Choice:
         try:
             types = self._types(spark, schema)
         except Unreadable as error:
-            what = f"by the schema of {subject} in {self.options.called} nothing can be written: {error}"
+            what = f"the schema of {subject} in {self.options.called} cannot be used for writing: {error}"
             hint = f"Set {REGISTERS} 'true', with another subject: schema.registry.subject '…'."
             raise refuse("R549", what, hint) from None
         if self.kind == JSON:

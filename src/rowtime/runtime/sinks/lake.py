@@ -233,7 +233,10 @@ class LakeSink(DirectorySink):
             others = (one for one in staging.iterdir() if one != self._own and (one / _CHANGING).exists())
             names = sorted(one.name for one in others)
             if names:
-                what = f"the pump {names[0]} changes rows of {self._wanted.place}, so the pump {self._pump} cannot too"
+                what = (
+                    f"the pump {names[0]} changes rows of {self._wanted.place}, so the pump {self._pump} cannot do "
+                    "so too"
+                )
                 hint = "Let one pump write both, from a UNION ALL; or give this one a table of its own."
                 raise refuse("R566", what, hint)
         super().record(record)
@@ -274,8 +277,8 @@ class LakeSink(DirectorySink):
         there = f"has {found.mark.rows:,} of them" if found else "is gone"
         what = f"the pump {self._pump} has given {rows:,} rows to {self._wanted.place}, which {there}"
         hint = (
-            "It was removed, made anew or restored from an older copy. Rowtime never fills it again. Restore it, "
-            "or start with a new --checkpoint and a new table, which reads the streams from their beginning."
+            "It was removed, created again or restored from an older copy. Rowtime does not fill it again. Restore "
+            "it, or start with a new --checkpoint and a new table, which reads the streams from their beginning."
         )
         return refuse("R564", what, hint)
 
@@ -317,7 +320,7 @@ class LakeSink(DirectorySink):
                     raise self._another(found, before)
                 self._commit(batch, before)
                 return
-        what = f"the pump {self._pump} cannot commit to {self._wanted.place}: {_TRIES} times another writer was faster"
+        what = f"the pump {self._pump} cannot commit to {self._wanted.place}: another writer was faster {_TRIES} times"
         raise Failure(Problem("R565", what, hint="The tick is repeated. Let the other writers commit less often."))
 
     def _opened(self, before: int) -> Found:
@@ -335,7 +338,7 @@ class LakeSink(DirectorySink):
             self._check(found)
             if self._fitted != before_it:
                 what = f"the columns of {self._wanted.place} were changed while the pump {self._pump} wrote"
-                raise Failure(Problem("R561", what, hint="Start again: the next start reads them anew."))
+                raise Failure(Problem("R561", what, hint="Start again: the next start reads them again."))
         self._check(found)
         return found
 

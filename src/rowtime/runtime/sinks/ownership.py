@@ -198,14 +198,15 @@ def _other(asked: Asked, target: str, whose: str, there: There | None) -> Refuse
     if asked.shared:
         hint = (
             "Go on with that pipeline's checkpoint; or write into another topic; or let this pump take over with "
-            f"ALTER PUMP {name} TAKE OVER (rowtime run … --take-over {quote(pump)}): its rows follow those that are "
-            "there, and the other pipeline stops."
+            f"ALTER PUMP {name} TAKE OVER (rowtime run … --take-over {quote(pump)}): its rows follow the existing "
+            "ones, and the other pipeline stops."
         )
         return refuse("R440", what, hint)
     hint = (
-        f"Go on with that pipeline's checkpoint; or give this pump another name, and its rows stand beside the others; "
-        f"or let it take over with ALTER PUMP {name} TAKE OVER (rowtime run … --take-over {quote(asked.pump)}): its "
-        "rows follow those that are there, nothing is removed, and the other pipeline cannot write there any more."
+        "Go on with that pipeline's checkpoint; or give this pump another name, so that its rows are written next "
+        "to the others; "
+        f"or let it take over with ALTER PUMP {name} TAKE OVER (rowtime run … --take-over {quote(asked.pump)}): "
+        "its rows follow the existing ones, nothing is removed, and the other pipeline can no longer write there."
     )
     return refuse("R440", what, hint)
 

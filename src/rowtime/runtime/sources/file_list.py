@@ -251,4 +251,4 @@ def _parsed(path: Place, line: bytes) -> NumberedFile:
         told: Mapping[str, Any] = more[0] if more else {}
         return NumberedFile(str(name), int(arrived), int(size), **{key: told[key] for key in _MORE if key in told})
     except (ValueError, TypeError):
-        raise damaged(f"{path} is not as rowtime wrote it: it has a line that is none") from None
+        raise damaged(f"{path} is not as rowtime wrote it: it has a line that is not valid") from None

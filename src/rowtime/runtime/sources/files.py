@@ -145,7 +145,7 @@ class FilesSource:
         taken = [_where(file, moved) for file in self._numbering.list.files[first:last]]
         changed = [file.path for file in taken if file.read and not is_unchanged(file)]
         if changed:
-            what = f"the files cannot be read again: {changed[0]} is gone or not as it was"
+            what = f"the files cannot be read again: {changed[0]} is gone or has changed"
             raise Failure(Problem("R501", what, hint="Restore the files."))
         return self.slice_of(first, taken)
 
@@ -320,8 +320,8 @@ def _place_at(path: str) -> tuple[Path, str]:
     Raises ``Refused``: R586 for one on an object store, R211 for another URL.
     """
     if on_store(path):
-        what = f"the path of the source is {path}: what becomes of files there, a stream cannot tell"
-        hint = "Append them to a Delta or Iceberg table there and read that; or take a folder that all machines mount."
+        what = f"the path of the source is {path}: a stream cannot tell what happens to files there"
+        hint = "Append them to a Delta or Iceberg table there and read that; or use a folder that all machines mount."
         raise refuse("R586", what, hint)
     return below_glob(local(path, "the path of the source"))
 

@@ -201,7 +201,7 @@ class KafkaSource:
         ids = self._brokers.ids(*dict.fromkeys(partition.topic for partition in partitions))
         anew = [topic for topic, now in ids.items() if before.get(topic, now) != now]
         if anew:
-            what = f"{', '.join(anew)} was deleted and made anew: what it holds now are other records"
+            what = f"{', '.join(anew)} was deleted and created again: it now holds other records"
             raise _lost(what, "Start with a new checkpoint.")
         return ids
 
@@ -211,7 +211,7 @@ class KafkaSource:
         begin = {w: start.get(w, extent.end if latest else extent.first) for w, extent in extents.items()}
         anew = [f"{w} ends at {e.end}, {begin[w]} was reached" for w, e in extents.items() if begin[w] > e.end]
         if anew:  # positions never go back, so this cannot be gone on with
-            raise _lost(f"topics were made anew or cut: {', '.join(anew)}", "Start with a new checkpoint.")
+            raise _lost(f"topics were created again or truncated: {', '.join(anew)}", "Start with a new checkpoint.")
         aged = [f"{w} from {begin[w]} to {e.first - 1}" for w, e in extents.items() if begin[w] < e.first]
         if aged and self._strict:
             raise _lost(f"offsets are no longer there: {', '.join(aged)}", _GO_ON)
@@ -238,7 +238,7 @@ class KafkaSource:
         return spark.read.format("kafka").options(**passed, **ranges).load()
 
 
-_AGED: Final = "What the brokers have dropped cannot be read again."
+_AGED: Final = "Records that the brokers have dropped cannot be read again."
 _GO_ON: Final = "To go on without them, set the option failOnDataLoss 'false'."
 
 
@@ -285,4 +285,4 @@ def _named(offsets: Offsets) -> Iterable[tuple[Partition, int]]:
 
 
 def _lost(what: str, hint: str) -> Failure:
-    return Failure(Problem("R503", f"Kafka has lost what comes next: {what}", hint=hint))
+    return Failure(Problem("R503", f"Kafka has lost the next records: {what}", hint=hint))

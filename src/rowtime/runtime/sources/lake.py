@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _CHANGED: Final = (
-    "A stream has only rows that are appended. To pass over such versions, so that none of their rows are read, set "
-    "the option skipChangeCommits 'true'. Or start with a new checkpoint, which reads the table as it is now."
+    "A stream reads only rows that are appended. To skip such versions with all of their rows, set the option "
+    "skipChangeCommits 'true'. Or start with a new checkpoint, which reads the table as it is now."
 )
 
 
@@ -100,7 +100,7 @@ class LakeSource:
         taken = self._list.files[first:last]
         there = each(is_as_numbered, taken, stored=in_store(file.path for file in taken))
         if lost := next((file.path for file, same in zip(taken, there, strict=True) if not same), None):
-            what = f"{self._history.called} cannot be read again: {lost} is gone or not as it was"
+            what = f"{self._history.called} cannot be read again: {lost} is gone or has changed"
             raise Failure(Problem("R501", what, hint="Restore the files."))
         return self._files.slice_of(first, taken)
 
@@ -149,7 +149,7 @@ class LakeSource:
         if look is None:
             raise missing(called)
         if self._identity not in ("", look.identity):
-            raise gone(called, "it was made anew: this is another table")
+            raise gone(called, "it was created again: this is another table")
         if self._rowtime.lower() in map(str.lower, look.partitions):
             hint = "Name another column, or none: the rowtime is then the time of the version."
             raise refuse("R577", f"{called} is partitioned by {self._rowtime}, which cannot be the rowtime", hint)
@@ -196,14 +196,14 @@ class LakeSource:
     def _fault_of(self, file: NumberedFile) -> Refused | None:
         where = f"{file.path} of version {file.version}" if file.version else file.path
         if not is_as_numbered(file):
-            return gone(self._history.called, f"{where} is gone (VACUUM?) or not as the log has it")
+            return gone(self._history.called, f"{where} is gone (VACUUM?) or differs from the log")
         partitions = {name.lower() for name in file.values}
         types = {name: of for name, of in self._wanted.items() if name.lower() not in partitions}
         why = Expected("parquet", types, self._rowtime).fault_of(file.path)
         if why is None:
             return None
         what = f"the stream {self._name} cannot read {where} of {self._history.called}: {why}"
-        hint = "Let another engine write the table anew with these columns, or begin behind it (startingVersion)."
+        hint = "Rewrite the table with these columns in another engine, or begin after it (startingVersion)."
         return refuse("R577", what, hint)
 
     # -- the rows ---------------------------------------------------------------------

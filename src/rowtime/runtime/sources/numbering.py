@@ -266,7 +266,7 @@ class Numbering:
             return None
         if not same:
             found = self._fresh(file.path)
-            why = "it has been written anew since it was read, and is read as a new file"
+            why = "it was rewritten after it was read, and is read again as a new file"
             return found if found is None or found.code else replace(found, code=REPLACED, why=why)
         if file.grows:
             more = self._grown(file.path, *facts, start=file.size)

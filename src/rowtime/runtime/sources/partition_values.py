@@ -39,9 +39,9 @@ def fault_of(values: Mapping[str, str | None], types: Mapping[str, str]) -> str 
     """What is wrong with the values that a file has from its folders; ``None`` for nothing."""
     for name, kind in types.items():
         if name not in values:
-            return f"it lies in no folder {name}=…, which gives a column of the stream"
+            return f"it is not in a folder {name}=…, which gives a column of the stream"
         if (value := values[name]) is not None and not _fits(value, kind):
-            return f"its folder {name}={value} is no value of type {kind}"
+            return f"its folder {name}={value} is not a value of type {kind}"
     return None
 
 

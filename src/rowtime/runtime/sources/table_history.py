@@ -79,7 +79,7 @@ class History(Protocol):
 def unreached(called: str, error: Exception) -> Failure:
     """R501: the log of a table cannot be read now."""
     said = str(error).split("\n", 1)[0]
-    hint = "Check that it is there as a whole, who may read it, and the network. The tick is repeated."
+    hint = "Check that it is complete, who may read it, and the network. The tick is repeated."
     return Failure(Problem("R501", f"{called} cannot be read: {said}", hint=hint))
 
 
@@ -91,10 +91,10 @@ def missing(called: str) -> Failure:
 def gone(called: str, what: str) -> Refused:
     """R576: what comes next is not there any more."""
     hint = (
-        "Restore it from a copy. Else start with a new checkpoint, which reads the table as it is now, or from a "
-        "version on that is still there (startingVersion)."
+        "Restore it from a copy. Or start with a new checkpoint, which reads the table as it is now, or from a "
+        "version that still exists (startingVersion)."
     )
-    return refuse("R576", f"{called} no longer has what comes next: {what}", hint)
+    return refuse("R576", f"{called} no longer has the next version: {what}", hint)
 
 
 def unreadable(called: str, what: str) -> Refused:
@@ -109,5 +109,5 @@ def no_version(called: str, wanted: int, there: str) -> Refused:
 
 def no_package(called: str, package: str, extra: str) -> Refused:
     """R560: the library of a format is not installed."""
-    what = f"{called} is to be read, and the package {package} is not installed"
+    what = f"reading {called} needs the package {package}, which is not installed"
     return refuse("R560", what, f"Install it: pip install 'rowtime[{extra}]'.")
