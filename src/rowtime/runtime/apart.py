@@ -18,6 +18,7 @@ from rowtime.core.time import BEGINNING
 from rowtime.frames.local import is_local
 from rowtime.operators.contract import Delta, quoted
 from rowtime.operators.gates.rejected import shown_as
+from rowtime.operators.rows.collected import loosened
 from rowtime.runtime.refusal import Rejection
 from rowtime.runtime.segment_writer import SMALL
 
@@ -53,6 +54,7 @@ def apart(rows: DataFrame, broken: str, count: int | None, reason: str = MALFORM
         total, many = rows.count(), pc.sum(wrong).as_py() or 0
         fits, refused = rows.chosen(pc.invert(wrong)).drop(broken), rows.chosen(wrong) if many else None
     elif count is not None and count <= SMALL:
+        rows = loosened(rows)
         spark, found = rows.sparkSession, rows.toArrow()
         wrong = pc.is_valid(found[broken])
         many = pc.sum(wrong).as_py() or 0
