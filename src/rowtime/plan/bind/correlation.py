@@ -29,6 +29,23 @@ _PLAIN = (
 _VIEW = "Put it into a view, and read that: CREATE VIEW v AS SELECT STREAM …; … IN (SELECT STREAM k FROM v …)."
 
 
+def instead_of(query: exp.Query, *, events: bool) -> str:
+    """What to write instead of a sub-query in a place that cannot have one; ``events``: the query reads events."""
+    if events:
+        return (
+            "Join instead: a JOIN b ON …, for each pair; a LEFT SEMI JOIN b ON …, for a with any b; "
+            "or a LEFT ANTI JOIN b ON …, for a without any b."
+        )
+    if isinstance(query.parent, exp.Any | exp.All):
+        return (
+            "Compare with one value of a static table: x > (SELECT MAX(y) FROM t); only = ANY and <> ALL are supported."
+        )
+    return (
+        "Write it in WHERE, and combine it with other conditions by AND; or write LEFT JOIN t ON t.k = s.k, "
+        "and test for t.k IS NOT NULL."
+    )
+
+
 @dataclass(frozen=True)
 class Inner:
     """A sub-query ``query`` over one ``source``, whose columns are ``columns`` (in lower case)."""

@@ -18,6 +18,7 @@ from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.over.value_clocks import MARK
 from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.operators.rows.select import Item
+from rowtime.plan.bind.correlation import instead_of
 from rowtime.plan.bind.stream_defs import suggestion
 from rowtime.plan.bind.windows import GROUP_FUNCTIONS, LATER, Windows, is_value
 from rowtime.sql.dialect import Rowtime
@@ -211,15 +212,7 @@ class Scope:
             hint = "Use it in aggregates of GROUP BY TUMBLE or HOP over events, with the name of the input in FROM."
             self.refuse("R198", f"{to_rowtime(part)} is not allowed here", part, hint)
         if isinstance(part, exp.Query) and not isinstance(part.parent, exp.Subquery):
-            hint = (
-                "Write it in WHERE, and combine it with other conditions by AND; or write LEFT JOIN t "
-                "ON t.k = s.k, and test for t.k IS NOT NULL."
-            )
-            if is_lifetimes(self.input):
-                hint = (
-                    "Join instead: a JOIN b ON …, for each pair; a LEFT SEMI JOIN b ON …, for a with any b; "
-                    "or a LEFT ANTI JOIN b ON …, for a without any b."
-                )
+            hint = instead_of(part, events=is_lifetimes(self.input))
             self.refuse("R190", "a sub-query is not supported in this place", part, hint)
 
     def _bound(self, part: exp.Expr) -> exp.Expr:
