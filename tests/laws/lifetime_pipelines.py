@@ -217,6 +217,21 @@ def _lasting(gates: Gates, *, clips_start: bool = True) -> f.Feed:
     return o.made(found, bound if bound in (f.BEGINNING, f.END) else bound - bound % 4 + 4)
 
 
+def listed(events: Sequence[o.Event], size: int, hop: int, bound: int) -> list[o.Event]:
+    """For each window a result for each event in it, in their order: its place, where it lies in the window, and k."""
+    whole = o.windows(events, size, hop, bound, lambda e: {"l": sorted((x.start, x.end, x.payload["k"]) for x in e)})
+    return [
+        o.Event(w.start, w.end, {"i": i, "a": start - w.start, "d": end - start, "k": k})
+        for w in whole
+        for i, (start, end, k) in enumerate(w.payload["l"])
+    ]
+
+
+def _each(gates: Gates) -> f.Feed:
+    bound, events = gates["s"].clock, o.altered(gates["s"].events, lambda start, _: (start, start + 5))
+    return o.made(listed(events, 4, 4, bound), bound if bound in (f.BEGINNING, f.END) else bound - bound % 4 + 4)
+
+
 def _pairs(gates: Gates) -> f.Feed:
     pairs = o.joined(gates["s"].events, gates["r"].events, _same)
     return o.made([o.Event(start, end, {"k": a.payload["k"]}) for start, end, a, _ in pairs], _bound(gates))
@@ -487,6 +502,13 @@ LABELS = {"labels": [{"key": 1, "word": "a"}, {"key": 1, "word": "b"}, {"key": 2
 VALUES = {"labels": [{"key": 0, "value": None}, {"key": 0, "value": 5}, {"key": 1, "value": 3}]}
 TABLE = "CREATE TABLE labels (key INT, word STRING); "
 LASTS = "UNIX_MICROS(LIFETIME_END(e)) - UNIX_MICROS(LIFETIME_START(e))"
+EACH = (
+    "CREATE VIEW w AS SELECT STREAM ARRAY_SORT(COLLECT_LIST(STRUCT("
+    "LIFETIME_START(e) AS since, LIFETIME_END(e) AS until, k))) AS l FROM {} AS e GROUP BY {}; "
+    "SELECT STREAM one.i AS i, one.a AS a, one.d AS d, one.k AS k FROM w LATERAL VIEW EXPLODE(TRANSFORM(l, (x, i) -> "
+    "STRUCT(i, unix_micros(x.since) - unix_micros(w.ROWTIME) AS a, "
+    "unix_micros(x.until) - unix_micros(x.since) AS d, x.k AS k))) AS one"
+)
 MADE = (
     LifetimeLaw("snapshots", ("snapshot",),
         "SELECT STREAM k, COUNT(*) AS c, SUM(k) AS t FROM s GROUP BY SNAPSHOT(), k", _snapshots),
@@ -507,6 +529,8 @@ MADE = (
     LifetimeLaw("how long events have lasted in a window", ("lifetime windows",),
         f"SELECT STREAM SUM({LASTS}) AS d FROM ALTER_DURATION(s, INTERVAL '5' MICROSECOND) AS e "
         "GROUP BY TUMBLE(INTERVAL '4' MICROSECOND, 'clip end')", lambda gates: _lasting(gates, clips_start=False)),
+    LifetimeLaw("a result for each event of a window", ("lifetime windows",),
+        EACH.format("ALTER_DURATION(s, INTERVAL '5' MICROSECOND)", "TUMBLE(INTERVAL '4' MICROSECOND)"), _each),
     LifetimeLaw("a join of events", ("lifetime join",),
         "SELECT STREAM s.k AS k FROM s JOIN r ON s.k = r.k", _pairs, reads="sr"),
     LifetimeLaw("an anti-join of events", ("lifetime anti-join",),

@@ -20,6 +20,8 @@ OVERLAPPING = Windows(2 * SECOND, SECOND, HALF, age=SECOND)
 TUMBLING = Windows(SECOND, SECOND, age=2 * SECOND)
 LONG = Windows(3 * SECOND, 3 * SECOND, age=2 * SECOND)
 LABELS = [{"v": 1, "w": 7}, {"v": 2, "w": 7}, {"v": 2, "w": 8}]
+FINE = Windows(HALF, HALF, age=2 * SECOND)
+EXACT = Windows(HALF, HALF, age=SECOND)
 APART = Windows(SECOND, 2 * SECOND)
 
 
@@ -78,6 +80,55 @@ def _labelled(feeds: Feeds) -> Result:
         joined += [replace(item, values={**item.values, "v": w}) for w in met] if isinstance(item, f.Row) else [item]
     made, late = panes("query", joined, TUMBLING, lambda v: (v["v"],), _fires)
     return made, [*refused, *lost, *late]
+
+
+def _fired(feeds: Feeds) -> tuple[f.Feed, list[f.Item], list[f.Refusal]]:
+    """The fires of short panes; the same under the ends of their panes, with the bounds that let them out."""
+    items, refused = _in_order(feeds)
+    timed, lost = event_time(items, lambda v: v["ev"], "t.event_time", lag=SECOND)
+    passed: list[f.Item] = []
+    made, late = panes("h", timed, FINE, lambda v: (v["v"],), _told_of, passed=passed)
+    return made, passed, [*refused, *lost, *late]
+
+
+def _told_of(group: _Group, timing: str) -> f.Values:
+    return {"timing": timing, "i": group.fires, "v": group.key[0], "n": total(_column(group.rows, "n"))}
+
+
+def _of_fires(feeds: Feeds) -> Result:
+    """The complete fires alone; their bounds are those of all."""
+    _, items, refused = _fired(feeds)
+    kept = [item for item in items if not isinstance(item, f.Row) or item.values["timing"] == "COMPLETE"]
+    made, late = panes("query", kept, TUMBLING, lambda v: (v["v"],), _fires)
+    return made, [*refused, *late]
+
+
+def _latest(feeds: Feeds) -> Result:
+    """Of the fires of each group the latest one; those behind the discard age are refused."""
+
+    def newest(group: _Group, timing: str) -> f.Values:
+        rows = {row.values["i"]: row.values["n"] for row in group.rows}
+        return {"end": group.end, "timing": timing, "v": group.key[0], "n": rows[max(rows)]}
+
+    _, items, refused = _fired(feeds)
+    made, late = panes("query", items, EXACT, lambda v: (v["v"],), newest)
+    return made, [*refused, *late]
+
+
+def _bounded(feeds: Feeds) -> Result:
+    """Each fire with the bound before it."""
+    made, items, refused = _fired(feeds)
+    bound, bounds = f.BEGINNING, []
+    for item in items:
+        if isinstance(item, f.Row):
+            bounds.append(None if bound == f.BEGINNING else bound)
+        else:
+            bound = item.at
+    told = [
+        replace(row, values={"v": row.values["v"], "b": before})
+        for row, before in zip(f.rows_of(made[""]), bounds, strict=True)
+    ]
+    return {"": [*told, made[""][-1]]}, refused
 
 
 def _filtered(feeds: Feeds) -> Result:
@@ -189,6 +240,16 @@ def _over(settings: str, rest: str) -> str:
     return f"CREATE VIEW t EVENT TIME (ev, {settings}) AS SELECT STREAM * FROM a; SELECT STREAM {rest}"
 
 
+def _above(query: str) -> str:
+    """A query of a view of short panes."""
+    return (
+        f"CREATE VIEW t EVENT TIME (ev, LAG INTERVAL '1' SECOND, {_NONE}) AS SELECT STREAM * FROM a; CREATE VIEW h AS "
+        "SELECT STREAM PANE_END AS e, PANE_TIMING AS timing, PANE_INDEX AS i, v, SUM(n) AS n FROM t "
+        "GROUP BY PANES(ev, DURATION INTERVAL '0.5' SECOND, DISCARD AGE INTERVAL '2' SECOND), v; "
+        f"SELECT STREAM {query}"
+    )
+
+
 def _declared(query: str) -> str:
     return (
         f"CREATE VIEW r EVENT TIME (ev) AS SELECT STREAM * FROM a; "
@@ -217,6 +278,14 @@ PANES = (
         f"SELECT STREAM {_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM j "
         "GROUP BY PANES(ev, DURATION INTERVAL '1' SECOND, DISCARD AGE INTERVAL '2' SECOND), v", _labelled,
         tables={"labels": LABELS}),
+    Law("panes of complete fires", ("fired bounds", "event time", "panes"), _above(
+        f"{_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM (SELECT STREAM e, v, n FROM h WHERE timing = 'COMPLETE') AS u "
+        "GROUP BY PANES(e, DURATION INTERVAL '1' SECOND, DISCARD AGE INTERVAL '2' SECOND), v"), _of_fires),
+    Law("panes of the latest fires", ("fired bounds", "event time", "panes"), _above(
+        "unix_micros(PANE_END) AS end, PANE_TIMING AS timing, v, MAX_BY(n, i) AS n FROM h "
+        "GROUP BY PANES(e, DURATION INTERVAL '0.5' SECOND, DISCARD AGE INTERVAL '1' SECOND), v"), _latest),
+    Law("the bound before each fire", ("fired bounds", "event time", "current bound"), _above(
+        "v, unix_micros(CURRENT_BOUND()) AS b FROM h"), _bounded),
     Law("panes over a filter", ("panes",), _over(
         _NONE,
         f"{_FACTS}, v, COUNT(*) AS c, SUM(n) AS s FROM t WHERE v <> 1 GROUP BY v, "

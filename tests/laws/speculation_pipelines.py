@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tests.laws.lifetime_pipelines import LABELS, TABLE, Gates, LifetimeLaw
+from tests.laws.lifetime_pipelines import EACH, LABELS, TABLE, Gates, LifetimeLaw, listed
 from tests.oracle import feed as f
 from tests.oracle import lifetimes as o
 
@@ -216,6 +216,10 @@ SPECULATION = (
     LifetimeLaw("changes of some windows of three starts", ("versions", "speculative count windows"),
         "SELECT STREAM ARRAY_JOIN(ARRAY_SORT(COLLECT_LIST(k)), ',') AS a FROM s GROUP BY COUNT_WINDOW(3) "
         "HAVING COUNT(*) > 3 EMIT CHANGES", _speculated(_listed, "s")),
+    LifetimeLaw("changes of a result for each event of a window", ("versions", "speculative groups"),
+        EACH.format("ALTER_DURATION(s, INTERVAL '3' MICROSECOND)",
+                    "HOP(INTERVAL '2' MICROSECOND, INTERVAL '4' MICROSECOND)") + " EMIT CHANGES",
+        _speculated(lambda inputs: listed(_lasting(inputs[0]), 4, 2, f.END), "s")),
     LifetimeLaw("changes of snapshots of windows", ("versions", "speculative groups"),
         f"{WINDOWS}SELECT STREAM SUM(c) AS t FROM w GROUP BY SNAPSHOT() EMIT CHANGES",
         _speculated(_snapshots_of_windows, "s", _first_window)),

@@ -15,7 +15,7 @@ from rowtime.core.time import END
 from rowtime.kernels.timeline import Timeline
 from rowtime.operators.contract import Tick
 from rowtime.operators.contract.state import Segment
-from rowtime.operators.panes import event_time
+from rowtime.operators.panes import event_time, fired_bounds
 from rowtime.operators.panes.pane_fires import Fires
 from rowtime.operators.panes.panes import Panes
 from rowtime.runtime.session import derive
@@ -160,6 +160,15 @@ def test_a_region_that_is_left_out_of_the_least_is_caught(spark: SparkSession, m
     monkeypatch.setattr(event_time, "_running", lambda wanted, *_: np.maximum.accumulate(wanted))
     with pytest.raises(AssertionError):
         check(law, MEETING, outcome(derive(spark), law, MEETING, [3, 8]))
+
+
+def test_a_bound_that_overtakes_the_fires_that_it_causes_is_caught(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _check_late(spark, "the bound before each fire")
+    monkeypatch.setattr(fired_bounds, "LAST", -END)
+    with pytest.raises(AssertionError):
+        _check_late(spark, "the bound before each fire")
 
 
 @pytest.mark.parametrize("name", ["panes over a filter", "panes with early fires"])

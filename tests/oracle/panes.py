@@ -126,11 +126,13 @@ def panes(
     *,
     changes: bool = False,
     every: int | None = None,
+    passed: list[Item] | None = None,
 ) -> tuple[Feed, list[Refusal]]:
     """The fires of panes, each under its rowtime, and the last bound; ``items`` carry event times.
 
     ``changes``: a fire that comes again takes back the row before it. ``every``: open panes with
-    new rows fire when the bound reaches or passes a multiple of it.
+    new rows fire when the bound reaches or passes a multiple of it. ``passed`` gets the fires that they make, each
+    under the end of its pane, and behind those of a bound that bound.
     """
     groups: dict[tuple[Any, ...], _Group] = {}
     refused: list[Refusal] = []
@@ -151,7 +153,7 @@ def panes(
                     group.rows.append(item)
                     group.new = True
             continue
-        before, bound = bound, item.at
+        before, bound, known = bound, item.at, len(out)
         crosses = every is not None and bound < END and bound // every > before // every
         for group in groups.values():
             late, complete = before >= group.end, before < group.end <= bound
@@ -167,6 +169,9 @@ def panes(
                     out.append(((*order, 0), Row(at, {**group.shown, "change": "RETRACT"})))
                 out.append(((*order, 1), Row(at, {**row, "change": "INSERT"} if changes else row)))
                 group.fires, group.shown = group.fires + 1, row
+        if passed is not None:
+            now = sorted(out[known:], key=lambda entry: entry[0])
+            passed += [*(Row(entry[0][2], entry[1].values) for entry in now), Bound(bound)]
     out.sort(key=lambda entry: entry[0])
     return {"": [*(row for _, row in out), Bound(bound)]}, refused
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rowtime.operators.panes.event_time import EventTimed
+from rowtime.operators.panes.fired_bounds import FiredBounds
 from rowtime.operators.panes.panes import Panes
 from rowtime.plan.bind.catalog import Catalog
 from rowtime.plan.program import Program, compile_script
@@ -14,6 +15,7 @@ STREAM = (
     "CREATE STREAM s (n INT, t TIMESTAMP, ms BIGINT, v STRING) EVENT TIME (t, LAG INTERVAL '1' MINUTE);\n"
 )
 COUNT = "SELECT STREAM COUNT(*) AS c FROM"
+OF_ENDS = "PANES(e, DURATION INTERVAL '1' HOUR)"
 HOUR = "PANES(t, DURATION INTERVAL '1' HOUR)"
 
 
@@ -83,6 +85,67 @@ def test_behind_a_delay_and_a_gate_the_event_time_is_that_of_what_was_sent() -> 
         program = _program(f"{COUNT} STREAM({call}) AS x GROUP BY {HOUR} WITH UNBOUNDED STATE")
         (panes,) = (node for node in program.operators if isinstance(node, Panes))
         assert (panes.event.name, panes.event.lag, panes.event.gap) == ("query.event_time", 0, 0)
+
+
+SHIFTED = (
+    "CREATE VIEW w EVENT TIME (f, MODE INPUT_WATERMARK) AS SELECT STREAM e + INTERVAL '1' SECOND AS f, h.e AS e FROM h;"
+)
+NAMED = (
+    "CREATE TABLE names (v STRING, name STRING) USING parquet OPTIONS (path '/data/names');"
+    "CREATE VIEW j AS SELECT STREAM h.e, name FROM h JOIN names ON names.v = h.v;"
+)
+ABOVE = f"CREATE VIEW d AS SELECT STREAM PANE_END AS f, SUM(n) AS n FROM h GROUP BY {OF_ENDS};"
+MINUTES = (
+    "CREATE VIEW h AS SELECT STREAM PANE_END AS e, v, COUNT(*) AS n FROM s "
+    "GROUP BY PANES(t, DURATION INTERVAL '1' MINUTE), v;"
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "below"),
+    [
+        (f"{COUNT} h GROUP BY {OF_ENDS}", 1),
+        (f"{COUNT} (SELECT STREAM n, e FROM h WHERE n > 1) AS x GROUP BY {OF_ENDS}", 1),
+        ("SELECT STREAM e, CURRENT_BOUND() AS b FROM h", 1),
+        (f"CREATE VIEW u AS SELECT STREAM e FROM h UNION ALL SELECT STREAM e FROM h; {COUNT} u GROUP BY {OF_ENDS}", 2),
+        (f"{SHIFTED} {COUNT} w GROUP BY PANES(f, DURATION INTERVAL '1' HOUR)", 1),
+        (f"{NAMED} SELECT STREAM name, COUNT(*) AS c FROM j GROUP BY {OF_ENDS}, name", 1),
+        (f"{NAMED} SELECT STREAM h.e, CURRENT_BOUND() AS b FROM h JOIN names ON names.v = h.v", 1),
+        (f"{ABOVE} {COUNT} d GROUP BY PANES(f, DURATION INTERVAL '1' DAY)", 2),
+    ],
+)
+def test_panes_pass_the_event_time_on(query: str, below: int) -> None:
+    program = _program(MINUTES + query)
+    assert sum(isinstance(node, FiredBounds) for node in program.operators) == below
+
+
+def test_nothing_is_added_where_nobody_asks_for_the_event_time_of_panes() -> None:
+    program = _program(f"{MINUTES} SELECT STREAM e, n FROM h WHERE n > 1")
+    assert not [node for node in program.operators if isinstance(node, FiredBounds)]
+
+
+@pytest.mark.parametrize("early", ["", " EMIT EVERY INTERVAL '10' SECOND"])
+@pytest.mark.parametrize(
+    "taken",
+    [
+        "x WHERE timing = 'COMPLETE' AND n > 1",
+        "(SELECT STREAM timing AS g, e, n, i FROM x) AS y WHERE 'COMPLETE' = y.g",
+    ],
+)
+def test_fires_that_come_again_are_not_counted_twice(early: str, taken: str) -> None:
+    age = ", DISCARD AGE INTERVAL '1' MINUTE"
+    minutes = (
+        "CREATE VIEW x AS SELECT STREAM PANE_END AS e, PANE_TIMING AS timing, PANE_INDEX AS i, COUNT(*) AS n FROM s "
+        f"GROUP BY PANES(t, DURATION INTERVAL '1' MINUTE{age}){early};"
+    )
+    (problem,) = compile_script(f"{STREAM}{minutes} {COUNT} x WHERE timing <> 'LATE' GROUP BY {OF_ENDS}").problems
+    assert (problem.code, problem.place and problem.place.line) == ("R170", 3)
+    assert "counts a pane more than once" in problem.message
+    assert _program(f"{minutes} {COUNT} {taken} GROUP BY {OF_ENDS}")
+    declared = f"{minutes} CREATE VIEW again EVENT TIME (e) AS SELECT STREAM e, n, timing FROM x;"
+    (problem,) = compile_script(f"{STREAM}{declared} {COUNT} again GROUP BY {OF_ENDS}").problems
+    assert "counts a pane more than once" in problem.message
+    assert _program(f"{declared} {COUNT} again WHERE timing = 'COMPLETE' GROUP BY {OF_ENDS}")
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ class Enforcer:
         """The operator over inputs that give what each operator below requires; ``name``: of the query."""
         if id(node) not in self.settled:
             needs = zip(node.inputs, node.requires(), strict=True)
-            made = _over(node, [self._met(one, need, name) for one, need in needs])
+            made = over(node, [self._met(one, need, name) for one, need in needs])
             self.settled[id(node)] = node, made
             self.settled[id(made)] = made, made
         return self.settled[id(node)][1]
@@ -46,7 +46,7 @@ class Enforcer:
             return node
         if need.numbers and node.keeps_places and not node.emits().shows_order:
             below = self.edge(node.inputs[0], replace(need, own=False), name)
-            return self.edge(_over(replace(node, name=self.fresh(node.name)), [below]), need, name)  # type: ignore[type-var]
+            return self.edge(over(replace(node, name=self.fresh(node.name)), [below]), need, name)  # type: ignore[type-var]
         made = Merge(self.fresh(name), node, numbers=need.numbers, origins=need.origins, traced=need.traced)
         if need.own:
             self.own[id(made)] = made
@@ -57,11 +57,11 @@ class Enforcer:
         if not (need.near or id(node) in self.settled or need.met(node.emits())) and node.keeps_places:
             below, *others = zip(node.inputs, node.requires(), strict=True)
             whole = [self._met(below[0], need, name), *(self._met(*other, name) for other in others)]
-            return self._met(_over(node, whole), need, name)
+            return self._met(over(node, whole), need, name)
         return self.edge(self.plan(node, name), need, f"{name}.{need.name}")
 
 
-def _over(node: Operator, inputs: Sequence[Operator]) -> Operator:
+def over(node: Operator, inputs: Sequence[Operator]) -> Operator:
     """The operator over other inputs, which stand in its fields in their order; itself if they are its own."""
     pairs = list(zip(node.inputs, inputs, strict=True))
     if all(new is old for old, new in pairs):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.expr.facts import Fact
 from rowtime.operators.contract.edge import Column, Delta, EventTime, Origin, Shape
+from rowtime.operators.contract.fires import FiresTold
 from rowtime.operators.contract.lineage import Link, Made, Pairs, named
 from rowtime.operators.contract.requirement import UNORDERED, Requirement
 from rowtime.operators.contract.state import Control, StateNote
@@ -231,6 +232,10 @@ class Operator(ABC):
     def event_of_rows(self) -> EventTime | None:
         """The event time that its rows have, even if nobody above learns its bounds from them."""
         return self.emits().event
+
+    def fires(self) -> FiresTold | None:
+        """What its rows tell of the fires of panes, if each of them is one; by itself where it keeps their places."""
+        return self.inputs[0].fires() if self.keeps_places and len(self.inputs) == 1 else None
 
     @classmethod
     def is_settable(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - the operator's

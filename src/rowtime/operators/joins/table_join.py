@@ -23,6 +23,7 @@ from rowtime.operators.contract import (
     DataFrame,
     Delta,
     EventTime,
+    FiresTold,
     Link,
     Operator,
     Origin,
@@ -92,6 +93,11 @@ class TableJoin(OfRows):
         if event is None or here is None:
             return None
         return replace(event, here="" if here == event.column else here)
+
+    def fires(self) -> FiresTold | None:
+        """Those of the stream, under its columns' new names."""
+        told = self.inputs[0].fires()
+        return None if told is None else told.renamed({new: old for old, new in self.sides[0].columns})
 
     def origin(self, column: str) -> Origin | None:
         """That of the stream's column, if its rows go out as they are."""

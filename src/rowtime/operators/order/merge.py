@@ -19,7 +19,7 @@ from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.store_assignment import as_read, same_type
 from rowtime.frames.local import is_local
-from rowtime.operators.contract import Control, DataFrame, Delta, EventTime, Link, Origin, Shape, Tick, Unary
+from rowtime.operators.contract import Control, DataFrame, Delta, EventTime, FiresTold, Link, Origin, Shape, Tick, Unary
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import LARGE, Kept, Route, StateNote, rows_in
 from rowtime.operators.contract.texts import micros, passed
@@ -109,6 +109,10 @@ class Merge(Unary):
     def event_of_rows(self) -> EventTime | None:
         """That of its input, whose rows it puts in order."""
         return self.input.event_of_rows()
+
+    def fires(self) -> FiresTold | None:
+        """Those of its input, whose rows it puts in order."""
+        return self.input.fires()
 
     def reads_once(self) -> bool:
         """True where all its rows go out: none is looked at before."""

@@ -23,7 +23,18 @@ from rowtime.core.fields import LATER, UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, UNREACHED
 from rowtime.kernels.guard import EARLY, Items, Limits, guard
 from rowtime.kernels.timeline import FIRST, LAST, Timeline, advances
-from rowtime.operators.contract import DataFrame, Delta, EventTime, Operator, Shape, Tick, Unary, UpTo, quoted
+from rowtime.operators.contract import (
+    DataFrame,
+    Delta,
+    EventTime,
+    FiresTold,
+    Operator,
+    Shape,
+    Tick,
+    Unary,
+    UpTo,
+    quoted,
+)
 from rowtime.operators.contract.gates import READMITTED, Verdict
 from rowtime.operators.contract.requirement import BATCH, TIMED, Requirement
 from rowtime.operators.contract.state import StateNote
@@ -116,6 +127,10 @@ class EventTimed(Unary):
     def is_settable(cls, fields: Mapping[str, Any]) -> bool:
         """True in MODE MANUAL."""
         return fields["mode"] == SET  # type: ignore[no-any-return]
+
+    def fires(self) -> FiresTold | None:
+        """Those of its input, whose rows pass as they came."""
+        return self.input.fires()
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Read the event times of the new rows, and find out which of them moved the bound."""

@@ -34,13 +34,14 @@ from rowtime.core.columns import (
 from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, shift
 from rowtime.kernels.timeline import Timeline
-from rowtime.operators.contract import NOTHING, DataFrame, Delta, Fired, Link, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import NOTHING, DataFrame, Delta, Fired, FiresTold, Link, Operator, Shape, Tick, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
 from rowtime.operators.groups.finished import COMPLETE, FAILED, Finished, with_failing
 from rowtime.operators.groups.grouping import RowGroups
 from rowtime.operators.panes.event_time import OUTPUT, EventTimed, came_from, verdict_on
+from rowtime.operators.panes.pane_facts import END_OF, INDEX, SIGN, TIMING, pane_fact
 from rowtime.operators.panes.pane_fires import Fires
 from rowtime.operators.panes.pane_times import PaneControl, PaneTimes, less
 from rowtime.operators.rows.halves import value_at
@@ -48,6 +49,7 @@ from rowtime.operators.rows.lifetimes import instant
 from rowtime.operators.rows.select import Item
 from rowtime.operators.streams.raises import marks_of, raised
 from rowtime.sql.generate import to_spark
+from rowtime.sql.script import parse_expression
 
 NO_BOUND = "CAST(NULL AS BIGINT)"
 NEVER = END + 1  # stands for a bound that has not come
@@ -110,6 +112,19 @@ class Panes(RowGroups):
     def promises(self, clocks: Sequence[Clocks], control: PaneControl) -> Clocks:  # noqa: ARG002
         """The bound of the event time: every later fire is caused by a later one."""
         return {"": control.bound}
+
+    def fires(self) -> FiresTold | None:
+        """Which of its columns tell what of a fire, and whether a pane may fire again."""
+
+        def told(fact: exp.Expr) -> list[str]:
+            return [item.column.name for item in self.items if item.expression == fact]
+
+        ends, timings, indices = (told(pane_fact(name, self.times.duration)) for name in (END_OF, TIMING, INDEX))
+        signs = frozenset(told(parse_expression(SIGN)))
+        again = self.age > 0 or self.every is not None
+        found = FiresTold(tuple(ends), frozenset(timings), frozenset(indices), signs, again, self.changes)
+        timing = pane_fact(TIMING, self.times.duration)
+        return found.among(self.having, lambda side: side == timing)
 
     def link(self, n: int) -> Link:
         """The rows of the same keys in the pane that came up to the fire."""

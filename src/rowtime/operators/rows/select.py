@@ -16,7 +16,20 @@ from rowtime.core.columns import ROWTIME
 from rowtime.expr.conditions import col, columns_in, conjuncts, never_fails
 from rowtime.expr.many_rows import GENERATORS, generator
 from rowtime.expr.store_assignment import same_type
-from rowtime.operators.contract import Column, DataFrame, Delta, Link, Made, Operator, Origin, Shape, Tick, Unary, named
+from rowtime.operators.contract import (
+    Column,
+    DataFrame,
+    Delta,
+    FiresTold,
+    Link,
+    Made,
+    Operator,
+    Origin,
+    Shape,
+    Tick,
+    Unary,
+    named,
+)
 from rowtime.operators.rows.first_rows import unknown_at_first
 from rowtime.sql.generate import quoted, to_spark
 
@@ -69,6 +82,12 @@ class Select(Unary):
         elif event and plain.get(event.here) != event.here:
             event = None
         return replace(below, columns=tuple(item.column for item in self.items), event=event)
+
+    def fires(self) -> FiresTold | None:
+        """Those of its input that satisfy WHERE, unless it makes several rows of one."""
+        told = None if self._makes_rows else self.input.fires()
+        passed = {i.column.name: i.expression.name for i in self.items if isinstance(i.expression, exp.Column)}
+        return None if told is None else told.where(self.where).renamed(passed)
 
     def renames_for(self, types: Mapping[str, str]) -> dict[str, str] | None:
         """Each column and the one of the input that it is; ``None`` if anything is computed or left out.

@@ -15,7 +15,19 @@ from typing import Any, ClassVar
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import ARRIVAL, ORIGIN, POSITION, ROWTIME, STOP, WRITER
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import Column, Control, DataFrame, Delta, Link, Made, Operator, Shape, Tick, named
+from rowtime.operators.contract import (
+    Column,
+    Control,
+    DataFrame,
+    Delta,
+    FiresTold,
+    Link,
+    Made,
+    Operator,
+    Shape,
+    Tick,
+    named,
+)
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.rows.lifetimes import EVENT
 from rowtime.sql.generate import literal, quoted
@@ -47,6 +59,13 @@ class UnionAll(Operator):
     def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
         """Those of all inputs."""
         return True
+
+    def fires(self) -> FiresTold | None:
+        """Those of the first input, where each input has such columns at their places."""
+        names = self.inputs[0].emits().names
+        told = [(one.fires(), dict(zip(names, one.emits().names, strict=True))) for one in self.inputs]
+        known = [fires.renamed(passed) for fires, passed in told if fires is not None]
+        return reduce(FiresTold.beside, known) if len(known) == len(told) else None
 
     def requires(self) -> tuple[Requirement, ...]:
         """Places, since a row keeps its own; events may have none."""

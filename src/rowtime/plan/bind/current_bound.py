@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from rowtime.core.errors import refuse
 from rowtime.operators.panes.current_bound import CurrentBound
-from rowtime.plan.bind.event_time import declared_by, lost_at
+from rowtime.plan.bind.event_time import declared_by, lost_at, over_fires
 from rowtime.plan.bind.scope import From, is_current_bound
 from rowtime.sql.places import place_of, refuse_at
 
@@ -22,6 +22,7 @@ def with_bound(fresh: Callable[[str], str], query: exp.Select, text: str, source
         return source
     if asked[0].expressions:
         raise refuse_at(text, asked[0], "R170", "CURRENT_BOUND takes no argument", "Write CURRENT_BOUND().")
+    source = replace(source, node=over_fires(fresh, source.node))
     event = declared_by(source.node)
     if event is None:
         why = lost_at(source.node)

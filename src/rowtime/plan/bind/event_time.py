@@ -1,10 +1,10 @@
-"""Binds EVENT TIME of a stream or view: the settings, and the operator on what they are about."""
+"""Binds EVENT TIME of a stream or view: the settings, and the operator on what they are about; and that of panes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 from sqlglot import exp
 
@@ -13,9 +13,11 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.expr.facts import Kind, kind_of
 from rowtime.operators.contract import Column, Operator, walk
 from rowtime.operators.panes.event_time import FORWARDED, EventTimed
+from rowtime.operators.panes.fired_bounds import FiredBounds
 from rowtime.operators.panes.passed_bounds import PassedBounds
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.union_all import UnionAll
+from rowtime.plan.enforce import over
 from rowtime.plan.finite import is_finite
 from rowtime.plan.stored import StoredPlan
 from rowtime.sql.intervals import duration_of
@@ -104,6 +106,7 @@ def forwarded(
     fresh: Callable[[str], str], node: Operator, settings: EventTimeSettings, name: str, place: Place
 ) -> Operator:
     """A region in MODE INPUT_WATERMARK above another. Raises ``Refused`` (R170) where there is none below."""
+    node = over_fires(fresh, node)
     event = declared_by(node)
     if event is None:
         hint = f"Declare one in the input and pass its column on, or write MODE {EventTimeSettings.mode}."
@@ -119,6 +122,9 @@ def forwarded(
 
 def meeting(fresh: Callable[[str], str], parts: Sequence[Operator], name: str) -> Operator | None:
     """The region of a UNION ALL: that of all its inputs, if they have one event time; ``None`` if not."""
+    if not any(node.emits().event for node in parts):
+        return None
+    parts = [over_fires(fresh, node) for node in parts]
     events = [declared_by(node) for node in parts]
     if differing(parts):
         return None
@@ -151,6 +157,31 @@ def differing(parts: Sequence[Operator]) -> str:
     return ""
 
 
+def over_fires(fresh: Callable[[str], str], node: Operator) -> Operator:
+    """The same rows under the ends of the panes whose fires they are, if they have a column of these; else the node."""
+    told = None if node.emits().event else node.fires()
+    return next(_over_fires(fresh, node), node) if told and told.ends else node
+
+
+def _over_fires(fresh: Callable[[str], str], node: Operator) -> Iterator[Operator]:
+    """One for each column that has the ends."""
+    if node.awaits_event:
+        event, told = cast("EventTimed", node.inputs[1]), node.fires()
+        for end in told.ends if told else ():
+            fires = FiredBounds(fresh(f"{node.name}.fired_bounds"), node, event)
+            yield EventTimed(fresh(f"{node.name}.event_time"), fires, end, mode=FORWARDED, regions=1)
+    elif node.side_by_side:
+        met = meeting(fresh, [over_fires(fresh, one) for one in node.inputs], node.name)
+        yield from [met] if met else []
+    elif node.merges_writers:  # what stands above the bounds is put in order anew
+        yield from _over_fires(fresh, node.inputs[0])
+    elif not node.is_gate:
+        for below in _over_fires(fresh, node.inputs[0]):
+            made = over(replace(cast("Any", node), name=fresh(node.name)), [below, *node.inputs[1:]])
+            if made.emits().event:
+                yield made
+
+
 def declared_by(node: Operator) -> EventTimed | None:
     """The declaration whose event time a node still has."""
     event = node.emits().event
@@ -164,9 +195,14 @@ def lost_at(node: Operator) -> str:
     for part in walk(node):
         events = [event for child in part.inputs if (event := child.event_of_rows())]
         if events and part.event_of_rows() is None:
-            why = differing(part.inputs) if part.emits().unmerged else ""
+            why = differing(part.inputs) if part.emits().unmerged else _unended(part)
             found = f"the event time {events[0].column} ends at {part.kind} {part.name}{': ' + why if why else ''}"
     return found
+
+
+def _unended(node: Operator) -> str:
+    told = node.fires() if node.awaits_event else None
+    return "no column of its select list is PANE_END" if told and not told.ends else ""
 
 
 def manual(plan: StoredPlan, name: str, at: int = BEGINNING) -> str:

@@ -15,11 +15,13 @@ from rowtime.plan.bind.as_of import refuse_as_of
 from rowtime.plan.bind.buffers import BUFFERS, buffered
 from rowtime.plan.bind.correlation import is_subquery
 from rowtime.plan.bind.current_bound import with_bound
+from rowtime.plan.bind.event_time import over_fires
 from rowtime.plan.bind.functions import bind_call, called, input_of
 from rowtime.plan.bind.join_range import window_of
 from rowtime.plan.bind.joins import Joins
 from rowtime.plan.bind.lifetime_functions import altering, bind_altering
 from rowtime.plan.bind.lifetime_joins import LifetimeJoins, is_inner, starts_of
+from rowtime.plan.bind.panes import has_panes
 from rowtime.plan.bind.periods import Periods, split_off
 from rowtime.plan.bind.scope import From
 from rowtime.plan.bind.sources import Binder, BoundQuery
@@ -63,6 +65,8 @@ class FromClause:
         found = periods.filtered(found, about)
         for clause in clauses[len(own) :]:  # sub-queries, of events as WHERE leaves them
             found, _ = self._joined(found, clause, starts, [], last=False)
+        if has_panes(self.query):
+            found = replace(found, node=over_fires(self.sources.fresh, found.node))
         return with_bound(self.sources.fresh, self.query, self.text, found, self.name)
 
     def _joined(

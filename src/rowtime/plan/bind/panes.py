@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from rowtime.core.columns import FIRE_CHANGE, FIRE_INDEX, LAST_FIRE, PANE
+from rowtime.expr.conditions import columns_in
 from rowtime.operators.contract import Column, Operator
 from rowtime.operators.panes.event_time import EventTimed
+from rowtime.operators.panes.pane_facts import FACTS, SIGN, pane_fact
 from rowtime.operators.panes.pane_times import PaneTimes
 from rowtime.operators.panes.panes import Panes
 from rowtime.operators.rows.select import Item
@@ -16,15 +17,8 @@ from rowtime.plan.bind.event_time import declared_by, lost_at
 from rowtime.plan.bind.groups import Grouping
 from rowtime.plan.bind.orders import micros
 from rowtime.sql import nodes
+from rowtime.sql.places import refuse_at
 from rowtime.sql.script import parse_expression
-
-FACTS = {
-    "PANE_START": "timestamp_micros(`{pane}` - {duration})",
-    "PANE_END": "timestamp_micros(`{pane}`)",
-    "PANE_TIMING": "CASE WHEN `{last}` < `{pane}` THEN 'EARLY' "
-    "WHEN `{index}` = 0 OR `{last}` = `{pane}` THEN 'COMPLETE' ELSE 'LATE' END",
-    "PANE_INDEX": "`{index}`",
-}
 
 
 def has_panes(query: exp.Expr) -> bool:
@@ -60,13 +54,35 @@ class PaneGrouping(Grouping):
             return None
         changes = bool(self.query.args.get("emit_changes"))
         if changes:
-            text = f"CASE WHEN `{FIRE_CHANGE}` = 0 THEN 'RETRACT' ELSE 'INSERT' END"
-            items = (*items, Item(Column("change", "STRING"), parse_expression(text)))
+            items = (*items, Item(Column("change", "STRING"), parse_expression(SIGN)))
             self.scope.refuse_twice(self.query, items)
         settings = (event, self.times, age, tuple(self.keys), tuple(self.aggregates), items, condition)
         given = self.query.args.get("emit_every")
         every = None if given is None else max(1, micros(self.scope, given, "EMIT EVERY"))
-        return lambda name, source: Panes(name, source, *settings, changes=changes, every=every)
+
+        def made(name: str, source: Operator) -> Operator:
+            self._refuse_again(panes[0], source)
+            return Panes(name, source, *settings, changes=changes, every=every)
+
+        return made
+
+    def _refuse_again(self, node: nodes.Panes, source: Operator) -> None:
+        """Refuse to count the fires of a pane that come again. Raises ``Refused`` (R170)."""
+        told = source.fires()
+        if told is None or not told.again:
+            return
+        calls = [item.expression for item in self.aggregates]
+        latest = all(isinstance(call, exp.ArgMax) and call.expression.name in told.indices for call in calls)
+        if columns_in(calls) & told.signs or (latest and not told.changes):
+            return
+        what = "the panes below fire again, and what is made of all their fires counts a pane more than once"
+        hint = (
+            "Take the complete fires: add HAVING PANE_TIMING = 'COMPLETE' to the query of the panes below. Or group by "
+            "the pane and its keys, and take MAX_BY(n, i) of each, where i is PANE_INDEX."
+        )
+        if told.changes:
+            hint = "Take back what is retracted: SUM(CASE WHEN change = 'INSERT' THEN 1 ELSE -1 END)."
+        raise refuse_at(self.scope.text, node, "R170", what, hint)
 
     def _event(self, node: nodes.Panes) -> EventTimed | None:
         """The declaration of the time that the panes are of."""
@@ -75,6 +91,9 @@ class PaneGrouping(Grouping):
             shown = node.this.name if isinstance(node.this, exp.Column) else "t"
             declared = f"CREATE VIEW v EVENT TIME ({shown}, LAG INTERVAL '10' SECOND) AS SELECT STREAM {self._read()};"
             hint = f"Declare one on the input, and read the view: {declared}"
+            told = self.scope.input.fires()
+            if told is not None and not told.ends:
+                hint = f"Select PANE_END AS {shown} in the query of the panes below."
             self.scope.refuse("R170", "PANES needs an event time", node, hint, lost_at(self.scope.input))
             return None
         bound = self.scope.bind(node.this)
@@ -124,9 +143,7 @@ class PaneGrouping(Grouping):
     def _told(self, part: exp.Expr) -> exp.Expr:
         if not isinstance(part, nodes.PaneFact):
             return part
-        return parse_expression(
-            FACTS[part.name].format(pane=PANE, index=FIRE_INDEX, last=LAST_FIRE, duration=self.times.duration)
-        )
+        return pane_fact(part.name, self.times.duration)
 
 
 def _fact(part: exp.Expr) -> exp.Expr:

@@ -133,7 +133,7 @@ class QueryBinder:
             raise refuse_at(self.text, query, "R115", "the inputs of UNION ALL have different numbers of columns", hint)
         alike(self.text, query, [part.node for part in parts])
         inputs = tuple(part.node for part in parts)
-        met = meeting(self.sources.fresh, inputs, name) if any(node.emits().event for node in inputs) else None
+        met = meeting(self.sources.fresh, inputs, name)
         if met is not None:
             return BoundQuery(met, common(parts))
         return BoundQuery(UnionAll(self.sources.fresh(f"{name}.union"), inputs), common(parts))

@@ -1,0 +1,93 @@
+"""Fired bounds: the bounds that let panes fire, among the fires, for whoever groups these by the ends of their panes.
+
+Semantics 8.2. A fire carries the end of its pane as its event time, and the bound of the panes' input follows the fires
+that it causes. So it stands under its own time behind every fire of that time; the end stands last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from rowtime.core.clock import Clocks
+from rowtime.core.columns import FIRE, GIVEN, PANE, POSITION, REGION, ROWTIME, WRITER
+from rowtime.core.fields import UNSTORED
+from rowtime.core.time import END, MAX_MICROS, MIN_MICROS
+from rowtime.kernels.timeline import LAST
+from rowtime.operators.contract import NOTHING, Column, Control, Delta, FiresTold, Link, Operator, Shape, Tick, quoted
+from rowtime.operators.contract.requirement import UNORDERED
+from rowtime.operators.panes.event_time import EventTimed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rowtime.kernels.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class FiredBounds(Operator):
+    """The fires of the panes ``input`` with the bounds of their ``event`` time as rows between them."""
+
+    name: str
+    input: Operator
+    event: EventTimed = field(metadata=UNSTORED)
+    region: int = 0
+
+    kind: ClassVar[str] = "fired bounds"
+    needs: ClassVar = (UNORDERED, UNORDERED)  # the fires have an order of their own
+    passes_bounds: ClassVar[bool] = True
+    promise: ClassVar[str] = "the bound of the panes"
+    reason: ClassVar[str] = "a bound stands under its own time, behind the fires that it caused"
+
+    @property
+    def inputs(self) -> tuple[Operator, ...]:
+        """The fires, and the operator that knows the bounds that cause them."""
+        return (self.input, self.event)
+
+    def emits(self) -> Shape:
+        """The columns of the fires, and a bound (null for a fire)."""
+        below = self.input.emits()
+        return replace(below, columns=(*below.columns, Column(GIVEN, "BIGINT"), Column(REGION, "INT")))
+
+    def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
+        """Those of the panes: every later fire is caused by a later bound."""
+        return clocks[0]
+
+    def link(self, n: int) -> Link:
+        """The fire itself."""
+        return self.unchanged(0) if n == 0 else NOTHING
+
+    def fires(self) -> FiresTold | None:
+        """Those of its input."""
+        return self.input.fires()
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """The new fires and bounds."""
+        delta, line = deltas[0], deltas[1].timeline
+        assert line is not None
+        rows = None if delta.rows is None else self._rows(delta.rows)
+        if not len(line.values):
+            return replace(delta, rows=rows, peek=None, files=None, timeline=None)
+        told = self._told(tick, line)
+        count = None if rows is not None and delta.count is None else len(line.values) + (delta.count or 0)
+        return Delta(told if rows is None else rows.unionByName(told), delta.clocks, count)
+
+    def _rows(self, rows: DataFrame) -> DataFrame:
+        shape = self.input.emits()
+        columns = (*map(quoted, shape.names), *shape.internals)
+        return rows.selectExpr(*columns, f"CAST(NULL AS BIGINT) AS {GIVEN}", f"{self.region} AS {REGION}")
+
+    def _told(self, tick: Tick, line: Timeline) -> DataFrame:
+        shape = self.input.emits()
+        times = np.where(line.values >= END, MAX_MICROS, np.clip(line.values, MIN_MICROS, MAX_MICROS))
+        bounds = tick.frame(self, pa.table({"t": times.astype(np.int64), GIVEN: line.values.astype(np.int64)}))
+        types = {column.name: column.type or "VOID" for column in shape.columns}
+        hidden = {ROWTIME: "timestamp_micros(t)", WRITER: "''", POSITION: "0L", FIRE: GIVEN, PANE: f"{LAST}L"}
+        nulls = {name: f"CAST(NULL AS {kind})" for name, kind in types.items()}
+        values = {**dict.fromkeys(shape.internals, "NULL"), **nulls, **hidden}
+        columns = [f"{values[name]} AS {quoted(name)}" for name in (*shape.names, *shape.internals)]
+        return bounds.selectExpr(*columns, GIVEN, f"{self.region} AS {REGION}")
