@@ -47,6 +47,9 @@ log.retention.ms=-1
 auto.create.topics.enable=false
 offsets.topic.replication.factor=1
 offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
 """  # without end of retention: records of tests are dated long ago
 
 

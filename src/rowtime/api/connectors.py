@@ -13,7 +13,7 @@ from rowtime.expr.store_assignment import as_read
 from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.operators.streams.stream import Stream
 from rowtime.plan.bind.ledger import LEDGER
-from rowtime.plan.bind.sink_options import partitions_of
+from rowtime.plan.bind.sink_options import TopicOptions, partitions_of
 from rowtime.plan.formats.lake import LAKES, STARTS
 from rowtime.plan.formats.registry import FRAMED, RegistryOptions, form_of
 from rowtime.plan.program import Program
@@ -92,7 +92,12 @@ def _server(node: SinkNode, home: Home) -> Sink:
     from rowtime.runtime.schema_checks import choice_of  # noqa: PLC0415
     from rowtime.runtime.sinks.kafka_topic import KafkaSink  # noqa: PLC0415
 
-    return KafkaSink(dict(node.options), dict(node.options)["stream"], choice_of(node, home.path))
+    choice = choice_of(node, home.path)
+    if TopicOptions.of(options := dict(node.options)).transactions:
+        from rowtime.runtime.sinks.kafka_exactly_once import TransactionalSink  # noqa: PLC0415
+
+        return TransactionalSink(options, options["stream"], choice)
+    return KafkaSink(options, options["stream"], choice)
 
 
 def _with_versions(node: Stream, columns: list[tuple[str, str]], notes: Place, home: Home) -> Repeatable:

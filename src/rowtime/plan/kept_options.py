@@ -14,13 +14,14 @@ from rowtime.core.errors import Place, Problem
 from rowtime.core.secrets import Secrets, filled, is_secret, is_secret_variable, kept, secret_spans, shown, variables_in
 from rowtime.plan.finite import ENDS
 from rowtime.plan.formats.files import ROWS_PER_FILE
+from rowtime.plan.formats.kafka_transactions import TRANSACTIONS
 from rowtime.plan.formats.lake import SKIPS
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.filled import FilledText
 from rowtime.sql.statements import CreateStream, CreateTable, Options
 
 _REACHED: Final = ("kafka.", "schema.registry.", "url", "user", "password")
-_OF_A_RUN: Final = (ENDS, SKIPS.lower(), ROWS_PER_FILE.lower())
+_OF_A_RUN: Final = (ENDS, SKIPS.lower(), ROWS_PER_FILE.lower(), TRANSACTIONS)
 
 
 @dataclass
@@ -98,6 +99,6 @@ def lasts(name: str) -> bool:
     """Tell whether an option says what is read or written; what else is left out stands in the journal.
 
     That is the end that a source declares, and which versions of a table it has passed over; how long the files of a
-    sink are may change at any time.
+    sink are, and whether a tick is a transaction, may change at any time.
     """
     return not name.lower().startswith(_REACHED) and name.lower() not in _OF_A_RUN and not is_secret(name)

@@ -11,6 +11,7 @@ from rowtime.core.secrets import shown
 from rowtime.operators.sinks.sink import Sink
 from rowtime.plan.formats import written_problems
 from rowtime.plan.formats.files import DIRECTORIES, PARTITIONS
+from rowtime.plan.formats.kafka_transactions import TRANSACTIONS, client_settings
 from rowtime.plan.formats.lake import FILES, INTERVAL, LAKES, micros_of
 from rowtime.plan.formats.registry import lacking
 
@@ -58,7 +59,7 @@ class TableOptions:
 class TopicOptions:
     """Which topic, and what its records are; ``key`` is one column as it is, ``keys`` make a JSON object.
 
-    ``bounds``: bounds stand among the rows.
+    ``bounds``: bounds stand among the rows. ``transactions``: each tick is one.
     """
 
     topic: str
@@ -67,6 +68,7 @@ class TopicOptions:
     keys: tuple[str, ...]
     mode: str
     bounds: bool = True
+    transactions: bool = False
 
     @classmethod
     def of(cls, named: Mapping[str, str]) -> TopicOptions:
@@ -88,7 +90,10 @@ class TopicOptions:
         if wrong := list(lacking(named.items(), "value.format", None)):
             raise Refused(*wrong)
         bounds = options.get("bounds", "true").strip().lower() == "true"
-        return cls(topic, raw, options.get("key.column"), keys, mode, bounds)
+        transactions = options.get(TRANSACTIONS, "false").strip().lower() == "true"
+        if transactions:
+            client_settings(options)
+        return cls(topic, raw, options.get("key.column"), keys, mode, bounds, transactions)
 
     def fit(self, names: Sequence[str]) -> None:
         """Refuse (R504) rows that lack a column of the key, the raw value, or the change."""

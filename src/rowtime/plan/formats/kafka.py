@@ -11,6 +11,7 @@ from rowtime.plan.formats import registry
 from rowtime.plan.formats.contract import Format, Option, options_of, taking, unused
 from rowtime.plan.formats.files import ORDERED, ROWTIME_COLUMN
 from rowtime.plan.formats.kafka_clients import PLUGINS, SET_BY_SPARK, SETTINGS
+from rowtime.plan.formats.kafka_transactions import TRANSACTIONS
 
 PREFIX: Final = "kafka."
 _RANGE: Final = "ticks choose their own ranges"
@@ -48,7 +49,7 @@ KAFKA: Final = Format(
         Option("kafkaConsumer.pollTimeoutMs", takes.whole(1)),
         *taking(takes.whole(0), "fetchOffset.numRetries", "fetchOffset.retryIntervalMs"),
         *taking(takes.some, "topic", "key.column", "key.columns"),
-        Option("bounds", takes.boolean),
+        *taking(takes.boolean, "bounds", TRANSACTIONS),
         Option("mode", takes.anything),  # `TopicOptions` looks at it, beside the keys
         *registry.OPTIONS,
         *unused("headers are always read", "includeHeaders", alike=("true", "false")),

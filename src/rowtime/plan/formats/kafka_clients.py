@@ -15,7 +15,7 @@ SET_BY_SPARK: Final = {
     "enable.auto.commit": "the checkpoint knows what has been read",
     "auto.commit.interval.ms": "the checkpoint knows what has been read",
     "interceptor.classes": "Spark's connector takes no interceptors",
-    "transactional.id": "Spark's connector writes without transactions",
+    "transactional.id": "with transactions 'true' rowtime gives it, of the topic and the stream",
     "partition.assignment.strategy": "ticks assign partitions themselves",
 }
 """What the connector or rowtime sets itself, and why."""

@@ -57,7 +57,7 @@ def write_kafka(  # noqa: PLR0913 - the sequence, the columns and the rowtime ar
     ``Refused`` (R504) for options that do not fit and ``Failure`` (R501) where the
     brokers cannot be reached or the topic is not there.
     """
-    target = _Target(options, framing)
+    target = Target(options, framing)
     target.told.fit([name for name in rows.columns if not name.startswith("__")])
     records = rows.where(F.col(SEQUENCE) >= first_sequence).select(
         F.col(SEQUENCE),
@@ -88,7 +88,7 @@ def write_bound(  # noqa: PLR0913 - what stands in a bound
     """
     if at <= BEGINNING:
         return
-    target = _Target(options)
+    target = Target(options)
     headers = {BOUND_HEADER: F.lit("end" if at >= END else str(at)), STREAM_HEADER: F.lit(stream)}
     if owner is not None:
         headers[OWNER_HEADER] = F.lit(owner)
@@ -101,7 +101,7 @@ def write_bound(  # noqa: PLR0913 - what stands in a bound
     target.save(bounds)
 
 
-class _Target:
+class Target:
     """The topic that the options name, and how a row becomes a record of it."""
 
     def __init__(self, options: Mapping[str, str], framing: Framing | None = None) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import SparkSession
 
@@ -21,11 +21,15 @@ from rowtime.operators.sinks.sink import Sink as SinkNode
 from rowtime.plan.bind.sink_options import TopicOptions
 from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.kafka import write_bound, write_kafka
-from rowtime.runtime.sinks.kafka_framing import CHOSEN, Choice, record_of
+from rowtime.runtime.sinks.kafka_framing import CHOSEN, Choice, Framing, record_of
 from rowtime.runtime.sinks.ownership import Asked, Record, There, entitled
 from rowtime.runtime.sinks.topic_owner import Found, TopicEnds, told
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import make_folder, sweep
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 KNOWN: Final = "owner.json"  # beside what is staged: the record, and up to where the first partition was looked at
 _FORBIDDEN: Final = "AuthorizationException"
@@ -166,8 +170,11 @@ class KafkaSink:
     def _remember(self) -> None:
         if self._record is not None:
             make_folder(self._folder)
-            known = {"record": asdict(self._record), "seen": self._seen, "topic": self._topic}
-            (self._folder / KNOWN).write_text(json.dumps(known))
+            (self._folder / KNOWN).write_text(json.dumps(self._known(self._record)))
+
+    def _known(self, record: Record) -> dict[str, Any]:
+        """What is remembered."""
+        return {"record": asdict(record), "seen": self._seen, "topic": self._topic}
 
     # -- rows -------------------------------------------------------------------------
 
@@ -178,26 +185,16 @@ class KafkaSink:
             self._check()
         owner = told(self._record, batch.first + batch.count) if self._record is not None else None
         if batch.count and all(file.exists() for file in batch.files):
-            table = batch.table()
-            names = [name for name in table.column_names if name != node.rowtime]
-            rows = spark.createDataFrame(table)
+            rows, names = shown_rows(spark, node, batch.table())
             number = f"{batch.first}L + monotonically_increasing_id() AS {SEQUENCE}"
-            time = f"{quoted(node.rowtime)} AS {ROWTIME}" if node.rowtime else f"CAST(NULL AS TIMESTAMP) AS {ROWTIME}"
-            rows = rows.coalesce(1).selectExpr(*map(quoted, names), time, number)
-            choice = self._choice
-            framing = (
-                None
-                if choice is None
-                else choice.kept(spark, record_of(node, {f.name: f.dataType for f in rows.schema}), self._folder)
-            )
             write_kafka(
-                rows,
+                rows.coalesce(1).selectExpr("*", number),
                 self._options,
                 stream=self._stream,
                 first_sequence=batch.first,
                 columns=names,
                 rowtime_column=node.rowtime or None,
-                framing=framing,
+                framing=self._framing(spark, node, rows),
                 owner=None if owner is None or self._bounds else (batch.first + batch.count - 1, owner),
             )
         if self._bounds and batch.bound > self._bound:
@@ -209,6 +206,13 @@ class KafkaSink:
         for file in batch.files:
             file.unlink(missing_ok=True)
 
+    def _framing(self, spark: SparkSession, node: SinkNode, rows: DataFrame) -> Framing | None:
+        """The schema by which rows are written, if they have one."""
+        if self._choice is None:
+            return None
+        types = {field.name: field.dataType for field in rows.schema}
+        return self._choice.kept(spark, record_of(node, types), self._folder)
+
     def recover(self, staged: Sequence[str]) -> None:
         """Remove what crashed ticks staged; in a topic there is nothing to undo."""
         sweep(self._folder, (*staged, KNOWN, CHOSEN))
@@ -216,3 +220,10 @@ class KafkaSink:
     def close(self) -> None:
         """Drop the connection to the brokers."""
         self._ends.close()
+
+
+def shown_rows(spark: SparkSession, node: SinkNode, table: pa.Table) -> tuple[DataFrame, list[str]]:
+    """Rows of a tick as they are written, with their rowtime as ``__t``, and the names of the other columns."""
+    names = [name for name in table.column_names if name != node.rowtime]
+    time = f"{quoted(node.rowtime)} AS {ROWTIME}" if node.rowtime else f"CAST(NULL AS TIMESTAMP) AS {ROWTIME}"
+    return spark.createDataFrame(table).selectExpr(*map(quoted, names), time), names

@@ -33,14 +33,15 @@ _LAST: Final = 20  # records of each other partition, of which one should be a r
 class Found:
     """What records of a topic say of a stream: ``owners`` in their order, each with the number of its next row.
 
-    ``next_row``: the number behind those that its rows have; ``bound`` (µs UTC): the greatest; ``others``: pipelines
-    that write other streams into the topic.
+    ``next_row``: the number behind those that its rows have; ``rows``: the same of rows that are among the records;
+    ``bound`` (µs UTC): the greatest; ``others``: pipelines that write other streams into the topic.
     """
 
     owners: Sequence[tuple[Record, int]] = ()
     next_row: int = 0
     bound: int | None = None
     others: Mapping[str, str] = field(default_factory=dict)
+    rows: int = 0
 
     def owner(self, known: Record | None = None) -> Record | None:
         """Whose the stream is; ``known``: who was that before these records."""
@@ -104,7 +105,8 @@ class TopicEnds:
         own = [(record, number) for stream, record, number in owners if stream == self._stream]
         others = {stream: record.place for stream, record, _ in owners if stream != self._stream}
         greatest = max((bound for bound in bounds if bound > MIN_MICROS), default=None)
-        return Found(own, max([*numbers, *(n for _, n in own)], default=0), greatest, others)
+        there = max(numbers, default=0)
+        return Found(own, max([there, *(n for _, n in own)]), greatest, others, there)
 
     def _records(self, asked: Mapping[Partition, Extent]) -> list[Any]:
         kafka = {name: value for name, value in self._options.items() if name.startswith("kafka.")}

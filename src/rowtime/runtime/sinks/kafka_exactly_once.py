@@ -1,0 +1,271 @@
+"""A Kafka topic as a sink whose ticks are transactions: who reads with ``read_committed`` sees every row once.
+
+The rows and the bound of a tick and a mark (`transactions`) are there, or none of them. After a crash the mark says
+whether the last tick is; so it is written again only if it is not.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rowtime.core.errors import Failure, Problem, Refused, refuse
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.sinks.sink import Sink as SinkNode
+from rowtime.plan.bind.sink_options import TopicOptions
+from rowtime.runtime.brokers import SERVERS, Extent, Partition
+from rowtime.runtime.sinks.contract import Batch
+from rowtime.runtime.sinks.kafka import OWNER_HEADER, SEQUENCE_HEADER, STREAM_HEADER, Target
+from rowtime.runtime.sinks.kafka_framing import CHOSEN, Choice
+from rowtime.runtime.sinks.kafka_topic import KNOWN, KafkaSink, shown_rows
+from rowtime.runtime.sinks.ownership import Asked, Record, fenced
+from rowtime.runtime.sinks.topic_owner import Found, TopicEnds, told
+from rowtime.runtime.sinks.transactions import FencedError, Mark, Sent, Transactions
+from rowtime.runtime.sources.kafka_rows import BOUND_HEADER
+from rowtime.state.files import make_folder, write_over
+from rowtime.state.memory import opened
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ENDS: Final = "ends"  # in what is remembered: how far each partition went after the last transaction
+CHUNK: Final = 100_000  # rows that are in the memory of Python at once
+_WAIT: Final = 10.0  # seconds for a transaction of others to end
+_PAUSE: Final = 0.1
+
+
+class SettledEnds(TopicEnds):
+    """What the records of a topic say once no transaction over them is open; those that were aborted say nothing."""
+
+    def __init__(self, options: Mapping[str, str], stream: str) -> None:
+        super().__init__({**options, "kafka.isolation.level": "read_committed"}, stream)
+        self._all = TopicEnds({**options, "kafka.isolation.level": "read_uncommitted"}, stream)
+
+    def ask(self, *, everywhere: bool = False) -> tuple[dict[Partition, Extent], str]:
+        """As of `TopicEnds`, after all that stands there now."""
+        there, _ = self._all.ask(everywhere=everywhere)
+        until = time.monotonic() + _WAIT
+        while True:
+            found, topic = super().ask(everywhere=everywhere)
+            open_ = [one for one, at in there.items() if one in found and found[one].end < at.end]
+            if not open_:
+                return found, topic
+            if time.monotonic() > until:
+                what = f"a transaction of another program is open in partition {open_[0].number} of {open_[0].topic}"
+                hint = "Start again once it has ended, or end that program."
+                raise Failure(Problem("R501", f"Kafka at {self._options[SERVERS]}: {what}", hint=hint))
+            time.sleep(_PAUSE)
+
+    def close(self) -> None:
+        """Drop the connections."""
+        super().close()
+        self._all.close()
+
+
+class TransactionalSink(KafkaSink):
+    """Exactly once. Of the processes that write a stream, only the one that has begun last can commit."""
+
+    def __init__(self, options: Mapping[str, str], stream: str, choice: Choice | None = None) -> None:
+        super().__init__(options, stream, choice)
+        self._session = Transactions(options, TopicOptions.of(options).topic, stream)
+        self._settled = SettledEnds(options, stream)
+        self._mark: Mark | None = None  # what this checkpoint has written, as far as the brokers know
+        self._extents: Mapping[str, int] = {}
+
+    # -- who writes there -------------------------------------------------------------
+
+    def _entitled(self, asked: Asked) -> Record:
+        """Who may not write is refused before anything is done to who does; what that one has open is then aborted."""
+        super()._entitled(asked)
+        plain, self._ends = self._ends, self._settled
+        try:
+            self._begin()
+            record, last = super()._entitled(asked), self._session.mark()
+            self._mark = last if last is not None and last.identity == asked.identity else None
+            if self._record is None and last is not None and self._mark is None:  # go on exactly behind it
+                clock = max(last.bound, BEGINNING if record.clock is None else record.clock)
+                record = replace(
+                    record, base=max(record.base, last.next_row), clock=clock if clock > BEGINNING else None
+                )
+        except Exception:
+            self._found = self._record = None  # the first tick asks again
+            raise
+        finally:
+            self._ends = plain
+        return record
+
+    def claim(self, asked: Asked) -> Record:
+        """As of `KafkaSink`; but without the right to read, nobody could say which rows are there (R504).
+
+        Nor if a tick was begun without transactions (R451): some of its rows may be there.
+        """
+        least, most = asked.sent or (0, 0)
+        if least < most and ENDS not in (self._remembered() or {}) and self._staged():
+            what = f"{most - least:,} rows of the last tick may be in {self._target}, written without a transaction"
+            raise refuse(
+                "R451", what, "Start once without transactions, which writes all of them; then add the option."
+            )
+        record = super().claim(asked)
+        if self._blind:
+            what = f"{self._target} cannot be read, which transactions need"
+            raise refuse("R504", what, "Give the user the right to read the topic, or leave transactions out.")
+        return record
+
+    def _staged(self) -> bool:
+        return self._folder.exists() and any(file.name not in (KNOWN, CHOSEN) for file in self._folder.iterdir())
+
+    def beyond(self, tick: int, rows: int) -> str:
+        """Rows of this checkpoint that its journal does not know of."""
+        asked, mark = self._asked, self._mark
+        if asked is not None and mark is not None and asked.sent is not None and mark.next_row > asked.next_row:
+            return f"{self._target} has {mark.next_row - asked.next_row:,} more of its rows"
+        return super().beyond(tick, rows)
+
+    def _take(self, record: Record, found: Found) -> None:
+        """Write down who writes in a mark too: that is the one that no other process can overlook."""
+        assert self._asked is not None
+        super()._take(record, found)
+        if self._mark is None:
+            number = self._counted(self._remembered() or {})
+            with self._alone():
+                self._write((), Mark.of(record, max(record.base, number)))
+        self._look()
+        self._remember()
+
+    def _counted(self, known: Mapping[str, Any]) -> int:
+        """The number of the next row by what stands in the topic since the last transaction that is remembered.
+
+        It is asked only if the brokers have forgotten the mark, which they do some days after it was written.
+        """
+        if ENDS not in known:
+            return 0
+        extents, topic = self._settled.ask(everywhere=True)
+        if topic != known["topic"]:
+            return 0
+        ends = {one: Extent(max(known[ENDS].get(str(one.number), 0), at.first), at.end) for one, at in extents.items()}
+        return self._settled.between(ends).rows
+
+    def _begin(self) -> None:
+        with self._alone():
+            self._session.open()
+
+    def _again(self, asked: Asked) -> None:
+        """Begin once more after an error, unless another checkpoint has begun since: R441."""
+        for look in (self._begin, lambda: None):
+            self._mark = self._session.mark()
+            if self._mark is not None and self._mark.identity != asked.identity:
+                raise fenced(self._mark.record, self._target, shared=True)
+            look()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Where another process has begun to write: R441."""
+        try:
+            yield
+        except FencedError as error:
+            raise self._taken() from error
+
+    def _taken(self) -> Refused:
+        assert self._asked is not None
+        mark = self._session.mark()
+        if mark is not None and mark.identity != self._asked.identity:
+            return fenced(mark.record, self._target, shared=True)
+        what = f"another process has begun to write {self._target}, and this one can commit no more"
+        return refuse("R441", what, "Let that one go on. If there is none, a transaction took too long: start again.")
+
+    # -- what is remembered -----------------------------------------------------------
+
+    def _look(self) -> None:
+        extents, _ = self._ends.ask(everywhere=True)
+        self._extents = {str(one.number): at.end for one, at in extents.items()}
+        self._seen = extents[self._ends.first].end
+
+    def _known(self, record: Record) -> dict[str, Any]:
+        return {**super()._known(record), ENDS: self._extents}
+
+    def _remember(self) -> None:
+        if self._record is not None and self._extents:
+            make_folder(self._folder)
+            write_over(self._folder / KNOWN, json.dumps(self._known(self._record)).encode())
+
+    # -- rows -------------------------------------------------------------------------
+
+    def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:
+        """Write the rows that are not there, and the bound, in one transaction. Raises ``Refused`` (R441, R451)."""
+        assert self._asked is not None
+        self._check()
+        if not self._session.is_open:
+            self._again(self._asked)
+        assert self._record is not None
+        after = batch.first + batch.count
+        mark = self._mark or Mark.of(self._record, 0)
+        rows = batch.count > 0 and mark.next_row < after and all(file.exists() for file in batch.files)
+        bound = self._bounds and batch.bound > mark.bound
+        if rows or bound:
+            new = Mark.of(self._record, max(after, mark.next_row), max(batch.bound, mark.bound))
+            with self._alone():
+                self._write(self._records(spark, node, batch, rows=rows, bound=bound), new)
+        self._look()
+        self._remember()
+        for file in batch.files:
+            file.unlink(missing_ok=True)
+
+    def _write(self, records: Iterable[Sent], mark: Mark) -> None:
+        self._session.write(records, mark)
+        self._mark = mark
+
+    def _records(self, spark: SparkSession, node: SinkNode, batch: Batch, *, rows: bool, bound: bool) -> Iterator[Sent]:
+        assert self._record is not None
+        owner = told(self._record, batch.first + batch.count).encode()
+        stream = (STREAM_HEADER, self._stream.encode())
+        target = Target(self._options)
+        if rows:
+            last = batch.first + batch.count - 1
+            for number, (key, value) in enumerate(self._pairs(spark, node, batch), batch.first):
+                headers = [stream, (SEQUENCE_HEADER, b"%d" % number)]
+                if number == last and not self._bounds:
+                    headers.append((OWNER_HEADER, owner))
+                yield Sent(key, value, headers)
+        if bound:
+            at = b"end" if batch.bound >= END else b"%d" % batch.bound
+            name = target.key_of_bounds
+            key = None if name is None else name.encode()
+            for partition in range(target.partitions()):
+                headers = [(BOUND_HEADER, at), stream, (OWNER_HEADER, owner)]
+                yield Sent(key, None, headers, partition)
+
+    def _pairs(self, spark: SparkSession, node: SinkNode, batch: Batch) -> Iterator[tuple[bytes | None, bytes | None]]:
+        """The key and the value of each row, as Spark makes them; of a large tick some rows at a time."""
+        target: Target | None = None
+        for table in _chunks(batch):
+            rows, names = shown_rows(spark, node, table)
+            if target is None:
+                target = Target(self._options, self._framing(spark, node, rows))
+                target.told.fit(names)
+            value = target.value(rows, names, node.rowtime or None)
+            found = rows.select(target.key(rows).alias("key"), value.alias("value")).toArrow()
+            for part in found.to_batches():
+                yield from zip(part["key"].to_pylist(), part["value"].to_pylist(), strict=True)
+
+    def close(self) -> None:
+        """Abort what is open, and drop the connections."""
+        super().close()
+        self._settled.close()
+        self._session.close()
+
+
+def _chunks(batch: Batch) -> Iterator[pa.Table]:
+    """The rows of a tick, in order."""
+    if batch.count <= CHUNK:
+        yield batch.table()
+        return
+    for file in batch.files:
+        for part in pq.ParquetFile(opened(file)).iter_batches(CHUNK):
+            yield pa.Table.from_batches([part])

@@ -1,0 +1,218 @@
+"""Transactions of Kafka: the records of a tick and a mark that says which they are, both or neither.
+
+The client is librdkafka, on the driver; Spark's connector has no transactions. All pipelines that write a stream into a
+topic have one ``transactional.id``, so whoever begins ends what another one has open, and the other one can commit no
+more. The mark is the offset of a consumer group of the same name: the number of the next row, and who wrote it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from rowtime.core.errors import Failure, Problem, refuse
+from rowtime.core.time import BEGINNING
+from rowtime.plan.formats.kafka_transactions import client_settings
+from rowtime.runtime.brokers import SERVERS
+from rowtime.runtime.sinks.ownership import Record
+
+HINT: Final = "The rows of this tick are written again."
+_FENCED: Final = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
+_SOON: Final = (
+    "NOT_COORDINATOR",
+    "COORDINATOR_NOT_AVAILABLE",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "UNSTABLE_OFFSET_COMMIT",
+)
+"""What a broker says while it takes a consumer group over, or ends a transaction."""
+_WAIT: Final = 30.0  # seconds for an answer; the end of what another one has open may take some
+_ABORT: Final = 5.0
+_POLL: Final = 0.05  # seconds, while the client's buffer is full
+_LONGEST: Final = 1_000  # letters of a path in a mark, which has to be below 4 KB
+_QUIET: Final = logging.getLogger("rowtime.librdkafka")
+_QUIET.setLevel(logging.CRITICAL)  # what matters is raised
+
+
+class Sent(NamedTuple):
+    """One record; ``partition`` -1: by its key."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes]]
+    partition: int = -1
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What the last transaction has told: ``next_row`` is the number behind its rows, ``bound`` (µs UTC) the last one.
+
+    ``pump``, ``identity``, ``place``, ``since``: of the checkpoint, as in `Record`.
+    """
+
+    pump: str
+    identity: str
+    place: str
+    since: int
+    next_row: int = 0
+    bound: int = BEGINNING
+
+    @classmethod
+    def of(cls, record: Record, next_row: int, bound: int = BEGINNING) -> Mark:
+        """The mark of a checkpoint."""
+        return cls(record.pump, record.identity, record.place[-_LONGEST:], record.since, next_row, bound)
+
+    @property
+    def record(self) -> Record:
+        """Whose it is."""
+        return Record(self.pump, self.identity, self.place, self.since)
+
+    def told(self) -> str:
+        """The text beside the offset."""
+        found = vars(self).copy()
+        del found["next_row"]
+        return json.dumps(found, separators=(",", ":"))
+
+
+class FencedError(Exception):
+    """Another process writes the stream into the topic now."""
+
+
+class Transactions:
+    """Writes a stream into a topic by transactions. Raises ``Failure`` (R501, R502) and `FencedError`."""
+
+    def __init__(self, options: Mapping[str, str], topic: str, stream: str) -> None:
+        given = {name.lower(): value for name, value in options.items()}
+        self.name = f"rowtime-{topic}-{stream}"
+        self._kafka, self._topic = _client(), topic
+        self._settings = {**client_settings(given), "log_level": 0}
+        self._what = f"Kafka at {given[SERVERS]}: topic {topic!r} cannot be written by transactions"
+        self._producer: Any = None
+        self._consumer: Any = None
+
+    @property
+    def is_open(self) -> bool:
+        """True if nobody has begun since, as far as is known."""
+        return self._producer is not None
+
+    def open(self) -> None:
+        """Begin: what is open is aborted, and who has opened it can commit no more."""
+        if self._producer is None:
+            settings = {**self._settings, "transactional.id": self.name}
+            with self._answering():
+                made = self._kafka.Producer(settings, logger=_QUIET)
+                made.init_transactions(_WAIT)
+                self._producer = made
+
+    def mark(self) -> Mark | None:
+        """What the last transaction has told, if the brokers have not forgotten it."""
+        with self._answering():
+            found = self._committed()
+        try:
+            return Mark(**json.loads(found.metadata), next_row=found.offset)
+        except (TypeError, ValueError):
+            return None
+
+    def _committed(self) -> Any:
+        """What the group has, as soon as a broker knows it."""
+        until = time.monotonic() + _WAIT
+        while True:
+            found, error = None, None
+            try:
+                found = self._reader().committed([self._kafka.TopicPartition(self._topic, 0)], _WAIT)[0]
+                error = found.error
+            except self._kafka.KafkaException as raised:
+                error = raised.args[0]
+            if error is None:
+                return found
+            if error.name() not in _SOON or time.monotonic() > until:
+                raise self._kafka.KafkaException(error)
+            time.sleep(_POLL)
+
+    def write(self, records: Iterable[Sent], mark: Mark) -> None:
+        """Write records and a mark in one transaction."""
+        self.open()
+        with self._answering():
+            producer = self._producer
+            producer.begin_transaction()
+            for number, one in enumerate(records):
+                self._produce(producer, one)
+                if not number % 1_000:
+                    producer.poll(0)
+            told = self._kafka.TopicPartition(self._topic, 0, mark.next_row, mark.told())
+            producer.send_offsets_to_transaction([told], self._reader().consumer_group_metadata(), _WAIT)
+            producer.commit_transaction()  # it waits for the records, for as long as a transaction may take
+
+    def _produce(self, producer: Any, one: Sent) -> None:
+        while True:
+            try:
+                producer.produce(self._topic, one.value, one.key, one.partition, headers=list(one.headers))
+            except BufferError:
+                producer.poll(_POLL)
+            else:
+                return
+
+    def _reader(self) -> Any:
+        """A member of no group, which asks for offsets."""
+        if self._consumer is None:
+            consumer = {"group.id": self.name, "enable.auto.commit": False, "isolation.level": "read_committed"}
+            settings = {name: value for name, value in self._settings.items() if name in _SHARED or _common(name)}
+            self._consumer = self._kafka.Consumer({**settings, **consumer}, logger=_QUIET)
+        return self._consumer
+
+    def close(self) -> None:
+        """Abort what is open, and drop the connections."""
+        producer, self._producer = self._producer, None
+        consumer, self._consumer = self._consumer, None
+        if producer is not None:
+            with suppress(self._kafka.KafkaException):  # it may be fenced, or nothing is open, or nobody answers
+                producer.purge()
+                producer.abort_transaction(_ABORT)
+        if consumer is not None:
+            consumer.close()
+
+    def _reason(self, said: Any) -> Any:
+        """What has gone wrong for ever, where a producer says only that something has: its transaction tells it."""
+        if getattr(said, "name", str)() == "_FATAL" and self._producer is not None:
+            try:
+                self._producer.commit_transaction(_ABORT)
+            except self._kafka.KafkaException as error:
+                return error.args[0]
+        return said
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """What fails ends the transaction; whether it is there then says the mark."""
+        try:
+            yield
+        except self._kafka.KafkaException as error:
+            said = self._reason(error.args[0])
+            fenced = getattr(said, "name", str)() in _FENCED
+            self.close()
+            if fenced:
+                raise FencedError(said.str()) from error
+            what = f"{self._what}: {said.str() if hasattr(said, 'str') else said}"
+            raise Failure(Problem("R501", what, hint=HINT)) from error
+        except Exception:
+            self.close()
+            raise
+
+
+_SHARED: Final = ("bootstrap.servers", "client.dns.lookup", "client.id", "log_level", "metadata.max.age.ms")
+
+
+def _common(name: str) -> bool:
+    return name.startswith(("ssl.", "sasl.", "security.", "socket.", "reconnect.", "connections."))
+
+
+def _client() -> Any:
+    try:
+        import confluent_kafka  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        what = "transactions are written with the package confluent-kafka, which is not installed"
+        raise refuse("R502", what, "Install it: pip install 'rowtime[kafka]'.") from error
+    return confluent_kafka
