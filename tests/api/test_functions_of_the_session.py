@@ -177,7 +177,8 @@ def test_a_function_that_fails_ends_the_run_and_once_it_is_fixed_the_tick_is_rep
     with pytest.raises(Exception, match="division by zero"):
         run(rt.Pipeline(session, home=tmp_path / "home").sql(sql), tmp_path, rows, 3)
     session.udf.register("inverse", lambda v: 1 / v if v else None, "DOUBLE")
-    found = run(rt.Pipeline(session, home=tmp_path / "home").sql(sql), tmp_path, [], 3)
+    fixed = rt.Pipeline(session, home=tmp_path / "home").sql(sql).renewed("inverse")
+    found = run(fixed, tmp_path, [], 3)
     assert [(row["v"], row["w"]) for row in found] == [(2, 0.5), (0, None), (4, 0.25)]
 
 

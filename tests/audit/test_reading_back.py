@@ -154,7 +154,7 @@ def test_a_view_that_is_used_twice_is_computed_once(tmp_path: Path) -> None:
         ("CREATE VIEW v AS SELECT STREAM v FROM a; SELECT STREAM v FROM v FROM NOW", "v is not a stream"),
         ("SELECT STREAM v FROM a; SELECT STREAM v FROM a FROM NOW", "a is read from its start elsewhere"),
         ("SELECT STREAM v FROM a FROM NOW; SELECT STREAM v FROM a", "a is read FROM NOW elsewhere"),
-        ("CREATE STREAM r (v BIGINT) USING rate; SELECT STREAM v FROM r FROM NOW", "a stream of rate is not read"),
+        ("CREATE STREAM r (v BIGINT) USING rate; SELECT STREAM v FROM r FROM NOW", "a stream of rate cannot be read"),
     ],
 )
 def test_what_begins_nowhere_or_twice_is_refused(sql: str, message: str, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_a_port_in_use_is_told_with_a_code(rowtime: Callable[..., Result]) -> No
         result = rowtime("ui", "--port", str(taken.getsockname()[1]))
     assert result.exit_code == 1
     assert result.stderr.startswith("R702 the console cannot listen on 127.0.0.1")
-    port = re.search(r"Take another one with --port; (\d+) takes any that is free[.]", result.stderr)
+    port = re.search(r"Choose another one with --port; (\d+) takes any free one[.]", result.stderr)
     assert port is not None
     with Server(Watched(Home(), ()), Settings(port=int(port[1]))).beside() as url:
         assert url.startswith("http://127.0.0.1:")

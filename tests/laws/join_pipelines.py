@@ -184,6 +184,10 @@ JOINS = (
     Law("a stream with a table", ("table", "table join", "merge"),
         "CREATE TABLE labels (v INT, w STRING); SELECT STREAM n, w FROM a LEFT JOIN labels USING (v)", _labelled,
         tables={"labels": LABELS}),
+    Law("a table that each tick reads again", ("versions of a table", "table join", "merge"),
+        "CREATE TABLE labels (v INT, w STRING) REFRESH EVERY INTERVAL '0.000001' SECOND; "
+        "SELECT STREAM n, w FROM a LEFT JOIN labels FOR SYSTEM_TIME AS OF a.ROWTIME USING (v)", _labelled,
+        tables={"labels": LABELS}),
     Law("a semi join with a table", ("table", "table join"),
         f"{_LABELS}SELECT STREAM n FROM a LEFT SEMI JOIN labels USING (v)", _where(lambda v: v["v"] in (1, 2)),
         tables={"labels": LABELS}),

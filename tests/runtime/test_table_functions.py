@@ -142,7 +142,7 @@ def test_each_writer_has_a_state_of_its_own(spark: SparkSession, tmp_path: Path)
     [
         ("early_late_spit(CURSOR(SELECT STREAM * FROM arrivals), 'ev')", "no table function"),
         ("early_late_split(CURSOR(SELECT STREAM * FROM arrivals), 'at', INTERVAL '1' HOUR)", "no column at"),
-        ("early_late_split(CURSOR(SELECT STREAM * FROM arrivals), 'n', INTERVAL '1' HOUR)", "no timestamp"),
+        ("early_late_split(CURSOR(SELECT STREAM * FROM arrivals), 'n', INTERVAL '1' HOUR)", "not a timestamp"),
         ("early_late_split(CURSOR(SELECT STREAM * FROM arrivals), 'ev')", "missing 1 required"),
         ("early_late_split(CURSOR(SELECT STREAM * FROM arrivals), 'ev', INTERVAL '1' MONTH)", "no fixed length"),
         ("early_late_split(CURSOR(SELECT STREAM * FROM arrivals), 'ev', n)", "not a literal"),

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
-from rowtime.operators.streams.table_versions import MARK, VERSIONS
+from rowtime.operators.streams.table import VERSIONS
+from rowtime.operators.streams.table_versions import MARK
 from rowtime.plan.program import compile_script
 from rowtime.runtime.engine import Engine
 from rowtime.state.checkpoint import Checkpoint

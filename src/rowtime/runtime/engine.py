@@ -24,7 +24,7 @@ from rowtime.operators.contract import Delta, Operator
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.stream_clocks import StreamClocks
-from rowtime.operators.streams.table import PINNED
+from rowtime.operators.streams.table import OF_TABLES
 from rowtime.plan.clock_functions import fixed
 from rowtime.plan.holders import since
 from rowtime.plan.program import Program
@@ -358,7 +358,7 @@ class Engine:
             "held": {
                 key: sum(row[1] for row in rows)
                 for key, rows in entry["segments"].items()
-                if not key.endswith(f"/{PINNED}")  # nothing waits there
+                if not key.endswith(OF_TABLES)  # nothing waits there
             },
             "since": since(self.program, self.entry, entry["segments"], deltas, self.clock()),
         }

@@ -36,19 +36,19 @@ _PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), type(Ellipsi
 
 def print_of(function: Callable[..., Any]) -> str:
     """A short text that equal functions have in common, in every process of one version of Python."""
-    return hashlib.sha256(repr([*_parts(function, set())]).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr([*_parts(function, {})]).encode()).hexdigest()[:16]
 
 
-def _parts(value: Any, seen: set[int]) -> Iterator[Any]:
+def _parts(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
     """What a value is made of; what cannot be compared between processes counts by its type."""
     if isinstance(value, _PLAIN):
         yield repr(value)
     elif id(value) not in seen:
-        seen.add(id(value))
+        seen[id(value)] = value  # which stays, so that nothing else gets its number
         yield from _inside(value, seen)
 
 
-def _inside(value: Any, seen: set[int]) -> Iterator[Any]:
+def _inside(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
     if isinstance(value, tuple | list):
         for one in value:
             yield from _parts(one, seen)
@@ -60,9 +60,12 @@ def _inside(value: Any, seen: set[int]) -> Iterator[Any]:
         yield from _called(value, seen)
 
 
-def _called(value: Any, seen: set[int]) -> Iterator[Any]:
+def _called(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
     """What something is made of that can be called."""
-    if isinstance(value, CodeType):
+    if callable(getattr(value, "func", None)) and hasattr(value, "evalType"):  # what PySpark's udf made
+        yield from (str(value.returnType), value.evalType)
+        yield from _parts(value.func, seen)
+    elif isinstance(value, CodeType):
         yield from (value.co_code.hex(), value.co_names, value.co_varnames[: value.co_argcount], value.co_flags)
         yield from _parts(value.co_consts, seen)
     elif isinstance(value, FunctionType):
@@ -71,9 +74,6 @@ def _called(value: Any, seen: set[int]) -> Iterator[Any]:
         yield from _parts(found(*astuple(value)), seen)
     elif isinstance(value, partial):
         yield from _parts([value.func, value.args, value.keywords], seen)
-    elif callable(getattr(value, "func", None)) and hasattr(value, "evalType"):  # what PySpark's udf made
-        yield from (str(value.returnType), value.evalType)
-        yield from _parts(value.func, seen)
     elif hasattr(value, "__wrapped__"):
         yield from _parts(value.__wrapped__, seen)
     else:
@@ -81,7 +81,7 @@ def _called(value: Any, seen: set[int]) -> Iterator[Any]:
         yield (getattr(named, "__module__", ""), named.__qualname__)
 
 
-def _of_function(function: FunctionType, seen: set[int]) -> Iterator[Any]:
+def _of_function(function: FunctionType, seen: dict[int, Any]) -> Iterator[Any]:
     yield from _parts(_without_text(function), seen)
     yield from _parts([function.__defaults__, function.__kwdefaults__], seen)
     for cell in function.__closure__ or ():

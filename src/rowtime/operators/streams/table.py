@@ -17,7 +17,8 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Column, Control, Delta, Operator, Shape, Tick
 from rowtime.operators.contract.state import Kept, StateNote
 
-PINNED = "table"  # what the copy is called among the segments
+PINNED, VERSIONS = "table", "versions"  # what the copy, and those of a table that is read again, are called
+OF_TABLES = (f"/{PINNED}", f"/{VERSIONS}")  # ends the keys of segments in which no row waits
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,8 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.frames.local import is_local
 from rowtime.operators.contract import Control, DataFrame, Delta, Link, Operator, Shape, Tick, quoted
 from rowtime.operators.contract.state import Kept, Segment, Segments, StateNote
-from rowtime.operators.streams.table import Table
+from rowtime.operators.streams.table import VERSIONS, Table
 
-VERSIONS = "versions"  # what the copies are called among the segments
 MARK = -1  # the ROW_NUMBER of a row that stands for the version itself, which may have no others
 _FIRST = BEGINNING + 1  # the first version counts from here on
 
