@@ -147,6 +147,7 @@ def lifetimes(changes: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return [*found, *((key, row["city"], since, None) for key, (row, since) in open_.items())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("form", ["debezium-json", "debezium-avro"])
 def test_the_versions_of_each_key_are_events(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rowtime.runtime.engine import Engine
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(9)
 
 SQL = """CREATE STREAM a (name STRING, n INT);
 CREATE OR REPLACE STREAM o (name STRING, n INT) USING kafka OPTIONS (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
+import pytest
 
 import rowtime as rt
 from rowtime.core.time import to_micros
@@ -41,6 +42,7 @@ def shifts(folder: Path) -> list[tuple[int, ...]]:
     return sorted((since, until, r["machine"], r["jobs"], int(r["parts"])) for since, until, r in times)
 
 
+@pytest.mark.slow
 def test_sessions_go_on_over_starts(spark: SparkSession, tmp_path: Path) -> None:
     spark.createDataFrame([(1,), (2,), (2,)], "machine INT").write.parquet(str(tmp_path / "machines"))
     made = rt.Pipeline(spark, home=tmp_path / "home").sql(SQL.format(folder=tmp_path))

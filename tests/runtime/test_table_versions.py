@@ -22,6 +22,7 @@ from rowtime.state.checkpoint import Checkpoint
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.sampled(4)
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 Row = tuple[int, str]
 """The second of a row, and its key."""

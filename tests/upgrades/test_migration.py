@@ -98,9 +98,9 @@ def test_of_each_sink_it_is_said_what_becomes_of_it(spark: SparkSession, tmp_pat
     with pytest.raises(Refused, match=r"R447 p1 has written rows to minutes, and it is not specified") as refused:
         rt.migrate(check, place.pipeline(NEW), take_over=("p2", "p5"))
     assert "--take-over p1" in str(refused.value)
-    with pytest.raises(Refused, match=r"R447 p2 writes to other now, and rows of the pump p2 stand under that name"):
+    with pytest.raises(Refused, match=r"R447 p2 writes to other now, and that name already has rows of the pump p2"):
         rt.migrate(check, place.pipeline(NEW.replace("INSERT INTO raw", "INSERT INTO other")), take_over=PUMPS)
-    with pytest.raises(Refused, match=r"R447 q2 writes to raw now, and rows of the pump p2 stand under that name"):
+    with pytest.raises(Refused, match=r"R447 q2 writes to raw now, and that name already has rows of the pump p2"):
         rt.migrate(check, place.pipeline(NEW.replace("PUMP p2", "PUMP q2")), take_over=PUMPS)
     with pytest.raises(Refused, match=r"R449 the checkpoint already uses this script"):
         rt.migrate(check, place.pipeline(BEFORE), take_over=PUMPS)

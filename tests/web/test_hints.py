@@ -88,7 +88,7 @@ def test_an_action_is_carried_out_as_the_refusals_say(console: Ask, monkeypatch:
     told(client.post(act, data=asked, headers=ours), "Look at what (waits now)")
     page = client.get(f"{address(client, 'factory')}/waiting").text
     asked["way"] = re.findall(r'name="way" value="(\w+)"', page)[-1]
-    told(client.post(act, data=asked, headers=ours), "Say that you (know it)")
+    told(client.post(act, data=asked, headers=ours), "Confirm that you (know it)")
     assert 'name="sure" value="yes"' in page
     assert "it is done" in client.post(act, data={**asked, "sure": "yes"}, headers=ours).text
 
