@@ -95,7 +95,5 @@ def test_a_client_could_insert_texts_inside_of_other_values_that_are_too_long() 
     for given in (ROWS, pa.Table.from_pylist(ROWS, told)):
         assert [plain(row) for row in batch(given, schema()).columns.to_pylist()] == FITTED
     for wrong in WRONG:
-        with pytest.raises(
-            Refused, match=r"R206 row 1, column [asm] .*(more than \d characters|equal at their declared length)"
-        ):
+        with pytest.raises(Refused, match=r"R206 row 1, column [asm] .*(more than \d char|equal at their declared)"):
             batch([ROWS[0], wrong], schema())
