@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from rowtime.plan.check import check
@@ -89,6 +91,16 @@ def test_what_is_nested_too_deeply_is_refused_with_a_place_of_few_characters(sta
     problems = check(SALES + statement)
     assert {problem.code for problem in problems} == {"R101"}
     assert all("nested too deeply" in str(problem) and len(str(problem)) < 1000 for problem in problems)
+
+
+@pytest.mark.parametrize("word", ["STRUCT", "ARRAY", "MAP", "OBJECT", "UNION", "NAMED_STRUCT", "COALESCE"])
+@pytest.mark.parametrize("closed", [True, False])
+def test_calls_with_the_names_of_types_are_read_in_time(word: str, *, closed: bool) -> None:
+    """Each level took twice as long: twenty levels were twenty seconds."""
+    nested = f"{f'{word}(' * 60}qty{')' * 60 if closed else ''}"
+    began = time.process_time()
+    check(f"{SALES} SELECT STREAM {nested} AS x FROM sales")
+    assert time.process_time() - began < 10
 
 
 def test_a_long_line_is_shown_around_what_is_wrong() -> None:
