@@ -72,7 +72,7 @@ def expected() -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("cut", [23, 60])
+@pytest.mark.parametrize("cut", [23, pytest.param(60, marks=pytest.mark.slow)])
 def test_functions_of_each_kind_in_each_clause_give_the_same_however_rows_are_cut(
     session: SparkSession, tmp_path: Path, cut: int
 ) -> None:
@@ -106,6 +106,7 @@ def problems(session: SparkSession, folder: Path, sql: str) -> list[Problem]:
     return pipeline.check_types(pipeline.compile())
 
 
+@pytest.mark.slow  # several pipelines
 def test_a_function_that_is_not_deterministic_is_refused_until_it_is_declared(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -199,6 +200,7 @@ ARGUMENTS = (
 )
 
 
+@pytest.mark.slow  # functions of five kinds
 @pytest.mark.parametrize("cut", [2, 9])
 def test_a_row_with_an_argument_that_fails_is_refused_and_the_function_is_not_called(
     spark: SparkSession, tmp_path: Path, cut: int

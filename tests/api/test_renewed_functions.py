@@ -112,7 +112,9 @@ def rows(spark: SparkSession, at: Path) -> list[int]:
     return sorted(row.w for row in spark.read.parquet(f"{at}/o").select("w").collect())
 
 
-@pytest.mark.parametrize("way", ["session", "pandas", "pipeline"])
+@pytest.mark.parametrize(
+    "way", ["session", *(pytest.param(way, marks=pytest.mark.slow) for way in ("pandas", "pipeline"))]
+)
 def test_another_function_is_refused_until_it_is_said_to_be_meant(
     spark: SparkSession, tmp_path: Path, way: str
 ) -> None:

@@ -68,7 +68,7 @@ def expected() -> list[tuple[Any, ...]]:
     return sorted((hour, city, len(vs), sum(vs)) for (hour, city), vs in groups.items() if hour < last)
 
 
-@pytest.mark.parametrize("cut", [17, 40])
+@pytest.mark.parametrize("cut", [17, pytest.param(40, marks=pytest.mark.slow)])
 def test_a_view_a_udf_in_where_and_group_and_a_typed_sink_go_on_after_a_restart(
     spark: SparkSession, tmp_path: Path, cut: int
 ) -> None:
@@ -106,6 +106,7 @@ def test_a_view_with_other_columns_is_still_what_it_was(spark: SparkSession, tmp
     assert [(row["v"], row["city"]) for row in got] == [(1, "Oslo")]
 
 
+@pytest.mark.slow  # two pipelines
 def test_a_table_of_a_catalog_and_one_that_the_script_declares(spark: SparkSession, tmp_path: Path) -> None:
     session = session_of(spark, CITIES)
     session.sql(f"CREATE DATABASE places LOCATION '{tmp_path}/places'")

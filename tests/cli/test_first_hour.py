@@ -9,6 +9,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from rowtime.cli.init import STARTER
 from rowtime.client.home import Home
 from rowtime.runtime import health, java
@@ -16,7 +18,6 @@ from rowtime.runtime import health, java
 if TYPE_CHECKING:
     import subprocess
 
-    import pytest
     from typer.testing import Result
 
     Rowtime = Callable[..., Result]
@@ -88,6 +89,7 @@ def told(result: Result) -> dict[str, dict[str, str]]:
     return {one["name"]: one for one in json.loads(result.stdout)}
 
 
+@pytest.mark.slow  # a process with a Spark of its own
 def test_the_doctor_starts_spark_and_runs_a_job_with_a_python_worker(process: Process) -> None:
     ended = process(MAIN, "doctor", "--json")
     assert ended.returncode == 0, ended.stderr

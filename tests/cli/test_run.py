@@ -215,6 +215,7 @@ def test_jars_and_packages_are_added_to_those_of_the_settings() -> None:
     assert found == {"spark.jars": "a.jar,b.jar,c.jar,d.jar", "spark.x": "1=2", "spark.jars.packages": "g:a:1"}
 
 
+@pytest.mark.slow  # a process with a Spark of its own
 def test_a_script_calls_functions_of_a_module_beside_it_and_of_sql(
     process: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from rowtime.testing.runner import run_paths
 
 if TYPE_CHECKING:
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parents[2] / "examples" / "from_sqlstream"
 
 
+@pytest.mark.slow  # three pipelines
 def test_each_script_is_met(spark: SparkSession) -> None:
     said: list[str] = []
     assert run_paths([FOLDER], said.append, spark) == (3, 0), said

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
+import pytest
 
 import rowtime as rt
 from tests.runtime.test_hints_of_runs import rows, told
@@ -64,6 +65,7 @@ def test_each_start_sees_the_tables_of_the_first(spark: SparkSession, tmp_path: 
     assert read == [{"item": 1, "qty": 15}, {"item": 2, "qty": 4}]
 
 
+@pytest.mark.slow  # six pipelines
 def test_several_rows_do_not_stand_for_one_value(spark: SparkSession, tmp_path: Path) -> None:
     spark.createDataFrame([("1", 1), ("2", 2), ("2", 3), (None, 4), (None, 5)], "x STRING, v INT").write.parquet(
         str(tmp_path / "names")
@@ -79,6 +81,7 @@ def test_several_rows_do_not_stand_for_one_value(spark: SparkSession, tmp_path: 
     assert [row["v"] for row in rows(spark, tmp_path, f"{table} SELECT STREAM ({unasked}) AS v FROM s")] == [1, None]
 
 
+@pytest.mark.slow  # some pipelines
 def test_a_sub_query_that_cannot_be_computed_ends_the_first_start(spark: SparkSession, tmp_path: Path) -> None:
     spark.createDataFrame([("1", 0)], "x STRING, v INT").write.parquet(str(tmp_path / "names"))
     sql = f"{TABLE.format(tmp_path / 'names')} SELECT STREAM x FROM s WHERE n NOT IN (SELECT 1 DIV v FROM names{{}})"

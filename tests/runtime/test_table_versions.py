@@ -123,6 +123,7 @@ def test_each_row_meets_the_version_of_its_time(
     case.verified()
 
 
+@pytest.mark.slow  # many ticks
 @pytest.mark.parametrize(
     ("query", "oracle"),
     [
@@ -151,6 +152,7 @@ def test_every_join_with_a_table_takes_versions(spark: SparkSession, tmp_path: P
     case.verified()
 
 
+@pytest.mark.slow  # many ticks
 def test_a_table_is_copied_when_its_rows_have_changed_and_not_before_its_time(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -67,6 +67,7 @@ def test_over_takes_every_type_as_key_and_bigints_beyond_2_to_the_53(spark: Spar
     assert [span.total_seconds() for span in got["longest"]] == [0, 4, 4]
 
 
+@pytest.mark.slow  # many ticks
 def test_over_groups_and_joins_obey_collations_alike_in_every_tick(spark: SparkSession, tmp_path: Path) -> None:
     below = "(SELECT STREAM k COLLATE UTF8_LCASE AS k, v FROM a)"
     near = "BETWEEN l.ROWTIME AND l.ROWTIME + INTERVAL '1' MINUTE"

@@ -32,7 +32,9 @@ def is_aggregate(node: exp.Expr) -> bool:
 def has_aggregates(node: exp.Expr) -> bool:
     """True if an aggregate stands anywhere in the expression, not under OVER and not in a query inside."""
     parts = node.walk(prune=lambda part: part is not node and isinstance(part, exp.Query))
-    return any(is_aggregate(part) and part.find_ancestor(exp.Window) is None for part in parts)
+    return any(
+        is_aggregate(part) and not isinstance(part.find_ancestor(exp.Window, exp.Query), exp.Window) for part in parts
+    )
 
 
 GENERATORS = frozenset({

@@ -78,6 +78,11 @@ class Inner:
         """The conditions about the query outside."""
         return [part for part in self.conditions if any(not self._own(column) for column in _columns(part))]
 
+    @property
+    def outside(self) -> list[exp.Column]:
+        """The columns in it that belong to the query outside."""
+        return [column for column in _columns(self.query) if not self._own(column)]
+
     def asks(self, node: exp.Expr) -> bool:
         """True if an expression asks for a column of the source."""
         return any(map(self._own, _columns(node)))

@@ -28,6 +28,7 @@ from rowtime.plan.bind.scope import Scope, mark_of
 from rowtime.plan.bind.sources import Sources
 from rowtime.plan.bind.window_calls import Want, wants_of
 from rowtime.sql.generate import to_spark
+from rowtime.sql.nodes import Monotonic
 
 
 @dataclass
@@ -57,7 +58,12 @@ class Windowing:
         scope.over = self.value
 
     def check(self, query: exp.Select) -> None:
-        """KEYS EXPIRE AFTER is about keys that windows keep."""
+        """KEYS EXPIRE AFTER is about keys that windows keep; MONOTONIC is checked below the windows."""
+        for node in query.find_all(Monotonic):
+            if node.find(exp.Window) is not None and node.find_ancestor(exp.Query) is query:
+                what = "MONOTONIC cannot contain a window function"
+                hint = "Compute it below: SELECT STREAM MONOTONIC(x) AS x FROM (SELECT STREAM … OVER (…) AS x FROM s)."
+                self.scope.refuse("R102", what, node, hint)
         if self._expires is not None and not any(shared.keys for shared in self._shared.values()):
             what = "KEYS EXPIRE AFTER is supported for the keys of windows only"
             self.scope.refuse("R190", what, query.args["keys_expire"], "Give the window PARTITION BY, or leave it out.")

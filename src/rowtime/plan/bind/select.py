@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlglot import exp
 
@@ -35,15 +36,16 @@ from rowtime.plan.bind.groups import Grouping
 from rowtime.plan.bind.lateral_views import has_laterals, without_laterals
 from rowtime.plan.bind.lifetime_groups import LifetimeGrouping
 from rowtime.plan.bind.lifetimes import alike, emitted, refuse_in_select
+from rowtime.plan.bind.lifted import LiftedGroups
 from rowtime.plan.bind.numbering import sorted_first
-from rowtime.plan.bind.orders import Sort, bind_sort, gates_of, is_rowtime, refuse_untimed
+from rowtime.plan.bind.orders import Sort, bind_sort, gates_of
 from rowtime.plan.bind.over import Windowing
 from rowtime.plan.bind.panes import PaneGrouping, has_panes
 from rowtime.plan.bind.qualify import qualified
-from rowtime.plan.bind.scope import From, Scope, follows, type_of
+from rowtime.plan.bind.scope import From, Scope, follows
+from rowtime.plan.bind.select_list import items_of
 from rowtime.plan.bind.sources import Binder, BoundQuery, Sources
-from rowtime.plan.bind.struct_stars import fields_of, hint_of
-from rowtime.plan.bind.subqueries import Subqueries, has_subqueries
+from rowtime.plan.bind.subqueries import Subqueries, has_group_subqueries, has_subqueries
 from rowtime.plan.bind.union_order import common, distinct_union, flat, sorted_union
 from rowtime.plan.bind.windows import has_clock, refuse_outside
 from rowtime.sql.places import place_of, refuse_at
@@ -88,13 +90,18 @@ class QueryBinder:
         if has_laterals(query):
             return self._bare(without_laterals(query, self.text, lambda inner: self._names(inner, name)), name)
         if query.args.get("qualify"):
-            return self._bare(qualified(query, self.text, lambda inner: self._names(inner, name)), name)
+            names_of = partial(self._names, name=name)
+            return self._bare(qualified(query, self.text, names_of, self._subqueries(query, name).outside), name)
         if has_sets(query):
             return self._of_sets(query, name)
+        if has_group_subqueries(query):
+            return self._bare(LiftedGroups(query, self._subqueries(query, name).outside).filtered(), name)
         if has_subqueries(query):
-            tables = self.sources.table_of
-            query = Subqueries(self.text, query, tables, lambda inner: self._apart().bind(inner, name).node).joined()
+            query = self._subqueries(query, name).joined()
         return _SelectBinder(self, query, name).bind()
+
+    def _subqueries(self, query: exp.Select, name: str) -> Subqueries:
+        return Subqueries(self.text, query, self.sources.table_of, lambda inner: self._apart().bind(inner, name).node)
 
     def _of_sets(self, query: exp.Select, name: str) -> BoundQuery:
         """A query that groups by several sets."""
@@ -236,7 +243,7 @@ class _SelectBinder:
 
     def _plain(self, scope: Scope, where: exp.Expr | None) -> Build:
         windowing = Windowing(self.query, scope, lambda what: self.sources.fresh(f"{self.name}.{what}"))
-        items, promoted = self._items(scope)
+        items, promoted = items_of(self.query, scope)
         sort = bind_sort(self.query, scope, promoted)
         gate = sort or Sort(0, ())
         windowing.check(self.query)
@@ -294,54 +301,6 @@ class _SelectBinder:
         if where is None:
             return source
         return Select(self.sources.fresh(f"{self.name}.where"), source, unchanged(scope.columns), where)
-
-    def _items(self, scope: Scope) -> tuple[tuple[Item, ...], exp.Expr | None]:
-        """The select list without ROWTIME, and what is promoted to it, if anything is."""
-        items: list[Item] = []
-        promoted: exp.Expr | None = None
-        for entry in self.query.expressions:
-            if entry.is_star:
-                items.extend(self._star(scope, entry))
-                continue
-            refuse_outside(scope, entry)
-            bound = scope.bind(entry.unalias())
-            name = self._name(entry, bound, len(items))
-            if name.lower() == "rowtime":
-                promoted = None if is_rowtime(bound) else bound
-                refuse_untimed(scope, bound, scope.facts, entry)
-                continue
-            items.append(self._item(scope, name, bound))
-        scope.refuse_twice(self.query, items)
-        scope.refuse_unkept(self.query, items)
-        return tuple(items), promoted
-
-    def _item(self, scope: Scope, name: str, bound: exp.Expr) -> Item:
-        return Item(Column(name, type_of(scope.columns, bound), prove(bound, scope.facts).fact), bound)
-
-    def _star(self, scope: Scope, entry: exp.Expr) -> list[Item]:
-        table = entry.text("table") if isinstance(entry, exp.Column) else ""
-        listed = scope.starred(table)
-        fields = fields_of(scope, entry) if isinstance(entry, exp.Column) and not listed else []
-        if fields:
-            return [self._item(scope, name, scope.bind(value)) for name, value in fields]
-        if not listed:
-            none = "there is no column besides the lifetime, which * leaves out"
-            hint = hint_of(scope, entry) if isinstance(entry, exp.Column) else ""
-            scope.refuse("R103", f"there is no stream {table} here" if table else none, entry, hint)
-        known = {column.name: column for column in scope.columns}  # a join keeps no order of its inputs
-        return [
-            Item(Column(name, fact=prove(c, scope.facts).fact), c)
-            if isinstance(c, exp.Expr)
-            else Item(replace(known[c.name], name=name), col(c.name))
-            for name, c in listed
-        ]
-
-    def _name(self, entry: exp.Expr, bound: exp.Expr, number: int) -> str:
-        if isinstance(entry, exp.Alias):
-            return entry.alias
-        if isinstance(entry, exp.Column):
-            return entry.name if not is_rowtime(bound) else "ROWTIME"
-        return f"_c{number}"
 
     # -- with groups ------------------------------------------------------------------
 

@@ -21,8 +21,17 @@ from rowtime.sql.places import refuse_at
 
 
 def has_subqueries(query: exp.Select) -> bool:
-    """True if a query asks for another one in its WHERE or in its select list."""
-    return any(part.find(exp.Query) is not None for part in (*query.expressions, *_where(query)))
+    """True if a query asks for another one in its WHERE, in ON of an inner join or in its select list."""
+    asked = (*query.expressions, *_where(query), *(part for _, part in _of_joins(query)))
+    return any(part.find(exp.Query) is not None for part in asked)
+
+
+def has_group_subqueries(query: exp.Select) -> bool:
+    """True if a query asks for another one in the select list or in HAVING of its groups."""
+    having = query.args.get("having")
+    parts = (*query.expressions, *([having] if having is not None else []))
+    plain = not query.args.get("distinct") and not query.args.get("windowed")
+    return plain and _groups(query) and any(part.find(exp.Query) for part in parts)
 
 
 @dataclass
@@ -42,7 +51,7 @@ class Subqueries:
         """
         if self.query.args.get("from_") is None:
             return self.query
-        made, values = self.query.copy(), TableValues(self.text, self._fresh, self.joins)
+        made, values = _with_where(self.query), TableValues(self.text, self._fresh, self.joins)
         conditions = [exp.Paren(this=part.copy()) for part in _where(made) if not self._filters(part)]
         for part in (*conditions, *(() if _groups(made) else made.expressions)):
             for node in [*part.find_all(exp.In, exp.Exists)]:
@@ -59,6 +68,10 @@ class Subqueries:
         made.set("where", exp.Where(this=exp.and_(*(one.this for one in conditions))) if conditions else None)
         made.set("joins", [*(made.args.get("joins") or []), *self.joins])
         return made
+
+    def outside(self, node: exp.Expr) -> list[exp.Column]:
+        """The columns in a sub-query that belong to this query."""
+        return self._read(node).outside
 
     def _read(self, node: exp.Expr) -> Inner:
         return read(self.text, node, self.tables, lambda query: self.bound(query).emits().names)
@@ -127,6 +140,26 @@ def _where(query: exp.Select) -> list[exp.Expr]:
     return conjuncts_of(query.args["where"].this) if query.args.get("where") else []
 
 
+def _of_joins(query: exp.Select) -> list[tuple[exp.Join, exp.Expr]]:
+    """The conditions of inner joins, which WHERE may have instead."""
+    inner = [join for join in query.args.get("joins") or [] if not join.side and join.kind in ("", "INNER")]
+    return [(join, part) for join in inner if join.args.get("on") for part in conjuncts_of(join.args["on"])]
+
+
+def _with_where(query: exp.Select) -> exp.Select:
+    """The query with the sub-queries of inner joins in its WHERE."""
+    made = query.copy()
+    for join in {id(join): join for join, part in _of_joins(made) if part.find(exp.Query)}.values():
+        parts = conjuncts_of(join.args["on"])
+        stay = [exp.paren(part.copy()) for part in parts if not part.find(exp.Query)]
+        moved = [exp.paren(part.copy()) for part in parts if part.find(exp.Query)]
+        join.set("on", exp.and_(*stay) if stay else exp.true())
+        where = made.args.get("where")
+        kept = [exp.paren(where.this.copy())] if where else []
+        made.set("where", exp.Where(this=exp.and_(*kept, *moved)))
+    return made
+
+
 def _groups(query: exp.Select) -> bool:
     """True if the select list is over groups, which see no other input."""
     clauses = ("group", "having", "distinct", "windowed")
@@ -144,8 +177,8 @@ def _query(node: exp.Expr) -> exp.Expr | None:
 
 
 def _stands(node: exp.Expr, part: exp.Expr) -> bool:
-    """True if a node stands in an expression itself, and in no query and no window inside."""
-    above = node.find_ancestor(exp.Query, exp.Window)
+    """True if a node stands in an expression itself, and in no query inside."""
+    above = node.find_ancestor(exp.Query)
     return above is None or above is part.find_ancestor(exp.Query)
 
 
