@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test wheel slow goldens lint fuzz crash soak cluster bench docs matrix release flink format lock clean
+.PHONY: help env run test wheel slow goldens lint fuzz crash soak cluster bench docs options matrix release flink format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -98,6 +98,9 @@ $(FLINK_VENV)/.ready: requirements/flink.lock scripts/setup_venv.sh
 docs: $(DOCS_VENV)/.ready ## build the site of the docs into site/; a broken link, anchor or docstring is an error
 	@PATH="$(CURDIR)/$(DOCS_VENV)/bin:$$PATH" NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/python -m mkdocs build
 	@$(DOCS_VENV)/bin/python scripts/check_site.py
+
+options: env ## write the tables of options in docs/ anew from what the formats declare
+	@$(BIN)/python scripts/option_tables.py
 
 $(DOCS_VENV)/.ready: requirements/docs.lock scripts/setup_venv.sh
 	@scripts/setup_venv.sh "$(PYTHON)" $(DOCS_VENV)

@@ -65,7 +65,16 @@ def test_what_the_sql_page_calls_refused_is_refused(page: str, code: str, sql: s
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/kafka.md", "docs/guide.md", "docs/windows.md", "docs/lakes.md", "docs/functions.md"]
+    "page",
+    [
+        "README.md",
+        "docs/kafka.md",
+        "docs/guide.md",
+        "docs/windows.md",
+        "docs/lakes.md",
+        "docs/functions.md",
+        "docs/options.md",
+    ],
 )
 def test_the_sql_of_other_pages_binds(page: str) -> None:
     for sql in blocks(page, "sql"):

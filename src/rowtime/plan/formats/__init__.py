@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.plan.formats import jdbc, registry
 from rowtime.plan.formats.contract import Format, Option, anything, as_table, options_of, taking, unused, whole
-from rowtime.plan.formats.files import CSV, DIRECTORIES, GROWING, JSON, ORDERED, PARQUET, PARTITIONS, ROWTIME_COLUMN
+from rowtime.plan.formats.files import (
+    CSV,
+    DIRECTORIES,
+    GROWING,
+    JSON,
+    ORDERED,
+    PARQUET,
+    PARTITIONS,
+    ROWTIME_COLUMN,
+    ROWTIME_WRITTEN,
+)
 from rowtime.plan.formats.foreign import column_problems
 from rowtime.plan.formats.kafka import KAFKA
 from rowtime.plan.formats.lake import DELTA, ICEBERG, LAKES, STATIC, place_problems
@@ -17,7 +28,7 @@ from rowtime.plan.formats.types import no_partitions
 from rowtime.sql.statements import CreateStream, CreateTable, OptionPlace
 
 _ANY_FILES: Final = ("pathGlobFilter", "recursiveFileLookup", "modifiedBefore", "modifiedAfter", "basePath", "encoding")
-_INSIDE: Final = options_of(ROWTIME_COLUMN, ORDERED)
+_INSIDE: Final = options_of(ROWTIME_WRITTEN, replace(ORDERED, default="`true`"))
 FORMATS: Final[Mapping[str, Format]] = {
     "log": Format("a stream log", _INSIDE),
     "console": Format("console", _INSIDE),
@@ -26,7 +37,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     "rate": Format(
         "rate",
         options_of(
-            Option("rowsPerSecond", whole(1)),
+            Option("rowsPerSecond", whole(1), meaning="how many rows come in a second", default="`1`", side="source"),
             *unused("rows come at one rate from the start", "rampUpTime", "numPartitions", "rowsPerBatch"),
         ),
     ),

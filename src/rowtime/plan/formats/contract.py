@@ -24,6 +24,9 @@ class Option:
     """One option: what it takes; ``written``: what it takes where a pump writes, if that is less.
 
     ``because``: why it has no effect here; then only the values ``alike``, which change nothing, are taken.
+    ``meaning``, ``default`` and ``values`` are for the tables of docs/options.md, in Markdown: an option without a
+    meaning is passed on, and ``values`` are those of an option that ``takes`` does not check. ``side``: ``source`` or
+    ``sink`` if the option has a meaning only there.
     """
 
     name: str
@@ -31,18 +34,25 @@ class Option:
     written: Check | None = None
     because: str = ""
     alike: tuple[str, ...] = ()
+    meaning: str = ""
+    default: str = ""
+    values: str = ""
+    side: str = ""
 
 
 @dataclass(frozen=True)
 class Format:
     """The options of a format. ``others``: what is wrong with a name that is not listed, or ``None`` to let it through.
 
-    ``others`` takes the name and all names that are given beside it, in lower case.
+    ``others`` takes the name and all names that are given beside it, in lower case. ``open`` describes the names that
+    it lets through, and ``passed`` says to whom options without a meaning are passed on: both are for docs/options.md.
     """
 
     name: str
     options: Mapping[str, Option]
     others: Callable[[str, Sequence[str]], str | None] | None = None
+    open: tuple[Option, ...] = ()
+    passed: str = ""
 
     def option(self, name: str) -> Option | None:
         """An option by its name, in any case."""
@@ -65,6 +75,11 @@ def as_table(form: Format) -> Format:
         replace(option, takes=anything, because="") if option.because else option for option in form.options.values()
     )
     return replace(form, options=options_of(*read))
+
+
+def values_of(check: Check) -> str:
+    """Describe in words what a check accepts, by values that hardly any check accepts."""
+    return next((words for odd in ("", "?", "no value") if (words := check(odd))), "a text")
 
 
 def options_of(*options: Option) -> dict[str, Option]:

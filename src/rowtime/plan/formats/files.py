@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -25,8 +26,49 @@ PARQUET_CODECS: Final = {
 TEXT_CODECS: Final = {"none": "", "uncompressed": "", "gzip": ".gz", "bzip2": ".bz2"}
 """Ways to compress text files, and the endings by which readers know them."""
 
-ORDERED: Final = Option("ordered", takes.boolean)
-ROWTIME_COLUMN: Final = Option("rowtime.column", takes.anything)
+ORDERED: Final = Option(
+    "ordered",
+    takes.boolean,
+    meaning="whether the rows of a tick are sorted in stream order before they are written",
+    default="`true`; `false` for groups and panes in a directory",
+    side="sink",
+)
+ROWTIME_COLUMN: Final = Option(
+    "rowtime.column",
+    takes.anything,
+    meaning="source: the column that gives the rowtime; sink: the column to which ROWTIME is written, `''` for none",
+    default="source: none, the rowtime is the arrival time; sink: `rowtime`",
+    values="a name",
+)
+ROWTIME_WRITTEN: Final = replace(
+    ROWTIME_COLUMN, meaning="the column to which ROWTIME is written, `''` for none", default="`rowtime`", side="sink"
+)
+"""The same option of a format whose rows always have a rowtime when they are read."""
+READS_TO_END: Final = Option(
+    ENDS,
+    takes.anything,  # `check_ends` looks at it
+    meaning="`true`: the stream ends when everything that exists has been read",
+    default="`false`",
+    values="true or false",
+    side="source",
+)
+MODE: Final = Option(
+    "mode",
+    takes.anything,  # it is read together with `key`
+    meaning="`append`: every row is added. `upsert`: a row replaces the row with the same key. `changes`: as `upsert`, "
+    "and a row whose column `change` is `RETRACT` deletes the row with its key; the table has no such column",
+    default="`append` without a key, `upsert` with one",
+    values="append, upsert or changes",
+    side="sink",
+)
+KEY: Final = Option(
+    "key",
+    takes.anything,  # it is read together with `mode`
+    meaning="the columns that identify a row of the table",
+    default="none",
+    values="names of columns, separated by commas",
+    side="sink",
+)
 ROWS_PER_FILE: Final = "maxRecordsPerFile"
 PARTITIONS: Final = "partitionBy"
 """What ``PARTITIONED BY (a, b)`` is among the options of a stream."""
@@ -38,13 +80,37 @@ _UNESCAPED: Final = ("STOP_AT_CLOSING_QUOTE", "BACK_TO_DELIMITER", "STOP_AT_DELI
 _REBASE: Final = takes.one_of("EXCEPTION", "CORRECTED", "LEGACY")
 
 _COMMON: Final = (
-    Option("path", takes.some),
+    Option(
+        "path",
+        takes.some,
+        meaning="source: a folder, a file or a glob; sink: the folder of the files",
+        default="required",
+    ),
     ROWTIME_COLUMN,
     ORDERED,
-    Option(ROWS_PER_FILE, takes.whole(1000)),
-    Option(PARTITIONS, takes.some),
-    Option(ENDS, takes.anything),  # `check_ends` looks at it
-    Option("pathGlobFilter", takes.some),
+    Option(
+        ROWS_PER_FILE,
+        takes.whole(1000),
+        meaning="the greatest number of rows in a file",
+        default="no limit",
+        side="sink",
+    ),
+    Option(
+        PARTITIONS,
+        takes.some,
+        meaning="columns whose values are in the names of folders, the same as PARTITIONED BY",
+        default="none",
+        values="names of columns, separated by commas",
+    ),
+    READS_TO_END,
+    Option(
+        "pathGlobFilter",
+        takes.some,
+        meaning="only files whose names match this glob are read",
+        default="all files",
+        values="a glob",
+        side="source",
+    ),
     *unused("subfolders are always read", "recursiveFileLookup", alike=("true",)),
     *unused("a file that cannot be read must not be skipped", "ignoreCorruptFiles", alike=("false",)),
     *unused("a file that is gone must not be skipped", "ignoreMissingFiles", alike=("false",)),
@@ -60,7 +126,13 @@ _COMMON: Final = (
 GROWING: Final = "growing"
 """The option of a source whose files get more lines after they have been read."""
 _TEXT: Final = (
-    Option(GROWING, takes.boolean),
+    Option(
+        GROWING,
+        takes.boolean,
+        meaning="whether files get more lines after they have been read",
+        default="`false`",
+        side="source",
+    ),
     *unused(_DECLARED, "inferSchema", alike=("false",)),
     *unused(_DECLARED, "samplingRatio", "singleVariantColumn"),
     *unused("what does not decode is MALFORMED in the ledger", "mode", alike=("permissive",)),
@@ -71,25 +143,42 @@ _TEXT: Final = (
     *taking(takes.encoding, "encoding", "charset", written=_UTF8),
     Option("lineSep", takes.characters, written=_LINES),
     Option("multiLine", takes.boolean),
-    *taking(takes.one_of(*TEXT_CODECS), "compression", "codec"),
+    Option(
+        "compression", takes.one_of(*TEXT_CODECS), meaning="how files are compressed", default="`none`", side="sink"
+    ),
+    Option("codec", takes.one_of(*TEXT_CODECS)),
     Option("enableDateTimeParsingFallback", takes.boolean),
 )
 
+PARQUET_COMPRESSION: Final = Option(
+    "compression",
+    takes.one_of(*PARQUET_CODECS),
+    meaning="how files are compressed",
+    default="`snappy`",
+    side="sink",
+)
 PARQUET: Final = Format(
     "parquet",
     options_of(
         *_COMMON,
-        *taking(takes.one_of(*PARQUET_CODECS), "compression", "parquet.compression"),
+        PARQUET_COMPRESSION,
+        Option("parquet.compression", takes.one_of(*PARQUET_CODECS)),
         *taking(_REBASE, "datetimeRebaseMode", "int96RebaseMode"),
         *unused(_DECLARED, "mergeSchema", alike=("false",)),
     ),
+    passed="Spark's reader of Parquet files",
 )
 CSV: Final = Format(
     "csv",
     options_of(
         *_COMMON,
         *_TEXT,
-        Option("header", takes.boolean),
+        Option(
+            "header",
+            takes.boolean,
+            meaning="whether the first line of a file has the names of the columns, by which a source then finds them",
+            default="`false`",
+        ),
         *taking(takes.characters, "sep", "delimiter", written=takes.character),
         *taking(takes.few_characters, "quote", "escape", "charToEscapeQuoteEscaping", "comment"),
         *taking(takes.boolean, "enforceSchema", "ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace"),
@@ -101,6 +190,7 @@ CSV: Final = Format(
         *unused(_DECLARED, "preferDate", alike=("true", "false")),
         *unused("it is for tests of Spark", "columnPruning", "inputBufferSize", "extension"),
     ),
+    passed="Spark's reader and writer of CSV files",
 )
 JSON: Final = Format(
     "json",
@@ -115,6 +205,7 @@ JSON: Final = Format(
         *unused("each row is one line", "pretty", alike=("false",)),
         *unused("it is for tests of Spark", "useUnsafeRow", "explodeEmbeddedArray"),
     ),
+    passed="Spark's reader and writer of JSON files",
 )
 
 OF_ROWTIME: Final = frozenset(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from rowtime.plan.formats import contract as takes
 from rowtime.plan.formats.contract import Format, Option, anything, options_of, some, taking, unused, words
-from rowtime.plan.formats.files import ORDERED, ROWTIME_COLUMN
+from rowtime.plan.formats.files import KEY, MODE, ORDERED, ROWTIME_WRITTEN
 
 _READS: Final = "rowtime writes to databases, but does not read them as streams"
 _STAGE: Final = "rows go through a staging table, which is created again for each tick"
@@ -31,11 +32,20 @@ POSTGRESQL: Final = words("""
 
 _ISOLATIONS: Final = ("READ_COMMITTED", "READ_UNCOMMITTED", "REPEATABLE_READ", "SERIALIZABLE")
 _OURS: Final = (
-    *taking(some, "url", "dbtable"),
-    *taking(anything, "mode", "key"),  # `TableOptions` looks at them
-    Option("driver", some),
-    ROWTIME_COLUMN,
-    ORDERED,
+    Option("url", some, meaning="the JDBC URL of the database", default="required", side="sink"),
+    Option("dbtable", some, meaning="the table, with its schema if it has one", default="required", side="sink"),
+    MODE,
+    KEY,
+    Option(
+        "driver",
+        some,
+        meaning="the class of the JDBC driver",
+        default="known for PostgreSQL and MySQL",
+        values="the name of a class",
+        side="sink",
+    ),
+    ROWTIME_WRITTEN,
+    replace(ORDERED, default="`true`"),
 )
 _SPARKS: Final = (
     *taking(anything, "user", "password"),
@@ -66,7 +76,8 @@ def _other(driver: str, known: Sequence[str]) -> Format:
             return f"neither jdbc nor the driver of {driver} has an option {name}"
         return f"jdbc has no option {name}" if near else None
 
-    return Format("jdbc", options, refused)
+    more = Option("…", anything, meaning="any property of another driver", side="sink")
+    return Format("jdbc", options, refused, (more,), "Spark's JDBC writer and the driver of PostgreSQL")
 
 
 JDBC: Final = _other("PostgreSQL", POSTGRESQL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from rowtime.plan.formats import contract as takes
@@ -15,6 +16,42 @@ from rowtime.plan.formats.kafka_transactions import TRANSACTIONS
 
 PREFIX: Final = "kafka."
 _RANGE: Final = "ticks choose their own ranges"
+
+
+_ONE_OF: Final = "one of `subscribe`, `subscribePattern` and `assign` is required"
+_NAMED: Final = (
+    Option(
+        f"{PREFIX}bootstrap.servers", takes.some, meaning="the brokers, as host:port, with commas", default="required"
+    ),
+    Option(
+        f"{PREFIX}default.api.timeout.ms",
+        SETTINGS["default.api.timeout.ms"],
+        meaning="how long the brokers may take to answer a request for offsets, in milliseconds",
+        default="`5000`",
+    ),
+    Option(
+        f"{PREFIX}isolation.level",
+        SETTINGS["isolation.level"],
+        meaning="`read_committed`: rows of aborted transactions are not read",
+        default="`read_uncommitted`",
+        side="source",
+    ),
+    Option(
+        f"{PREFIX}max.request.size",
+        SETTINGS["max.request.size"],
+        meaning="the greatest size of a record in bytes; a larger row is refused as `MALFORMED`",
+        default="`1048576`",
+        side="sink",
+    ),
+    Option(
+        f"{PREFIX}transaction.timeout.ms",
+        SETTINGS["transaction.timeout.ms"],
+        meaning="how long a transaction may take, in milliseconds",
+        default="`300000`",
+        side="sink",
+    ),
+)
+"""Settings of Kafka's clients for which rowtime has a default of its own, or that most topics need."""
 
 
 def _partitions(value: str) -> str:
@@ -36,21 +73,85 @@ def _other(name: str, given: Sequence[str]) -> str | None:
 KAFKA: Final = Format(
     "kafka",
     options_of(
-        *taking(takes.some, "kafka.bootstrap.servers", "subscribe", "subscribePattern"),
-        Option("assign", _partitions),
-        Option("format", takes.one_of("json", "raw", "avro", "json-schema", *registry.ENVELOPES)),
-        Option("value.format", takes.one_of("json", "raw", "avro", "json-schema")),
-        ROWTIME_COLUMN,
-        ORDERED,
-        Option("startingOffsets", takes.one_of("earliest", "latest")),
-        Option("failOnDataLoss", takes.boolean),
+        Option("subscribe", takes.some, meaning="the topics, separated by commas", default=_ONE_OF, side="source"),
+        Option(
+            "subscribePattern",
+            takes.some,
+            meaning="the topics whose whole names match",
+            default=_ONE_OF,
+            values="a Java regular expression",
+            side="source",
+        ),
+        Option("assign", _partitions, meaning="single partitions", default=_ONE_OF, side="source"),
+        Option(
+            "format",
+            takes.one_of("json", "raw", "avro", "json-schema", *registry.ENVELOPES),
+            meaning="what a record is: a JSON object, its parts as they are (`raw`), Avro or JSON with a schema "
+            "registry, or an envelope of Debezium",
+            default="`json`",
+            side="source",
+        ),
+        replace(
+            ROWTIME_COLUMN,
+            meaning="source: the field that gives the rowtime (not with `raw`); "
+            "sink: the field to which ROWTIME is written, `''` for none",
+            default="source: none, the rowtime is the timestamp of the record; sink: `rowtime`",
+        ),
+        Option(
+            "startingOffsets",
+            takes.one_of("earliest", "latest"),
+            meaning="where the first start begins; `latest` is FROM NOW",
+            default="`earliest`",
+            side="source",
+        ),
+        Option(
+            "failOnDataLoss",
+            takes.boolean,
+            meaning="`false`: the run continues if records that come next were deleted",
+            default="`true`",
+            side="source",
+        ),
+        Option("topic", takes.some, meaning="the topic", default="required", side="sink"),
+        Option(
+            "value.format",
+            takes.one_of("json", "raw", "avro", "json-schema"),
+            meaning="what the value of a record is; `raw` writes the column `value`, and `key` if there is one",
+            default="`json`",
+            side="sink",
+        ),
+        Option(
+            "key.column",
+            takes.some,
+            meaning="the column that becomes the key",
+            default="none",
+            values="a name",
+            side="sink",
+        ),
+        Option(
+            "key.columns",
+            takes.some,
+            meaning="the columns that become the key, as one JSON object",
+            default="none",
+            values="names of columns, separated by commas",
+            side="sink",
+        ),
+        Option(
+            "mode",
+            takes.anything,  # `TopicOptions` looks at it, beside the keys
+            meaning="`changes`, with `key.columns`: a row whose column `change` is `RETRACT` becomes a tombstone",
+            default="`append`",
+            values="append or changes",
+            side="sink",
+        ),
+        Option("bounds", takes.boolean, meaning="whether bounds are written after rows", default="`true`", side="sink"),
+        Option(
+            TRANSACTIONS, takes.boolean, meaning="whether each tick is one transaction", default="`false`", side="sink"
+        ),
+        replace(ORDERED, default="`true`"),
         *taking(takes.whole(1), "minPartitions", "maxRecordsPerPartition"),
         Option("groupIdPrefix", takes.some),
         Option("kafkaConsumer.pollTimeoutMs", takes.whole(1)),
         *taking(takes.whole(0), "fetchOffset.numRetries", "fetchOffset.retryIntervalMs"),
-        *taking(takes.some, "topic", "key.column", "key.columns"),
-        *taking(takes.boolean, "bounds", TRANSACTIONS),
-        Option("mode", takes.anything),  # `TopicOptions` looks at it, beside the keys
         *registry.OPTIONS,
         *unused("headers are always read", "includeHeaders", alike=("true", "false")),
         *unused(
@@ -60,7 +161,9 @@ KAFKA: Final = Format(
             *("minOffsetsPerTrigger", "maxTriggerDelay"),
         ),
         *(Option(f"{PREFIX}{name}", check) for name, check in sorted(SETTINGS.items())),
+        *_NAMED,
         *(Option(f"{PREFIX}{name}", takes.anything, because=because) for name, because in SET_BY_SPARK.items()),
     ),
     _other,
+    passed="Spark's Kafka connector and Kafka's clients",
 )

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 from urllib.parse import unquote
 
 from rowtime.core.errors import Place, Problem, Refused
-from rowtime.plan.finite import ENDS
 from rowtime.plan.formats import contract as takes
-from rowtime.plan.formats.contract import Format, Option, options_of, taking, unused
-from rowtime.plan.formats.files import ORDERED, PARQUET_CODECS, PARTITIONS, ROWTIME_COLUMN
+from rowtime.plan.formats.contract import Format, Option, options_of, unused
+from rowtime.plan.formats.files import (
+    KEY,
+    MODE,
+    ORDERED,
+    PARQUET_COMPRESSION,
+    PARTITIONS,
+    READS_TO_END,
+    ROWTIME_COLUMN,
+)
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.script import parse_expression
 
@@ -63,16 +71,49 @@ def micros_of(value: str) -> int:
 
 
 _COMMON: Final = (
-    *taking(takes.anything, "mode", "key"),  # `LakeOptions` looks at them
-    Option(PARTITIONS, takes.some),
-    Option(INTERVAL, duration),
-    Option(FILES, takes.whole(2)),
-    Option("compression", takes.one_of(*PARQUET_CODECS)),
-    ROWTIME_COLUMN,
-    ORDERED,
-    Option(ENDS, takes.anything),  # `check_ends` looks at it
-    Option(STARTS, _version),
-    Option(SKIPS, takes.boolean),
+    MODE,
+    replace(KEY, meaning=f"{KEY.meaning}; they are NOT NULL"),
+    Option(
+        PARTITIONS,
+        takes.some,
+        meaning="columns of which each file has one value, the same as PARTITIONED BY",
+        default="none",
+        values="names of columns, separated by commas",
+        side="sink",
+    ),
+    Option(
+        INTERVAL,
+        duration,
+        meaning="ticks are gathered into at most one version per interval",
+        default="every tick is a version",
+        side="sink",
+    ),
+    Option(
+        FILES,
+        takes.whole(2),
+        meaning="the table is compacted when this many of its files could be combined",
+        default="never",
+        side="sink",
+    ),
+    PARQUET_COMPRESSION,
+    replace(ROWTIME_COLUMN, default="source: none, the rowtime is the time of the version; sink: `rowtime`"),
+    replace(ORDERED, default="`false` in mode `append`"),
+    READS_TO_END,
+    Option(
+        STARTS,
+        _version,
+        meaning="the first version that is read, for Iceberg the id of a snapshot; `latest`: versions after the "
+        "first start",
+        default="the table as it is, then new versions",
+        side="source",
+    ),
+    Option(
+        SKIPS,
+        takes.boolean,
+        meaning="`true`: versions that change or remove rows are skipped instead of refused",
+        default="`false`",
+        side="source",
+    ),
     *unused("skipChangeCommits decides what happens to a version that changes rows", "ignoreChanges", "ignoreDeletes"),
     *unused(
         "skipChangeCommits decides what happens to a snapshot that changes rows",
@@ -83,19 +124,38 @@ _COMMON: Final = (
     *unused("a stream has the rows that were appended", "readChangeFeed", "readChangeData", alike=("false",)),
     *unused("lost data must not be skipped", "failOnDataLoss", alike=("true",)),
 )
-DELTA: Final = Format("delta", options_of(Option("path", path_of_delta), *_COMMON))
 
 
 def _of_catalog(name: str, _: Sequence[str]) -> str | None:
     return None if name.lower().startswith(CATALOG) else f"iceberg has no option {name}"
 
 
-_PLACE: Final = (Option("catalog", takes.some), Option("table", _qualified))
-_AS_OF: Final = Option(VERSION, takes.whole(0))
-ICEBERG: Final = Format("iceberg", options_of(*_PLACE, *_COMMON), _of_catalog)
+_PLACE: Final = (
+    Option("catalog", takes.some, meaning="the name of the catalog, as pyiceberg knows it", default="required"),
+    Option(
+        "table",
+        _qualified,
+        meaning="the table with its namespace; a sink creates it if it is missing",
+        default="required",
+    ),
+)
+_SETTINGS: Final = Option(
+    f"{CATALOG}…",
+    takes.anything,
+    meaning="settings of the catalog, which override or extend those of pyiceberg's configuration: `catalog.uri`, …",
+    default="`~/.pyiceberg.yaml` and the environment",
+)
+_AS_OF: Final = Option(
+    VERSION, takes.whole(0), meaning="the version that is read", default="the version at the first start", side="table"
+)
+_PATH: Final = Option(
+    "path", path_of_delta, meaning="the folder of the table, on a file system or in a bucket", default="required"
+)
+DELTA: Final = Format("delta", options_of(_PATH, *_COMMON))
+ICEBERG: Final = Format("iceberg", options_of(*_PLACE, *_COMMON), _of_catalog, (_SETTINGS,))
 STATIC: Final = {
-    "delta": Format("delta", options_of(Option("path", path_of_delta), _AS_OF)),
-    "iceberg": Format("iceberg", options_of(*_PLACE, _AS_OF), _of_catalog),
+    "delta": Format("delta", options_of(_PATH, _AS_OF)),
+    "iceberg": Format("iceberg", options_of(*_PLACE, _AS_OF), _of_catalog, (_SETTINGS,)),
 }
 """Static tables of a lake."""
 

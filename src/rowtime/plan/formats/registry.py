@@ -42,12 +42,30 @@ def _user(value: str) -> str:
 
 
 OPTIONS: Final = (
-    Option(URL, _url),
-    Option(SUBJECT, takes.some),
-    Option(REGISTERS, takes.boolean),
-    Option(USER, _user),
-    Option(TOKEN, takes.some),
-    Option(AUTHORITIES, takes.some),
+    Option(
+        URL,
+        _url,
+        meaning="the address of the registry, several of one registry with commas between them, or `mock://name` "
+        "for tests",
+        default="required by the formats `avro`, `json-schema` and `debezium-avro`",
+    ),
+    Option(SUBJECT, takes.some, meaning="the subject of the topic's values", default="`<topic>-value`"),
+    Option(
+        REGISTERS,
+        takes.boolean,
+        meaning="`false`: rows are written by the newest schema that the subject has",
+        default="`true`",
+        side="sink",
+    ),
+    Option(USER, _user, meaning="user and password", default="none"),
+    Option(TOKEN, takes.some, meaning="a bearer token", default="none"),
+    Option(
+        AUTHORITIES,
+        takes.some,
+        meaning="a file with the certificates of the authorities to trust",
+        default="those of the system",
+        values="the path of a file",
+    ),
 )
 
 
