@@ -110,6 +110,38 @@ def test_a_new_checkpoint_wrote_the_rows_of_a_table_twice(
     assert table.rows == [0, 1, 2]
 
 
+def test_two_drivers_of_one_checkpoint_wrote_the_same_rows_to_a_table(
+    spark: SparkSession, postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older driver, which no lock keeps out, goes on beside the one that has taken over (`reliability/model`)."""
+    table = Table(spark, postgres, tmp_path, "drivers").written("check", 0, 1)
+    table.send(2, 3)
+    older = table.pipeline()._engine(tmp_path / "check", rt.Limits(), ends=False)
+    write, stages = JdbcSink._write, list[str]()
+
+    def beside(self: JdbcSink, spark: SparkSession, batch: Any, first: int, stage: str) -> None:
+        stages.append(stage)
+        if len(stages) > 1:
+            write(self, spark, batch, first, stage)
+            return
+        # The older driver has read the number of the next row.
+        (tmp_path / "check" / ".lock").unlink()
+        later = table.pipeline()._engine(tmp_path / "check", rt.Limits(), ends=False)
+        write(self, spark, batch, first, stage)
+        table.send(4)
+        later.tick()
+        later.stop()
+
+    monkeypatch.setattr(JdbcSink, "_write", beside)
+    older.tick()
+    older.stop()
+    assert table.rows == [0, 1, 2, 3, 4]
+    assert len(set(stages)) == 2, "each driver has a table of its own beside the target"
+    asked(postgres, f"CREATE TABLE {stages[0]} (n INT)")  # as a driver that died may leave it
+    table.run("check")
+    assert not asked(postgres, "SELECT relname FROM pg_class WHERE relname LIKE 'rowtime_stage_%'")
+
+
 @pytest.mark.slow
 def test_a_checkpoint_of_an_older_version_adopts_its_table(
     spark: SparkSession, postgres: Postgres, tmp_path: Path

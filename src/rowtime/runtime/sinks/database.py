@@ -3,7 +3,9 @@
 Spark's own writer puts the rows with their sequence numbers into a table beside the target; then
 one transaction moves them over and notes the number that comes next (`table_book`). A tick that
 is published again after a crash finds its number there and repeats nothing; one of a checkpoint
-from which another has taken over finds that its pump no longer writes there. Modes: ``append``;
+from which another has taken over finds that its pump no longer writes there. Where no lock keeps an
+older driver of the checkpoint out, each driver has a table of its own beside the target; the second
+of two transactions over the same rows finds another number than it has read, and asks again. Modes: ``append``;
 ``upsert``, the last row of a key replaces the one before it; ``changes``, a row whose column
 ``change`` is RETRACT takes the row of its key away.
 """
@@ -11,6 +13,7 @@ from which another has taken over finds that its pump no longer writes there. Mo
 from __future__ import annotations
 
 import contextlib
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +43,7 @@ from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import sweep
 
 SEQUENCE: Final = "rowtime_seq"
+_STAGES: Final = "rowtime_stage_"
 _TRIES: Final = 5
 _FORMER: Final = "identity"  # a file in which older versions kept a name for the sink
 
@@ -57,6 +61,7 @@ class JdbcSink:
         self._columns = [name for name in node.columns if self._mode != "changes" or name != CHANGE]
         self._name = node.name
         self._folder: Place = Path()
+        self._driver_tag = uuid.uuid4().hex[:6]
         self._row = key_of(self._table, node.name.removesuffix(".sink"))
         self._asked: Asked | None = None
         self._owner: Record | None = None
@@ -92,6 +97,7 @@ class JdbcSink:
         try:
             with self._connected(_context()) as connection:
                 self._owner = self._taken(self._book(connection), connection, record)
+                self._clear(connection)
         except Failure as failure:
             if self._asked is None or self._asked.sent is None or failure.problems[0].code != "R501":
                 raise
@@ -113,14 +119,12 @@ class JdbcSink:
         with self._connected(spark) as connection:
             book = self._book(connection)
             mine = self._owner = self._owner or self._late_claim(book, connection)
-            there = book.next_row_of(mine.identity)
-            if there is None:
-                raise self._no_more(book, mine)
             after = batch.first + batch.count
-            if there < after:
-                stage = f"{self._prefix}rowtime_stage_{tag_of(mine.identity, self._row)}"
-                self._write(spark, batch, max(there, batch.first), stage)
-                self._move(connection, book, stage, after)
+            while (there := book.next_row_of(mine.identity)) is None or there < after:
+                if there is None:
+                    raise self._no_more(book, mine)
+                self._write(spark, batch, max(there, batch.first), self._stage)
+                self._move(connection, book, there, after)
         for file in batch.files:
             file.unlink(missing_ok=True)
 
@@ -161,6 +165,17 @@ class JdbcSink:
     def _prefix(self) -> str:
         """The schema of the target, with its dot: our tables stand beside it."""
         return self._table.rpartition(".")[0] + "." if "." in self._table else ""
+
+    @property
+    def _stage(self) -> str:
+        """The table beside the target that this process writes."""
+        return f"{self._prefix}{self._stages}{self._driver_tag}"
+
+    @property
+    def _stages(self) -> str:
+        """How the names of these tables begin, of all processes that have run this checkpoint."""
+        assert self._owner is not None
+        return f"{_STAGES}{tag_of(self._owner.identity, self._row)}_"
 
     @property
     def _postgres(self) -> bool:
@@ -211,6 +226,18 @@ class JdbcSink:
         """Claim the table now that the database answers."""
         assert self._asked is not None
         return self._taken(book, connection, self._entitled(book, connection, self._asked))
+
+    def _clear(self, connection: Any) -> None:
+        """Drop the tables beside the target that were left by processes which died."""
+        schema = self._prefix.removesuffix(".").strip('"') or None
+        for pattern in (self._stages, self._stages.upper()):
+            found = connection.getMetaData().getTables(None, schema, pattern.replace("_", "\\_") + "%", None)
+            names = []
+            while found.next():
+                names.append(found.getString("TABLE_NAME"))
+            for name in names:
+                self._do(connection, f"DROP TABLE {self._prefix}{name}")
+        connection.commit()
 
     # -- what is there ----------------------------------------------------------------
 
@@ -268,15 +295,16 @@ class JdbcSink:
         columns = (f"CAST({name} AS {kind}) AS {name}" if kind else name for name, kind in given)
         return f"(SELECT {', '.join(columns)}, {SEQUENCE} FROM {stage})"  # noqa: S608
 
-    def _move(self, connection: Any, book: Book, stage: str, after: int) -> None:
-        """Take the staged rows over in one transaction. Raises ``Refused`` (R441), see `ownership`."""
+    def _move(self, connection: Any, book: Book, before: int, after: int) -> None:
+        """Take the staged rows over in one transaction, if the book still has the number ``before``."""
         assert self._owner is not None
+        stage = self._stage
         there = self._exists(connection, self._table)  # outside of the transaction, which it may roll back
-        if not book.advance(self._owner.identity, after):
+        if not book.advance(self._owner.identity, before, after):
             connection.rollback()
             self._do(connection, f"DROP TABLE {stage}")
             connection.commit()
-            raise self._no_more(book, self._owner)
+            return
         rows = self._rows(stage)
         if self._postgres:  # so that a timestamp without zone is that of UTC
             self._do(connection, "SET TIME ZONE 'UTC'")
@@ -285,7 +313,8 @@ class JdbcSink:
             self._do(connection, f"CREATE TABLE {self._table} AS SELECT {columns} FROM {rows} s WHERE 1 = 0")  # noqa: S608
             if self._key:
                 keys = ", ".join(map(quoted, self._key))
-                self._do(connection, f"CREATE UNIQUE INDEX rowtime_key_{stage[-8:]} ON {self._table} ({keys})")
+                index = f"rowtime_key_{tag_of(self._owner.identity, self._row)}"
+                self._do(connection, f"CREATE UNIQUE INDEX {index} ON {self._table} ({keys})")
         for text in self._moves(rows, columns):
             self._do(connection, text)
         connection.commit()

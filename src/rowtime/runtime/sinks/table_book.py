@@ -125,13 +125,14 @@ class Book:
             raise
         return True
 
-    def advance(self, identity: str, after: int) -> bool:
-        """Note the next number in the transaction under way; False if the checkpoint writes here no longer.
+    def advance(self, identity: str, before: int, after: int) -> bool:
+        """Note the next number in the transaction under way, in the place of the one ``before``.
 
-        It locks the row of the book, so that nobody takes over before the transaction ends.
+        False if the checkpoint writes here no longer, or if another driver of it has brought rows since. It locks the
+        row of the book, so that nobody takes over before the transaction ends.
         """
-        text = f"UPDATE {self._name} SET next_row = ? WHERE sink = ? AND owner = ?"  # noqa: S608
-        return bool(self._change(text, after, self._key, identity))
+        text = f"UPDATE {self._name} SET next_row = ? WHERE sink = ? AND owner = ? AND next_row = ?"  # noqa: S608
+        return bool(self._change(text, after, self._key, identity, before))
 
     # -- statements -------------------------------------------------------------------
 
