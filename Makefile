@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test wheel slow goldens lint fuzz crash soak cluster bench docs options matrix release flink format lock clean
+.PHONY: help env run test wheel slow goldens lint fuzz crash model soak cluster bench docs options matrix release flink format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ fuzz: env ## feed random input to what reads SQL, rows, bounds, logs and checkpo
 
 crash: env ## kill drivers, stop them at every write and let writes fail (ARGS="--stops 2000 --kills 40 --faults 100" for less)
 	@$(WITH_JAVA) $(BIN)/python -m reliability.crash $(ARGS)
+
+model: env ## check the TLA+ model of the commit, and that each of its guards is needed (ARGS="--short" for less)
+	@$(WITH_JAVA) $(BIN)/python -m reliability.model $(ARGS)
 
 soak: env ## run one query for an hour at a steady rate: nothing may grow (ARGS="--minutes 5" for less)
 	@$(WITH_JAVA) $(BIN)/python -m reliability.soak $(ARGS)

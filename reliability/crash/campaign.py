@@ -22,6 +22,7 @@ from reliability.crash.runs import sequences
 from reliability.crash.store_campaign import spark_settings, store_pipelines, why_missing
 from reliability.crash.writer_stops import writer_faults, writer_stops
 from reliability.crash.writers import killed_writers
+from reliability.model.replay import refused
 from rowtime.runtime.session import new_spark
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def main() -> int:
             campaign.stores(1.0)
         else:
             campaign.run()
+        campaign.replay()
     losses = [*campaign.tally.losses, *campaign.on_stores.losses]
     for loss in losses:
         print(f"\n{loss}")
@@ -162,6 +164,13 @@ class Campaign:
         jumps(run, spark, tally, chance)
         tally.take(dying.result())
         self.released = release(spark, self.released)
+
+    def replay(self) -> None:
+        """What the journals and sinks of pipelines on disks and stores say must be a behaviour of the model."""
+        for tally in (self.tally, self.on_stores):
+            if tally.behaviours:
+                tally.losses += refused([*tally.behaviours.values()])
+                tally.add("different behaviours replayed in the model", len(tally.behaviours))
 
     def told(self) -> str:
         """The last line."""

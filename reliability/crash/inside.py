@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 from reliability.crash.cases import Case, State, close
 from reliability.crash.lakes import torn_versions
 from reliability.crash.writes import ERRORS, failing
+from reliability.model.journals import Behaviour, behaviours
 from rowtime.core.errors import Failure, RowtimeError
 
 if TYPE_CHECKING:
@@ -55,10 +56,11 @@ def patience(seconds: float = SECONDS) -> Iterator[None]:
 
 @dataclass
 class Tally:
-    """How much was tried, of each kind, and what was lost."""
+    """How much was tried, of each kind, and what was lost; the different ``behaviours`` that journals tell of."""
 
     counts: dict[str, int] = field(default_factory=dict)
     losses: list[str] = field(default_factory=list)
+    behaviours: dict[object, Behaviour] = field(default_factory=dict)
 
     def add(self, kind: str, times: int = 1) -> None:
         """One more of a kind."""
@@ -73,6 +75,13 @@ class Tally:
         """What another has counted."""
         self.count(other.counts)
         self.losses += other.losses
+        self.behaviours = {**other.behaviours, **self.behaviours}
+
+    def keep(self, case: Case, where: str) -> None:
+        """Keep what the journal of a case and the commits of its sinks say, for the model (`reliability.model`)."""
+        for one in behaviours(case.check, case.home, where):
+            self.add("journals of sinks")
+            self.behaviours.setdefault(one.what, one)
 
     def check(self, found: State, wanted: State, where: str) -> None:
         """Keep what differs."""
@@ -213,6 +222,7 @@ def _taken_over(run: Undisturbed, spark: SparkSession, tally: Tally, where: str,
             tally.check(case.state(), run.states[-1], f"{where}, at the end")
             tally.add("stops that ran on")
         close(engine)
+        tally.keep(case, where)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
         tally.losses.append(f"{where}: {type(error).__name__} {error}"[:1500])
 

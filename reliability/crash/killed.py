@@ -197,6 +197,7 @@ def at_the_end(run: Undisturbed, spark: SparkSession | None, tally: Tally) -> No
     with _others_at_work(case, tally) if case.has_tables else nullcontext():
         status = driver(case, spark)
     tally.check(case.state(), run.states[-1], f"{case.name} {case.number} after its kills (status {status})")
+    tally.keep(case, f"{case.name} {case.number} after its kills")
 
 
 def fenced(run: Undisturbed, spark: SparkSession, tally: Tally) -> None:
@@ -215,6 +216,7 @@ def fenced(run: Undisturbed, spark: SparkSession, tally: Tally) -> None:
     if away.wait(SECONDS) == 0:
         tally.losses.append(f"{case.name}: a driver that was thought dead went on")
     tally.check(case.state(), run.states[-1], f"{case.name}: after the return of one thought dead")
+    tally.keep(case, f"{case.name}: after the return of one thought dead")
     tally.add("drivers fenced")
 
 

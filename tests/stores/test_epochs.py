@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -12,6 +14,7 @@ from reliability.stores.proxy import LATE, LOSE, THROTTLE, Faults
 from rowtime.core.errors import Failure, Refused
 from rowtime.core.stores import ObjectPlace, place_of
 from rowtime.plan.stored import StoredOperator, StoredPlan
+from rowtime.runtime.handing_over import HandingOver
 from rowtime.state import cuts
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.files import arrived, copy_folder, write_new
@@ -112,10 +115,21 @@ def test_nothing_of_a_driver_is_swept_by_the_one_before(opened: Callable[[], Che
     write_new(new.folder / "state" / "s" / "under way", b"of the new driver")
     cut = {"tick": 0, "sources": {}, "clocks": {}}
     cuts.note(new.folder, cut, [{"by": "new"}])
-    for attempt in (lambda: old.sweep(entry), lambda: cuts.note(old.folder, cut, []), old.journal.settle):
+    # A directory is on a disk, so what is staged there has no guard of its own.
+    staged: list[str] = ["of the new driver"]
+    stages: Any = {"p": SimpleNamespace(recover=lambda _staged: staged.clear())}
+    nodes: Any = [SimpleNamespace(name="p", options=(), format="json")]
+    handing_over = HandingOver(cast("Any", None), old, stages, nodes)
+    for attempt in (
+        lambda: old.sweep(entry),
+        lambda: cuts.note(old.folder, cut, []),
+        lambda: handing_over.finish({"tick": 0, "outputs": {}}),
+        old.journal.settle,
+    ):
         with pytest.raises(Refused) as refused:
             attempt()
         assert code(refused) == "R403"
+    assert staged == ["of the new driver"]
     assert [path.name for path in new.folder.rglob("under*")] == ["under way"]
     assert cuts.noted(new.folder, {"cuts": 1})[0].settings == [{"by": "new"}]
 

@@ -173,7 +173,6 @@ class Engine:
         self._take_over(fixed(self.program, self._began))
         self.checkpoint.show_refused(self.entry)
         self.checkpoint.sweep(last)
-        self.checkpoint.journal.check_driver()  # before what is staged elsewhere is swept too
         self._handing_over.finish(self.entry)
         settings.done(self.checkpoint.folder, self.entry.get("settings", ()))
         self.checkpoint.published = self.entry["tick"]

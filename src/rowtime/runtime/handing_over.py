@@ -74,7 +74,11 @@ class HandingOver:
                 arrived(folder)
 
     def finish(self, entry: Entry) -> None:
-        """Sweep what crashed ticks staged, and publish what the last entry has and the sinks may not."""
+        """Sweep what crashed ticks staged, and publish what the last entry has and the sinks may not.
+
+        Raises ``Refused`` (R403) if a successor drives, whose staged rows would be swept.
+        """
+        self.checkpoint.journal.check_driver()
         for node in self.nodes:
             staged = entry["outputs"].get(node.name)
             with naming(node):
