@@ -24,7 +24,8 @@ unexport PYTHONDONTWRITEBYTECODE
 WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test wheel slow goldens lint fuzz crash model soak cluster bench docs options matrix release flink format lock clean
+.PHONY: help env run test wheel slow goldens lint fuzz crash model soak cluster bench docs options pictures matrix release flink format lock \
+	clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,6 +105,9 @@ docs: $(DOCS_VENV)/.ready ## build the site of the docs into site/; a broken lin
 
 options: env ## write the tables of options in docs/ anew from what the formats declare
 	@$(BIN)/python scripts/option_tables.py
+
+pictures: env ## draw the pictures of the docs anew, from runs of rowtime
+	@$(WITH_JAVA) $(BIN)/python scripts/pictures.py
 
 $(DOCS_VENV)/.ready: requirements/docs.lock scripts/setup_venv.sh
 	@scripts/setup_venv.sh "$(PYTHON)" $(DOCS_VENV)

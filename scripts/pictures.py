@@ -1,0 +1,409 @@
+"""Draw the pictures of the docs from runs of rowtime: what is drawn is what came out.
+
+``runs`` plays small transcripts, an item a tick, and keeps what came in, what went out and after which item, what was
+refused, and how far the bound of the output was. ``docs/images/runs.json`` holds that, and ``drawn`` makes the SVG
+files from it.
+
+    python scripts/pictures.py             # runs, and draws (make pictures)
+    python scripts/pictures.py --draw      # draws what the last run has found
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT: Final = Path(__file__).parents[1]
+IMAGES: Final = ROOT / "docs/images"
+RUNS: Final = IMAGES / "runs.json"
+DAY: Final = "2024-01-01 "
+BASE: Final = datetime(2024, 1, 1, 10, tzinfo=UTC)
+Run = Mapping[str, Any]
+
+CASES: Final[Mapping[str, str]] = {
+    "tsort": """
+title: a T-sort within ten seconds
+sql: |
+  CREATE STREAM clicks (page STRING, at TIMESTAMP);
+  SELECT STREAM at AS ROWTIME, page FROM clicks ORDER BY at WITHIN INTERVAL '10' SECOND;
+input:
+  - row: {stream: clicks, rowtime: '2024-01-01 12:00:00', page: a, at: '2024-01-01 10:00:04'}
+  - row: {stream: clicks, rowtime: '2024-01-01 12:00:01', page: b, at: '2024-01-01 10:00:12'}
+  - row: {stream: clicks, rowtime: '2024-01-01 12:00:02', page: c, at: '2024-01-01 10:00:08'}
+  - row: {stream: clicks, rowtime: '2024-01-01 12:00:03', page: d, at: '2024-01-01 10:00:20'}
+  - row: {stream: clicks, rowtime: '2024-01-01 12:00:04', page: e, at: '2024-01-01 10:00:06'}
+  - row: {stream: clicks, rowtime: '2024-01-01 12:00:05', page: f, at: '2024-01-01 10:00:15'}
+  - row: {stream: clicks, rowtime: '2024-01-01 12:00:06', page: g, at: '2024-01-01 10:00:31'}
+""",
+    "merge": """
+title: a merge of two writers
+sql: |
+  CREATE STREAM readings (sensor STRING);
+  SELECT STREAM sensor FROM readings;
+writers: {readings: [north, south]}
+input:
+  - row: {stream: readings, writer: north, rowtime: '2024-01-01 10:00:04', sensor: n1}
+  - row: {stream: readings, writer: north, rowtime: '2024-01-01 10:00:10', sensor: n2}
+  - row: {stream: readings, writer: south, rowtime: '2024-01-01 10:00:07', sensor: s1}
+  - row: {stream: readings, writer: north, rowtime: '2024-01-01 10:00:22', sensor: n3}
+  - row: {stream: readings, writer: south, rowtime: '2024-01-01 10:00:13', sensor: s2}
+  - row: {stream: readings, writer: south, rowtime: '2024-01-01 10:00:28', sensor: s3}
+""",
+    "holding": """
+title: a silent writer holds the groups of a minute
+sql: |
+  CREATE STREAM readings (sensor STRING);
+  SELECT STREAM COUNT(*) AS n FROM readings AS r GROUP BY FLOOR(r.ROWTIME TO MINUTE);
+writers: {readings: [north, south]}
+input:
+  - row: {stream: readings, writer: north, rowtime: '2024-01-01 10:00:10', sensor: n1}
+  - row: {stream: readings, writer: south, rowtime: '2024-01-01 10:00:20', sensor: s1}
+  - row: {stream: readings, writer: north, rowtime: '2024-01-01 10:00:50', sensor: n2}
+  - row: {stream: readings, writer: north, rowtime: '2024-01-01 10:01:20', sensor: n3}
+  - row: {stream: readings, writer: north, rowtime: '2024-01-01 10:02:10', sensor: n4}
+  - bound: {stream: readings, writer: south, at: '2024-01-01 10:02:00'}
+""",
+    "panes": """
+title: panes of a minute that take late rows for two minutes
+sql: |
+  CREATE STREAM landings (airport STRING, at TIMESTAMP)
+    EVENT TIME (at, MINIMUM GAP INTERVAL '0' SECOND);
+  SELECT STREAM PANE_START AS start, PANE_TIMING AS timing, COUNT(*) AS n FROM landings
+  GROUP BY PANES(at, DURATION INTERVAL '1' MINUTE, DISCARD AGE INTERVAL '2' MINUTE);
+input:
+  - row: {stream: landings, rowtime: '2024-01-01 12:00:00', airport: a, at: '2024-01-01 10:00:15'}
+  - row: {stream: landings, rowtime: '2024-01-01 12:00:01', airport: b, at: '2024-01-01 10:00:40'}
+  - row: {stream: landings, rowtime: '2024-01-01 12:00:02', airport: c, at: '2024-01-01 10:01:10'}
+  - row: {stream: landings, rowtime: '2024-01-01 12:00:03', airport: d, at: '2024-01-01 10:00:50'}
+  - row: {stream: landings, rowtime: '2024-01-01 12:00:04', airport: e, at: '2024-01-01 10:01:45'}
+  - row: {stream: landings, rowtime: '2024-01-01 12:00:05', airport: f, at: '2024-01-01 10:03:20'}
+  - row: {stream: landings, rowtime: '2024-01-01 12:00:06', airport: g, at: '2024-01-01 10:00:55'}
+""",
+    "lifetimes": """
+title: how many aircraft are in the air
+sql: |
+  CREATE STREAM flights (departure TIMESTAMP, arrival TIMESTAMP, name STRING)
+    EVENT SHAPE INTERVAL (departure, arrival);
+  SELECT STREAM COUNT(*) AS n FROM flights GROUP BY SNAPSHOT() EMIT INTERVALS (start, stop);
+input:
+  - row: {stream: flights, departure: '2024-01-01 10:00:05', arrival: '2024-01-01 10:00:25', name: A}
+  - row: {stream: flights, departure: '2024-01-01 10:00:15', arrival: '2024-01-01 10:00:40', name: B}
+  - row: {stream: flights, departure: '2024-01-01 10:00:10', arrival: '2024-01-01 10:00:20', name: C}
+  - bound: {stream: flights, at: '2024-01-01 10:00:22'}
+  - row: {stream: flights, departure: '2024-01-01 10:00:30', arrival: '2024-01-01 10:00:50', name: D}
+  - bound: {stream: flights, at: '2024-01-01 10:00:55'}
+""",
+}
+
+
+# -- runs -----------------------------------------------------------------------------
+
+
+def run(spark: SparkSession, text: str) -> Run:
+    """Play a transcript, an item a tick; times are seconds since 10:00, or nothing if there is none."""
+    from rowtime.testing.runner import play  # noqa: PLC0415 - drawing needs no Spark
+    from rowtime.testing.transcripts import load  # noqa: PLC0415 - as above
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "case.yaml"
+        path.write_text(text, encoding="utf-8")
+        case = load(path)
+    numbers = [item.number for item in case.items]
+    outcome = play(spark, case, numbers)
+    held = [play(spark, case, numbers[:number]).held for number in numbers]
+    items = [
+        {"item": item.number, "writer": item.writer, "bound": _seconds(item.at)}
+        | {name: _plain(value) for name, value in (item.values or {}).items()}
+        for item in case.items
+    ]
+    rows = [
+        {"after": numbers[tick]} | {name: _plain(value) for name, value in row.items()} for tick, row in outcome.rows
+    ]
+    refused = [{"item": row["position"], "reason": row["reason"]} for row in outcome.refused]
+    clocks = [_seconds(clock) for clock in outcome.clocks]
+    return {"sql": case.sql, "items": items, "rows": rows, "refused": refused, "clocks": clocks, "held": held}
+
+
+def runs(spark: SparkSession) -> dict[str, Run]:
+    """Every run, by the name of its picture."""
+    return {name: run(spark, text) for name, text in CASES.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(DAY):
+        value = datetime.fromisoformat(value).replace(tzinfo=UTC)
+    return (value - BASE).total_seconds() if isinstance(value, datetime) else value
+
+
+def _seconds(micros: int | None) -> float | None:
+    """Seconds since 10:00 of µs UTC; nothing for a bound at an end of time."""
+    if micros is None:
+        return None
+    day = timedelta(days=1) / timedelta(microseconds=1)
+    since = micros - BASE.timestamp() * 1_000_000
+    return since / 1_000_000 if abs(since) < day else None
+
+
+# -- drawing --------------------------------------------------------------------------
+
+STYLE: Final = """
+  .paper { fill: #ffffff; } text { font: 12px sans-serif; fill: #1b1f24; } .small { font-size: 11px; }
+  .quiet { fill: #57606a; } .axis { stroke: #8c959f; } .grid { stroke: #d0d7de; } .wait { stroke: #8c959f; }
+  .north { fill: #0969da; stroke: #0969da; } .south { fill: #bc4c00; stroke: #bc4c00; } .out { fill: none; }
+  .late { stroke: #cf222e; } .bad { fill: #cf222e; } .bound { stroke: #1a7f37; fill: none; } .past { fill: #1a7f37; }
+  .pane { fill: #0969da; }
+  @media (prefers-color-scheme: dark) {
+    .paper { fill: #161b22; } text { fill: #e6edf3; } .quiet { fill: #9198a1; } .axis { stroke: #6e7681; }
+    .grid { stroke: #30363d; } .wait { stroke: #6e7681; } .north { fill: #58a6ff; stroke: #58a6ff; }
+    .south { fill: #f0883e; stroke: #f0883e; } .late { stroke: #ff7b72; } .bad { fill: #ff7b72; }
+    .bound { stroke: #3fb950; } .past { fill: #3fb950; } .pane { fill: #58a6ff; }
+  }
+"""
+MINUTE: Final = 60
+WIDTH: Final = 760
+LEFT, RIGHT, TOP, STEP = 170, 560, 58, 34
+ASIDE: Final = RIGHT + 48
+
+
+@dataclass
+class Canvas:
+    """An SVG file under way; times run from left to right, items from top to bottom."""
+
+    title: str
+    first: float
+    last: float
+    tick: float
+    items: int
+    parts: list[str] = field(default_factory=list)
+
+    @property
+    def height(self) -> int:
+        """How high it is, with a line for the legend."""
+        return TOP + STEP * (self.items + 1) + 26
+
+    def x(self, seconds: float) -> float:
+        """Where a time is."""
+        return round(LEFT + (RIGHT - LEFT) * (seconds - self.first) / (self.last - self.first), 1)
+
+    def y(self, item: float) -> float:
+        """Where an item is."""
+        return round(TOP + STEP * item, 1)
+
+    def text(self, x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> None:
+        """Write words."""
+        self.parts.append(f'<text x="{x}" y="{y}" class="{kind}" text-anchor="{anchor}">{escape(words)}</text>')
+
+    def line(self, points: Sequence[tuple[float, float]], kind: str, more: str = "") -> None:
+        """Draw a line through points."""
+        there = " ".join(f"{x},{y}" for x, y in points)
+        self.parts.append(f'<polyline points="{there}" class="{kind}" fill="none" {more}/>')
+
+    def box(self, corner: tuple[float, float], size: tuple[float, float], kind: str, more: str = "") -> None:
+        """Draw a rectangle."""
+        self.parts.append(
+            f'<rect x="{corner[0]}" y="{corner[1]}" width="{round(size[0], 1)}" height="{round(size[1], 1)}" '
+            f'class="{kind}" {more}/>'
+        )
+
+    def dot(self, x: float, y: float, kind: str) -> None:
+        """Draw a row."""
+        self.parts.append(f'<circle cx="{x}" cy="{y}" r="5" class="{kind}" stroke-width="2"/>')
+
+    def cross(self, x: float, y: float) -> None:
+        """Draw a refused row."""
+        self.line([(x - 5, y - 5), (x + 5, y + 5)], "late", 'stroke-width="2.5"')
+        self.line([(x - 5, y + 5), (x + 5, y - 5)], "late", 'stroke-width="2.5"')
+
+    def axes(self, across: str) -> None:
+        """Write the times above, a line a time, and the title."""
+        self.text(16, 22, self.title)
+        at = self.first
+        while at <= self.last:
+            self.line([(self.x(at), TOP + 8), (self.x(at), self.y(self.items) + 14)], "grid")
+            self.text(self.x(at), TOP - 2, clock(at), "small quiet", "middle")
+            at += self.tick
+        self.text(ASIDE, TOP - 2, across, "small quiet")
+
+    def legend(self, words: str) -> None:
+        """Explain the signs below the picture."""
+        self.text(16, self.height - 12, words, "small quiet")
+
+    def svg(self) -> str:
+        """The file."""
+        size = f'width="{WIDTH}" height="{self.height}" viewBox="0 0 {WIDTH} {self.height}"'
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">\n<title>{escape(self.title)}</title>'
+        paper = f'<rect width="{WIDTH}" height="{self.height}" rx="6" class="paper"/>'
+        return "\n".join([head, f"<style>{STYLE}</style>", paper, *self.parts, "</svg>", ""])
+
+
+def clock(seconds: float) -> str:
+    """A time as people read it."""
+    return f"{BASE + timedelta(seconds=seconds):%H:%M:%S}"
+
+
+def bound_line(canvas: Canvas, clocks: Sequence[float | None], label: str) -> None:
+    """Draw how far the bound of the output was after each item."""
+    points: list[tuple[float, float]] = []
+    for item, at in enumerate(clocks, start=1):
+        if at is None:
+            continue
+        x = canvas.x(max(canvas.first, min(at, canvas.last)))
+        points += [(points[-1][0] if points else canvas.x(canvas.first), canvas.y(item)), (x, canvas.y(item))]
+    if points:
+        points.append((points[-1][0], canvas.y(len(clocks)) + 14))
+        canvas.line(points, "bound", 'stroke-width="2"')
+        canvas.text(points[-1][0], points[-1][1] + 13, label, "small past", "middle")
+
+
+def came(run: Run, time: str, name: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """The rows of a run that have a time, and the words for each item."""
+    for item in run["items"]:
+        who = f" {item['writer']}" if len({one["writer"] for one in run["items"]}) > 1 else ""
+        said = f"{item['item']}{who}: "
+        said += f"bound {clock(item['bound'])}" if item["bound"] is not None else f"{item[name]} {clock(item[time])}"
+        yield item, said
+
+
+def rows_over_time(canvas: Canvas, run: Run, time: str, name: str) -> None:
+    """Draw rows at their times as they came, and at the item after which each went out."""
+    bad = {row["item"]: row["reason"] for row in run["refused"]}
+    out = {row[name]: row["after"] for row in run["rows"] if name in row}
+    for item, words in came(run, time, name):
+        y = canvas.y(item["item"])
+        canvas.text(16, y + 4, words, "small")
+        kind = item["writer"] if item["writer"] in ("north", "south") else "north"
+        if item["bound"] is not None:
+            continue
+        x = canvas.x(item[time])
+        if item["item"] in bad:
+            canvas.cross(x, y)
+            canvas.text(x + 10, y + 4, bad[item["item"]], "small bad")
+            continue
+        if (after := out.get(item[name])) is not None:
+            canvas.line([(x, y), (x, canvas.y(after))], "wait", 'stroke-dasharray="3 3"')
+            canvas.dot(x, canvas.y(after), f"{kind} out")
+        canvas.dot(x, y, kind)
+
+
+def went_out(canvas: Canvas, run: Run, words: Callable[[Mapping[str, Any]], str]) -> None:
+    """Write at the right what went out after each item."""
+    for item in run["items"]:
+        there = [words(row) for row in run["rows"] if row["after"] == item["item"]]
+        canvas.text(ASIDE, canvas.y(item["item"]) + 4, ", ".join(there), "small")
+
+
+def tsort(run: Run) -> str:
+    """Rows that come out of order leave in order, ten seconds behind the greatest time."""
+    canvas = Canvas("T-sort: ORDER BY at WITHIN INTERVAL '10' SECOND", 0, 32, 4, len(run["items"]))
+    canvas.axes("goes out")
+    bound_line(canvas, run["clocks"], "bound")
+    rows_over_time(canvas, run, "at", "page")
+    went_out(canvas, run, lambda row: row["page"])
+    canvas.legend("● a row comes · ○ it goes out · ✕ it is refused · green: the mark less 10 s, the bound")
+    return canvas.svg()
+
+
+def merge(run: Run) -> str:
+    """Rows of two writers in one order; each waits for the other writer."""
+    canvas = Canvas("Merge: the rows of two writers in one order", 0, 30, 5, len(run["items"]))
+    canvas.axes("goes out")
+    bound_line(canvas, run["clocks"], "bound")
+    rows_over_time(canvas, run, "rowtime", "sensor")
+    went_out(canvas, run, lambda row: row["sensor"])
+    canvas.legend("● a row comes · ○ it goes out · green: the clock of the slower writer, the bound of the output")
+    return canvas.svg()
+
+
+def holding(run: Run) -> str:
+    """Groups wait for a writer that is silent, and go out when it promises that nothing earlier will come."""
+    canvas = Canvas("Holding: the writer south is silent, so the minutes wait", 0, 180, 30, len(run["items"]))
+    canvas.axes("held, and what goes out")
+    bound_line(canvas, run["clocks"], "bound")
+    rows_over_time(canvas, run, "rowtime", "sensor")
+    for item, held in zip(run["items"], run["held"], strict=True):
+        canvas.text(ASIDE, canvas.y(item["item"]) + 4, str(held), "small")
+        there = [
+            f"{clock(row['rowtime'] - MINUTE)[:5]}: {row['n']}" for row in run["rows"] if row["after"] == item["item"]
+        ]
+        canvas.text(ASIDE + 30, canvas.y(item["item"]) + 4, ", ".join(there), "small")
+    canvas.legend("● a row comes · green: the bound of the output · right: what is held, and the count of a minute")
+    return canvas.svg()
+
+
+def panes(run: Run) -> str:
+    """Panes fire when they are complete, and again for late rows."""
+    canvas = Canvas("Panes of a minute, DISCARD AGE INTERVAL '2' MINUTE", 0, 240, 60, len(run["items"]))
+    for start in range(0, 4 * MINUTE, MINUTE):
+        corner = (canvas.x(start) + 1, TOP + 8)
+        more = f'fill-opacity="{0.10 if start % (2 * MINUTE) == 0 else 0.04}"'
+        canvas.box(corner, (canvas.x(start + MINUTE) - canvas.x(start) - 2, STEP * canvas.items + 6), "pane", more)
+    canvas.axes("fires")
+    bound_line(canvas, run["clocks"], "bound")
+    rows_over_time(canvas, run, "at", "airport")
+    went_out(canvas, run, lambda row: f"{clock(row['start'])[:5]} {row['timing']}: {row['n']}")
+    canvas.legend("● a row comes · ✕ it is refused · green: the bound of the event time · right: pane, timing, count")
+    return canvas.svg()
+
+
+def lifetimes(run: Run) -> str:
+    """Events are bars, and a snapshot begins wherever one begins or ends."""
+    events = [item for item in run["items"] if item["bound"] is None]
+    canvas = Canvas("Lifetimes: COUNT(*) … GROUP BY SNAPSHOT()", 0, 60, 10, len(events) + 2)
+    canvas.axes("")
+    for lane, item in enumerate(events, start=1):
+        said = f"{item['name']}: [{clock(item['departure'])[3:]}, {clock(item['arrival'])[3:]})"
+        canvas.text(16, canvas.y(lane) + 4, said, "small")
+        corner = (canvas.x(item["departure"]), canvas.y(lane) - 8)
+        canvas.box(corner, (canvas.x(item["arrival"]) - corner[0], 16), "north", 'rx="3" fill-opacity="0.75"')
+    lane = len(events) + 2
+    canvas.text(16, canvas.y(lane) + 4, "snapshots: count", "small")
+    for row in run["rows"]:
+        corner = (canvas.x(row["start"]), canvas.y(lane) - 10)
+        size = (canvas.x(row["stop"]) - corner[0], 20)
+        canvas.box(corner, size, "south out", 'stroke-width="1.5"')
+        canvas.text(corner[0] + size[0] / 2, canvas.y(lane) + 4, str(row["n"]), "small", "middle")
+    canvas.legend(
+        "a bar is an event with a lifetime [start, end); each snapshot counts the events that are alive in it"
+    )
+    return canvas.svg()
+
+
+PICTURES: Final[Mapping[str, Callable[[Run], str]]] = {
+    "tsort": tsort,
+    "merge": merge,
+    "holding": holding,
+    "panes": panes,
+    "lifetimes": lifetimes,
+}
+
+
+def drawn(found: Mapping[str, Run]) -> dict[Path, str]:
+    """The files of all pictures."""
+    return {IMAGES / f"{name}.svg": draw(found[name]) for name, draw in PICTURES.items()}
+
+
+def main(arguments: list[str]) -> int:
+    """Run, unless only to draw, and write the files."""
+    if "--draw" not in arguments:
+        from rowtime.runtime.session import derive, new_spark  # noqa: PLC0415 - drawing needs no Spark
+
+        found = runs(derive(new_spark()))
+        RUNS.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    for path, text in drawn(json.loads(RUNS.read_text(encoding="utf-8"))).items():
+        path.write_text(text, encoding="utf-8")
+        print(f"wrote {path.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

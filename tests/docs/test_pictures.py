@@ -1,0 +1,52 @@
+"""The pictures of the docs show what came out of runs of rowtime."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+
+
+def _pictures() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("pictures", ROOT / "scripts/pictures.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclass looks it up
+    spec.loader.exec_module(module)
+    return module
+
+
+PICTURES = _pictures()
+RUNS = json.loads(PICTURES.RUNS.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", list(PICTURES.PICTURES))
+def test_a_picture_is_drawn_from_its_run_and_stands_on_a_page(name: str) -> None:
+    [(path, text)] = [(path, text) for path, text in PICTURES.drawn(RUNS).items() if path.stem == name]
+    assert path.read_text(encoding="utf-8") == text, "run make pictures"
+    assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314 - our own file
+    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md")]
+    assert any(f"](images/{path.name})" in page for page in pages)
+
+
+def test_another_run_makes_another_picture() -> None:
+    changed = {**RUNS, "tsort": {**RUNS["tsort"], "refused": []}}
+    assert PICTURES.drawn(changed) != PICTURES.drawn(RUNS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(PICTURES.CASES))
+def test_the_numbers_of_a_picture_are_those_of_a_run(spark: SparkSession, name: str) -> None:
+    assert json.loads(json.dumps(PICTURES.run(spark, PICTURES.CASES[name]))) == RUNS[name], "run make pictures"
