@@ -27,7 +27,15 @@ SNAPSHOTS = """SELECT STREAM k, COUNT(*) AS n, SUM(v) AS s, AVG(v) AS m FROM x A
   GROUP BY SNAPSHOT(), k HAVING COUNT(*) < 4 EMIT INTERVALS (a, b)"""
 WHOLE = "SELECT STREAM COUNT(*) AS n FROM x AS x GROUP BY SNAPSHOT() EMIT INTERVALS (a, b)"
 JOIN = "SELECT STREAM x.k AS k, x.v AS v, y.v AS w FROM x AS x JOIN y AS y ON x.k = y.k EMIT INTERVALS (a, b)"
-QUERIES = {"snapshots of keys": SNAPSHOTS, "snapshots of all": WHOLE, "a join": JOIN}
+THEMSELVES = "SELECT STREAM k, v FROM x AS x EMIT INTERVALS (a, b)"
+AS_EDGES = "SELECT STREAM k, v FROM x AS x EMIT EDGES (edge, a, b)"
+QUERIES = {
+    "snapshots of keys": SNAPSHOTS,
+    "snapshots of all": WHOLE,
+    "a join": JOIN,
+    "the events themselves": THEMSELVES,
+    "the events as edges": AS_EDGES,
+}
 
 
 def edges(seed: int, count: int) -> list[dict[str, Any]]:

@@ -35,6 +35,8 @@ def paired(numbers: Sequence[Ints], positions: Ints, begins: NDArray[np.bool_]) 
     begins, key = begins[order], key[order]
     count = len(order)
     first = np.concatenate(([True], key[1:] != key[:-1]))[:count]
+    if (simple := _alternating(order, begins, first)) is not None:
+        return simple
     group, opens = np.cumsum(first) - 1, np.flatnonzero(first)
     level = _within(np.cumsum(np.where(begins, 1, -1)), opens, group)
     # What the groups before a group have come to is above all that is inside of it.
@@ -49,6 +51,18 @@ def paired(numbers: Sequence[Ints], positions: Ints, begins: NDArray[np.bool_]) 
     found = np.full(len(starts), -1, np.int64)
     found[np.searchsorted(starts, ends)] = order[ended]
     return Pairs(order[begins], found, order[lost])
+
+
+def _alternating(order: Ints, begins: NDArray[np.bool_], first: NDArray[np.bool_]) -> Pairs | None:
+    """The pairs where the edges of each event are a start, its end, a start and so on, as they mostly are."""
+    follows = ~first[1:]
+    if len(order) and bool((~begins & first).any() or (follows & (begins[1:] == begins[:-1])).any()):
+        return None
+    starts = np.flatnonzero(begins)
+    has_end = np.concatenate((follows, [False]))[starts]
+    ends = np.full(len(starts), -1, np.int64)
+    ends[has_end] = order[starts[has_end] + 1]
+    return Pairs(order[starts], ends, np.zeros(0, np.int64))
 
 
 def _within(running: Ints, opens: Ints, group: Ints) -> Ints:

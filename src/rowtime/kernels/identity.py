@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from rowtime.kernels.frames import Ints
 
 _WORD = 8  # bytes of a number
+_CLOSE = 1 << 40
 
 
 def numbered(column: pa.Array) -> Ints:
@@ -26,6 +27,17 @@ def numbered(column: pa.Array) -> Ints:
         return _of_lists(column)
     column = plain(column)
     return np.asarray(pc.dictionary_encode(column, null_encoding="encode").indices).astype(np.int64)
+
+
+def compact(column: pa.Array) -> Ints:
+    """Numbers as above, which for whole numbers close to each other are these themselves, counted from the least."""
+    if pa.types.is_integer(column.type) and len(column) and not column.null_count:
+        values = column.to_numpy()
+        least, most = int(values.min()), int(values.max())
+        if most - least < _CLOSE:
+            found: Ints = values.astype(np.int64) - least
+            return found
+    return numbered(column)
 
 
 def together(parts: Sequence[Ints]) -> Ints:

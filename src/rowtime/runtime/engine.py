@@ -32,6 +32,7 @@ from rowtime.runtime import quiet
 from rowtime.runtime.adopted_files import adopted_files
 from rowtime.runtime.analysis import quietly, words_of
 from rowtime.runtime.arrivals import Arrivals
+from rowtime.runtime.asked_changes import asked_changes
 from rowtime.runtime.brokers import answering
 from rowtime.runtime.claims import claim
 from rowtime.runtime.close_look import CloseLook, closer
@@ -129,9 +130,8 @@ class Engine:
             stage.go_on(self.entry["control"].get(name, {}))
         self._handing_over = HandingOver(self.spark, self.checkpoint, self.stages, program.sinks)
         takers = [name for name, stage in self.stages.items() if stage.adopts]
-        self._adopted = adopted_files(program, self.types.of, takers)
-        self._arrivals = Arrivals(program.operators)
-        self._streams = program.streams
+        self._asked = adopted_files(program, self.types.of, takers), asked_changes(program)
+        self._arrivals, self._streams = Arrivals(program.operators), program.streams
         plan = program.described()
         self._uncounted = uncounted(plan)
         self._watched = to_watch(plan, self._uncounted)
@@ -297,7 +297,7 @@ class Engine:
         self._fresh = False
         number = self.entry["tick"] + 1
         folder = self.checkpoint.folder
-        running = RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, self._adopted, self._memory)
+        running = RunningTick(self.spark, number, folder, self.entry, intakes, self.stages, *self._asked, self._memory)
         few = sum(part.part.rows or 0 for part in taken.values()) <= self._most
         running.local = self._here and few and self._close_look is None
         running.tables, running.column_types, running.narrowed = self.tables, self.types, self._limits()

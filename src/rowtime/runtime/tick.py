@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
@@ -70,6 +70,7 @@ class RunningTick:
         intakes: Callable[[Operator, StreamClocks], Intake],
         deliver: Mapping[str, Stage],
         adopted: Mapping[str, Mapping[str, str]],
+        changing: Collection[str],
         memory: Memory,
     ) -> None:
         self.spark, self.number, self.folder, self.memory = spark, number, folder, memory
@@ -88,7 +89,7 @@ class RunningTick:
         self.jobs: list[str] = []
         self.now = 0
         self.meter, self.given = Meter(), GivenRows()
-        self._intakes, self._deliver, self._adopted = intakes, deliver, adopted
+        self._intakes, self._deliver, self._adopted, self._changing = intakes, deliver, adopted, changing
         self.local = True
         self.here = False  # an operator has no rows but the driver's: Spark runs a job only if it is handed some
         self._refused: dict[str, list[tuple[str, Sequence[Segment]]]] = {}
@@ -152,6 +153,10 @@ class RunningTick:
     def adopted_as(self, node: Operator) -> Mapping[str, str] | None:
         """The columns of a sink that takes the operator's files as they are."""
         return self._adopted.get(node.name)
+
+    def asked_changes(self, node: Operator) -> bool:
+        """Whether somebody above asks for each change of its events."""
+        return node.name in self._changing
 
     def lookup(self, node: Table) -> DataFrame:
         """The rows of a static table as they are now: those given from Python, else what Spark reads."""

@@ -310,6 +310,13 @@ class Operator(ABC):
         """
         return False
 
+    def asks_changes(self, *, above: bool) -> bool:  # noqa: ARG002 - the operator's
+        """Whether it asks for each change of the events below, or only for what they have come to after a tick.
+
+        ``above``: whether one of its own consumers asks for each change.
+        """
+        return True
+
     def final_columns(self, taken: Mapping[str, str]) -> dict[str, str] | None:  # noqa: ARG002 - the operator's
         """Which columns of an event below are those that a directory takes of an event that is final.
 

@@ -101,6 +101,10 @@ class Tick(Protocol):
         """Which of its own are the columns of a sink that takes its files; of events from ``__t`` to ``__e``."""
         ...
 
+    def asked_changes(self, node: Operator) -> bool:
+        """Whether somebody above asks for each change of its events, and not only for what a tick leaves of them."""
+        ...
+
     def account(  # noqa: PLR0913 - what a gate knows of its rows
         self,
         node: Operator,

@@ -31,7 +31,7 @@ from rowtime.frames.kinds import DECIMAL, PLAIN
 from rowtime.frames.local import LocalFrame, is_local
 from rowtime.kernels.edges import paired
 from rowtime.kernels.events import START_EDGE, STOP_EDGE
-from rowtime.kernels.identity import numbered
+from rowtime.kernels.identity import compact
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.collations import grouped_as_they_are
 from rowtime.operators.rows.lifetimes import ALWAYS
@@ -42,17 +42,18 @@ if TYPE_CHECKING:
 COMPLETE, OPEN, UNMATCHED = 0, 1, 2  # routes: changes of events, changes of the open ones, ends that find no start
 
 
-def changes_of(edges: DataFrame, payload: Sequence[str]) -> DataFrame:
+def changes_of(edges: DataFrame, payload: Sequence[str], *, each: bool = True) -> DataFrame:
     """Each start with its end: weighted rows of what began and ended, changes of the open events, ends alone.
 
     ``edges``: the columns of the ``payload``, `WRITER`, `POSITION`, `EDGE_KIND`, `AS_GIVEN`, `START`, `STOP`, `MET` and
-    `NEW_EDGE`. The changes have, beside `ROUTE`, `STARTED_AT`.
+    `NEW_EDGE`. The changes have, beside `ROUTE`, `STARTED_AT`. ``each``: whether an event that begins and ends among
+    these edges comes as open, too; otherwise it comes once, with its end.
     """
     if is_local(edges) and all(_plain(kind) for name, kind in edges.fields if name in payload):
-        made = _changes_here(edges, payload)
+        made = _changes_here(edges, payload, each=each)
         if made is not None:
             return made
-    return _changes(_queued(edges, payload), payload)
+    return _changes(_queued(edges, payload), payload, each=each)
 
 
 def _plain(kind: str) -> bool:
@@ -63,22 +64,23 @@ def _plain(kind: str) -> bool:
 # -- by kernels --------------------------------------------------------------------------
 
 
-def _changes_here(edges: LocalFrame, payload: Sequence[str]) -> DataFrame | None:
+def _changes_here(edges: LocalFrame, payload: Sequence[str], *, each: bool) -> DataFrame | None:
     """``None`` where numbers are NULL, which arrays do not know."""
     columns = [edges.column(name) for name in (EDGE_KIND, NEW_EDGE, POSITION, START, STOP)]
     if any(column.null_count for column in columns):
         return None
-    keys = [numbered(edges.column(name).combine_chunks()) for name in (WRITER, *payload, AS_GIVEN)]
+    keys = [compact(edges.column(name).combine_chunks()) for name in (WRITER, *payload, AS_GIVEN)]
     kinds, fresh, positions, starts, stops = (column.to_numpy() for column in columns)
     found = paired(keys, positions, kinds == START_EDGE)
     new, ended = fresh[found.starts] == 1, found.ends >= 0
-    began, went = found.starts[new], found.starts[ended]
-    by = found.ends[ended]
+    told = np.full(len(new), each) | ~(new & ended)  # whether an event was known as open, or is
+    began, back = found.starts[new & told], ended & told
+    went, by = found.starts[ended], found.ends[ended]
     lasted = stops[by] > starts[went]
     left, over = found.starts[new & ~ended], ended & ~new
     parts = [  # the rows of which it is told, what has changed them, the route, the weight, whether the event has ended
         (began, began, COMPLETE, 1, False),
-        (went, by, COMPLETE, -1, False),
+        (found.starts[back], found.ends[back], COMPLETE, -1, False),
         (went[lasted], by[lasted], COMPLETE, 1, True),
         (left, left, OPEN, 1, False),
         (found.starts[over], found.ends[over], OPEN, -1, False),
@@ -122,7 +124,7 @@ def _queued(edges: DataFrame, payload: Sequence[str]) -> DataFrame:
     return lost.selectExpr("*", f"IF(__lost = 1, -1 - {POSITION}, {number}) AS __number")
 
 
-def _changes(edges: DataFrame, payload: Sequence[str]) -> DataFrame:
+def _changes(edges: DataFrame, payload: Sequence[str], *, each: bool) -> DataFrame:
     start = {STARTED_AT: POSITION, START: START, "__sc": MET, "__fresh": NEW_EDGE}
     stop = {"__ep": POSITION, "__stop": STOP, "__ec": MET}
     texts = [
@@ -133,9 +135,11 @@ def _changes(edges: DataFrame, payload: Sequence[str]) -> DataFrame:
     keys = [WRITER, *map(quoted, payload), AS_GIVEN, "__number"]
     pairs = grouped_as_they_are(edges, keys, texts)
     ended = f"{STARTED_AT} IS NOT NULL AND __stop IS NOT NULL"
+    opened = "" if each else " AND __stop IS NULL"
+    told = "" if each else " AND __fresh = 0"
     rows = [
-        ("__fresh = 1", 0, f"{END}L", "1L", STARTED_AT, "__sc"),
-        (ended, 0, f"{END}L", "-1L", "__ep", "__ec"),
+        (f"__fresh = 1{opened}", 0, f"{END}L", "1L", STARTED_AT, "__sc"),
+        (f"{ended}{told}", 0, f"{END}L", "-1L", "__ep", "__ec"),
         (f"{ended} AND __stop > {START}", 0, "__stop", "1L", "__ep", "__ec"),
         ("__fresh = 1 AND __stop IS NULL", 1, f"{END}L", "1L", STARTED_AT, "__sc"),
         ("__fresh = 0 AND __stop IS NOT NULL", 1, f"{END}L", "-1L", "__ep", "__ec"),
@@ -146,8 +150,8 @@ def _changes(edges: DataFrame, payload: Sequence[str]) -> DataFrame:
         for texts in zip(*rows, strict=True)
     )
     made = [f"{value} AS {name}" for value, name in zip(values, (ROUTE, STOP, WEIGHT, CHANGED_BY, MET), strict=True)]
-    each = pairs.selectExpr("*", f"explode(sequence(0L, {len(rows) - 1}L)) AS __i").where(when)
-    return each.selectExpr(
+    changes = pairs.selectExpr("*", f"explode(sequence(0L, {len(rows) - 1}L)) AS __i").where(when)
+    return changes.selectExpr(
         *map(quoted, payload),
         WRITER,
         AS_GIVEN,

@@ -212,6 +212,10 @@ class EmitLifetimes(Unary):
         tick.segments(self).add(written["state"])
         return written["complete"]
 
+    def asks_changes(self, *, above: bool) -> bool:  # noqa: ARG002 - only what is final goes out
+        """False: what is taken back has never gone out."""
+        return False
+
     def final_columns(self, taken: Mapping[str, str]) -> dict[str, str] | None:
         """T for its start, E for its end, and payload."""
         if self.form != "INTERVALS" or self.fully:

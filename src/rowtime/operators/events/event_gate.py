@@ -244,7 +244,7 @@ class EventGate:
             "open": (OPEN, self._open.columns or ()),
             "merged": (UNMATCHED, [WRITER, STARTED_AT, MET]),
         }
-        made = routed(tick, self.node, changes_of(every, payload), routes, total)
+        made = routed(tick, self.node, changes_of(every, payload, each=tick.asked_changes(self.node)), routes, total)
         self._unmatched(tick, rows, made["merged"])
         open_ones.forget(BEGINNING, state)
         found = made["complete"]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rowtime.core.columns import MET, POSITION, WRITER
 from rowtime.core.time import BEGINNING
@@ -51,6 +52,11 @@ def _met_here(rows: pa.Table, steps: Mapping[str, Sequence[tuple[int, int]]]) ->
     """
     if not steps:
         return pa.array(np.full(rows.num_rows, BEGINNING))
+    if len(steps) == 1 and pc.count_distinct(rows[WRITER]).as_py() == 1 and rows[WRITER][0].as_py() in steps:
+        [found] = steps.values()
+        [at, bounds] = np.array(found, dtype=np.int64).T
+        reached_by = np.searchsorted(at[1:], rows[POSITION].to_numpy(), side="right")
+        return pa.array(bounds[reached_by])
     numbers = {writer: number for number, writer in enumerate(steps)}
     codes = rows[WRITER].combine_chunks().dictionary_encode()
     writers = np.array([numbers.get(writer, -1) for writer in codes.dictionary.to_pylist()], dtype=np.int64)

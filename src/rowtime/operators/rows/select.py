@@ -99,6 +99,11 @@ class Select(Unary):
             return None
         return {item.column.name: name for item, name in zip(self.items, passed, strict=True) if name is not None}
 
+    def asks_changes(self, *, above: bool) -> bool:
+        """Those that its consumers ask for, unless a value that fails could be refused with one of them."""
+        plain = all(isinstance(item.expression, exp.Column) for item in (*self.items, *self.hidden))
+        return above or not plain or self.where is not None
+
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
         """The row that passes WHERE and has these values."""
         computed = [
