@@ -173,6 +173,7 @@ MINUTE: Final = 60
 WIDTH: Final = 760
 LEFT, RIGHT, TOP, STEP = 170, 560, 58, 34
 ASIDE: Final = RIGHT + 48
+LABEL: Final = 56  # the width of a time, with a space
 
 
 @dataclass
@@ -227,10 +228,12 @@ class Canvas:
     def axes(self, across: str) -> None:
         """Write the times above, a line a time, and the title."""
         self.text(16, 22, self.title)
-        at = self.first
+        at, free = self.first, 0.0
         while at <= self.last:
             self.line([(self.x(at), TOP + 8), (self.x(at), self.y(self.items) + 14)], "grid")
-            self.text(self.x(at), TOP - 2, clock(at), "small quiet", "middle")
+            if self.x(at) >= free:  # a label that would touch the one before it is left out
+                self.text(self.x(at), TOP - 2, clock(at), "small quiet", "middle")
+                free = self.x(at) + LABEL
             at += self.tick
         self.text(ASIDE, TOP - 2, across, "small quiet")
 
