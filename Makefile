@@ -17,10 +17,10 @@ WHEEL_VENV := build/wheel-venv
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
-# Tests start many processes; each would compile every module anew.
+# Tests start many processes; each would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Java is looked for each time: it belongs to the machine, not to the environment.
+# Java is looked up each time, because it belongs to the machine, not to the environment.
 WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
@@ -35,17 +35,17 @@ env: $(VENV)/.ready ## make the environment in .venv: the locked packages and ro
 run: env ## run the main job, an example over a year of flights
 	@$(WITH_JAVA) $(BIN)/python -m examples.flights $(ARGS)
 
-test: env ## run the tests (ARGS="-k tsort" chooses some, WORKERS=0 runs one process)
+test: env ## run the tests (ARGS="-k tsort" selects some, WORKERS=0 uses one process)
 	@$(WITH_JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(ARGS)
 
-slow: env ## run the tests that take long, which `make test` leaves out
+slow: env ## run the slow tests, which `make test` leaves out
 	@$(WITH_JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow $(ARGS)
 
-goldens: env ## write the golden files of plans anew (tests/goldens/plans); review what changed in them
+goldens: env ## rewrite the golden files of plans (tests/goldens/plans); review the diff
 	@$(WITH_JAVA) $(BIN)/python -m pytest -n $(WORKERS) tests/goldens --rewrite-goldens $(ARGS)
 
-# The product, not the checkout: no source folder and no package of the dev extra is there.
-wheel: env ## build the wheel, install it in an environment of its own, and run transcripts, README and tutorial from there
+# Tests the product, not the checkout: without the source folder and the packages of the dev extra.
+wheel: env ## build the wheel, install it in a new environment, and run transcripts, README and tutorial there
 	@rm -rf $(WHEEL_VENV) build/dist
 	@$(BIN)/python -m hatchling build -t wheel -d build/dist
 	@scripts/setup_venv.sh "$(PYTHON)" $(WHEEL_VENV)
@@ -66,7 +66,7 @@ lint: env ## run every linter, the type checker and the checks of sizes, import 
 	done; \
 	if [ -n "$$failed" ]; then echo "Failed: $${failed#, }"; exit 1; fi
 
-fuzz: env ## feed random input to what reads SQL, rows, bounds, logs and checkpoints (ARGS="--inputs 1000000" for more)
+fuzz: env ## feed random input to everything that reads SQL, rows, bounds, logs and checkpoints (ARGS="--inputs 1000000" for more)
 	@$(BIN)/python -m reliability.fuzz --workers $(WORKERS) $(ARGS)
 
 crash: env ## kill drivers, stop them at every write and let writes fail (ARGS="--stops 2000 --kills 40 --faults 100" for less)
@@ -89,10 +89,10 @@ matrix: env ## transcripts, flights and a short crash run on each Spark and Pyth
 	@$(BIN)/python -m hatchling build -t wheel -d build/dist
 	@$(WITH_JAVA) scripts/matrix.sh "$(PYTHON)" $(LOCK) $(ARGS)
 
-release: env ## cut a version: make release VERSION=0.2.0; builds wheel and sdist and tests both where nothing else is
+release: env ## prepare a version: make release VERSION=0.2.0; builds wheel and sdist and tests both in new environments
 	@$(WITH_JAVA) scripts/release.sh "$(PYTHON)" "$(VERSION)"
 
-flink: $(FLINK_VENV)/.ready ## make the environment with PyFlink, beside which the benchmarks then measure too
+flink: $(FLINK_VENV)/.ready ## make the environment with PyFlink, for benchmarks that compare with it
 
 $(FLINK_VENV)/.ready: requirements/flink.lock scripts/setup_venv.sh
 	@scripts/setup_venv.sh "$(PYTHON)" $(FLINK_VENV)
@@ -103,10 +103,10 @@ docs: $(DOCS_VENV)/.ready ## build the site of the docs into site/; a broken lin
 	@PATH="$(CURDIR)/$(DOCS_VENV)/bin:$$PATH" NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/python -m mkdocs build
 	@$(DOCS_VENV)/bin/python scripts/check_site.py
 
-options: env ## write the tables of options in docs/ anew from what the formats declare
+options: env ## rewrite the tables of options in docs/ from the declarations of the formats
 	@$(BIN)/python scripts/option_tables.py
 
-pictures: env ## draw the pictures of the docs anew, from runs of rowtime
+pictures: env ## draw the pictures of the docs again, from runs of rowtime
 	@$(WITH_JAVA) $(BIN)/python scripts/pictures.py
 
 $(DOCS_VENV)/.ready: requirements/docs.lock scripts/setup_venv.sh
@@ -118,7 +118,7 @@ format: env ## format the code and fix what ruff can fix
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-lock: ## write requirements/dev.lock anew from pyproject.toml
+lock: ## rewrite requirements/dev.lock from pyproject.toml
 	@scripts/setup_venv.sh "$(PYTHON)" $(LOCK_VENV)
 	@$(LOCK_VENV)/bin/python -m pip install --quiet '.[dev,kafka]'
 	@{ echo "# Made by \`make lock\` from the dependencies and the dev extra in pyproject.toml."; \
@@ -131,14 +131,14 @@ clean: ## remove the environment, caches and builds; streams and checkpoints sta
 	@rm -rf $(VENV) build dist spark-warehouse .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Another lock means another environment, made from nothing: what the lock does not name is not there.
+# If the lock changes, the environment is made again from scratch, so it has only packages of the lock.
 $(VENV)/.locked: $(LOCK) scripts/setup_venv.sh
 	@scripts/setup_venv.sh "$(PYTHON)" $(VENV)
 	@echo "Installing the packages of $(LOCK) ..."
 	@$(BIN)/python -m pip install --quiet -r $(LOCK)
 	@touch $@
 
-# The build tools are locked too, hence no isolated build.
+# The build tools are locked too, so the build is not isolated.
 $(VENV)/.ready: $(VENV)/.locked pyproject.toml
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m pip check

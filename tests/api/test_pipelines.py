@@ -115,7 +115,7 @@ def test_a_silent_writer_holds_the_stream_until_it_is_set_aside(spark: SparkSess
     assert "idle" in str(query.engine.entry["sources"]["a"]["away"]) or len(result.rows) >= 3
 
 
-def test_a_writer_that_leaves_holds_nobody(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_writer_that_leaves_holds_no_row(spark: SparkSession, tmp_path: Path) -> None:
     made, result = pipeline(spark, tmp_path, "CREATE STREAM a (v INT); SELECT STREAM v FROM a")
     send(tmp_path, "a", ("10:00:00", 1), writer="x")
     send(tmp_path, "a", ("10:00:05", 2), writer="y")

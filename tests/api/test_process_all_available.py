@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_what_was_sent_before_has_been_handed_over(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_was_sent_before_has_been_delivered(spark: SparkSession, tmp_path: Path) -> None:
     got: list[Any] = []
     made = rt.Pipeline(spark, home=tmp_path / "home").sql("CREATE STREAM s (v INT); SELECT STREAM v FROM s;")
     made.sink("result", lambda batch: got.extend(batch.table().column("v").to_pylist() if batch.count else []))

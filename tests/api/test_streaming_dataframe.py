@@ -106,7 +106,7 @@ def test_each_writer_has_a_mark_of_its_own_and_the_least_closes(
 
 
 @pytest.mark.slow
-def test_without_an_order_nobody_is_refused_inside_a_batch(spark: SparkSession, folder: Folder, tmp_path: Path) -> None:
+def test_without_an_order_no_row_is_refused_inside_a_batch(spark: SparkSession, folder: Folder, tmp_path: Path) -> None:
     made, rows = pipeline(spark, tmp_path, folder.frame, PER_MINUTE.format("events"), rowtime="at")
     folder.add(("a", 1, "10:01:00"), ("a", 2, "10:00:10"), ("a", 3, "10:00:59"))
     folder.add(("a", 4, "10:00:58"), ("a", 5, "10:02:00"), ("a", 6, "10:01:00"))
@@ -350,7 +350,7 @@ def test_rows_of_a_set_are_numbered_by_what_they_hold(spark: SparkSession) -> No
     assert {place >> 40 for _, place in found[0]} == {2}
 
 
-def test_rows_without_a_position_and_positions_that_go_back_are_told(spark: SparkSession) -> None:
+def test_rows_without_a_position_and_positions_that_go_back_are_reported(spark: SparkSession) -> None:
     names = {"writer": "who", "position": "n"}
     with pytest.raises(Failure, match=r"R505 1 rows of a batch have no position"):
         handed(spark, ("a", None, 1), ("a", 1, 1), **names)

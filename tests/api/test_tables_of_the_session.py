@@ -181,7 +181,7 @@ def test_the_script_of_the_checkpoint_says_which_tables_it_had(spark: SparkSessi
     assert plan.sql == f"{sql}\n;\nCREATE TABLE `cities` (`k` string, `city` string) USING session"
 
 
-def test_a_streaming_view_is_handed_over_as_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_streaming_view_is_delivered_as_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     session = spark.newSession()
     session.readStream.format("rate").load().createOrReplaceTempView("beats")
     sql = STREAM + "SELECT STREAM beats.value FROM a OVER (RANGE INTERVAL '1' MINUTE PRECEDING) AS a JOIN {} ON TRUE"

@@ -141,7 +141,7 @@ def test_refused_rows_that_were_deleted_are_damage_and_no_difference(
         verified(spark, tmp_path / "copy")
 
 
-def test_a_tick_that_is_not_handed_over_is_not_verified(spark: SparkSession, place: Path) -> None:
+def test_a_tick_that_is_not_delivered_is_not_verified(spark: SparkSession, place: Path) -> None:
     told = (place / "check" / "published").read_text()
     (place / "check" / "published").write_text("1")
     with pytest.raises(rt.Refused) as refused:
@@ -151,7 +151,7 @@ def test_a_tick_that_is_not_handed_over_is_not_verified(spark: SparkSession, pla
 
 
 @pytest.mark.slow
-def test_input_that_is_gone_is_told(spark: SparkSession, place: Path) -> None:
+def test_input_that_is_gone_is_reported(spark: SparkSession, place: Path) -> None:
     path = max((place / "home" / "logs" / "s").glob("*/s-*/r-*"))
     path.rename(path.with_name("away"))
     with pytest.raises(rt.RowtimeError) as refused:

@@ -58,7 +58,7 @@ def test_all_problems_of_a_file_are_said_at_once_with_their_places(
         "R104 GROUP BY has no monotonic expression, so no group would ever be complete.",
         "  3 | GROUP BY page;",
     ]
-    assert "page: no order is known" in first
+    assert "page: the column has no known order" in first
     assert second.splitlines() == [
         "R103 there is no stream or view klicks",
         "  4 | SELECT STREAM page FROM klicks;",

@@ -91,7 +91,7 @@ def with_backlog(tick: int, taken: int, left: int, unit: str = "rows") -> dict[s
     return found
 
 
-def test_the_progress_towards_a_known_end_is_told() -> None:
+def test_the_progress_towards_a_known_end_is_reported() -> None:
     figures, file = Figures(began=0.0), io.StringIO()
     lines = Lines(file)
     assert seen(figures, 0.5).share == ""
@@ -153,7 +153,7 @@ def test_a_line_says_what_waits_when_nothing_comes_out() -> None:
     assert "waits for writer main of clicks; type rowtime bound clicks '<time>'" in waiting[0]
 
 
-def test_a_failing_tick_is_told_each_time_and_forgotten_once_it_succeeds() -> None:
+def test_a_failing_tick_is_reported_each_time_and_forgotten_once_it_succeeds() -> None:
     figures, file = Figures(began=0.0), io.StringIO()
     lines = Lines(file)
     for failures in (1, 2):
@@ -202,7 +202,7 @@ def test_after_an_error_there_is_no_summary() -> None:
     assert file.getvalue() == ""
 
 
-def test_a_file_that_is_set_aside_is_told_at_once() -> None:
+def test_a_file_that_is_set_aside_is_reported_at_once() -> None:
     file = io.StringIO()
     tick = progress(0, 0)
     tick["sources"][0]["files"] = [{"file": "/in/a.csv", "code": "R520", "why": "it is empty"}]

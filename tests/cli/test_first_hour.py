@@ -167,7 +167,9 @@ def test_the_extras_that_the_doctor_names_are_those_of_the_package() -> None:
 # -- homes ----------------------------------------------------------------------------
 
 
-def test_a_home_in_another_folder_is_told(rowtime: Rowtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_in_another_folder_is_reported(
+    rowtime: Rowtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Home(tmp_path / ".rowtime").define("clicks", CLICKS)
     below = tmp_path / "jobs"
     below.mkdir()
@@ -182,7 +184,7 @@ def test_a_home_in_another_folder_is_told(rowtime: Rowtime, tmp_path: Path, monk
     assert rowtime("check", "job.sql", "--home", str(tmp_path / ".rowtime")).exit_code == 0
 
 
-def test_a_home_in_a_folder_below_is_told(rowtime: Rowtime, tmp_path: Path) -> None:
+def test_a_home_in_a_folder_below_is_reported(rowtime: Rowtime, tmp_path: Path) -> None:
     Home(tmp_path / "shop/.rowtime").define("clicks", CLICKS)
     (tmp_path / "job.sql").write_text("CREATE STREAM c (page STRING);\nSELECT STREAM page FROM clicks;\n")
     assert f"--home {tmp_path / 'shop/.rowtime'}" in rowtime("check", "job.sql").stdout

@@ -142,7 +142,7 @@ def test_a_file_of_no_known_format_is_wrong_usage(rowtime: Callable[..., Result]
     assert rowtime("insert", "clicks", "none.csv").exit_code == 2
 
 
-def test_a_bound_goes_to_main_where_nobody_has_written(rowtime: Callable[..., Result], home: Home) -> None:
+def test_a_bound_goes_to_main_of_a_stream_without_rows(rowtime: Callable[..., Result], home: Home) -> None:
     result = rowtime("bound", "clicks", "2024-01-01 12:00:00", "--strict")
     assert result.stdout == "clicks: bound 2024-01-01 12:00:00.000001 for writer main\n"
     assert bounds(home, "main") == [to_micros(NOON) + 1]

@@ -42,7 +42,7 @@ def test_all_pipelines_of_a_home_are_a_table(rowtime: Callable[..., Result], fac
     assert lines[3].startswith("empty: R405 ")
 
 
-def test_a_failing_pipeline_is_told_with_its_error(rowtime: Callable[..., Result], factory: Path) -> None:
+def test_a_failing_pipeline_is_reported_with_its_error(rowtime: Callable[..., Result], factory: Path) -> None:
     driver = Checkpoint(factory)
     driver.acquire()
     note_failure(driver.folder, OSError("[red]no space left"), 3, ended=False)
@@ -78,7 +78,7 @@ def test_a_home_without_pipelines_says_how_to_start_one(rowtime: Callable[..., R
     assert json.loads(rowtime("top", "--json").stdout) == []
 
 
-def test_a_tick_that_takes_its_time_is_told(rowtime: Callable[..., Result], factory: Path) -> None:
+def test_a_tick_that_takes_its_time_is_reported(rowtime: Callable[..., Result], factory: Path) -> None:
     driver = Checkpoint(factory)
     driver.acquire()
     began = time.time_ns() // 1000 - 12_500_000

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typer.testing import Result
 
 
-def test_a_port_in_use_is_told_with_a_code(rowtime: Callable[..., Result]) -> None:
+def test_a_port_in_use_is_reported_with_a_code(rowtime: Callable[..., Result]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

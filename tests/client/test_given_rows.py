@@ -88,7 +88,9 @@ def test_every_form_gives_the_same_rows(home: Home, form: str) -> None:
         (b"\xff", "R206", "the text is not UTF-8"),
     ],
 )
-def test_what_are_no_rows_is_told_and_nothing_is_written(home: Home, given: Any, code: str, what: str) -> None:
+def test_a_value_that_is_not_rows_is_refused_and_nothing_is_written(
+    home: Home, given: Any, code: str, what: str
+) -> None:
     with rt.writer("s", home=home.path) as writer, pytest.raises(Refused, match=re.escape(what)) as refused:
         writer.insert(given)
     assert [problem.code for problem in refused.value.problems] == [code]

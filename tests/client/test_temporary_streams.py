@@ -65,7 +65,7 @@ def test_what_it_cannot_be_is_refused(script: str, code: str) -> None:
     assert {problem.code for problem in compile_script(f"{HEAD} {script}").problems} == {code}
 
 
-def test_a_pump_into_one_that_nobody_reads_is_no_sink() -> None:
+def test_a_pump_into_an_unread_stream_is_no_sink() -> None:
     program = compile_script(f"{HEAD} CREATE PUMP p AS INSERT INTO t SELECT STREAM v FROM a; SELECT STREAM v FROM a")
     assert program.problems == ()
     assert [sink.name for sink in program.sinks] == ["query.result"]

@@ -68,6 +68,6 @@ def test_what_a_check_accepts_is_said_in_its_own_words() -> None:
     assert values_of(anything) == "a text"
 
 
-def test_both_sides_of_an_option_are_told_apart() -> None:
+def test_both_sides_of_an_option_are_distinguished() -> None:
     option = Option("a", anything, meaning="source: read; sink: written")
     assert [TABLES._part(option.meaning, side) for side in ("source", "sink")] == ["read", "written"]

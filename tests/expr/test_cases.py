@@ -64,4 +64,4 @@ def test_a_proof_is_a_tree_with_one_line_a_rule() -> None:
 def test_a_proof_that_fails_names_the_innermost_part() -> None:
     why = proof_of("FLOOR((v - w) TO DAY)", {"v": "TIMESTAMP ASCENDING", "w": "TIMESTAMP ASCENDING"}).failure()
     assert why.text.strip("()") == "v - w"
-    assert why.rule == "one part ascends and the other descends, so the sum may do anything"
+    assert why.rule == "one part ascends and the other descends, so the sum has no order"

@@ -175,7 +175,7 @@ def test_a_subject_of_another_kind_or_without_a_record_is_refused(
             made.run_available(tmp_path / f"check-{subject}")
 
 
-def test_a_registry_that_refuses_to_answer_is_told_and_asked_again(
+def test_a_registry_that_refuses_to_answer_is_reported_and_asked_again(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     number = registered(tmp_path, f"{topic}-value", TRIP)

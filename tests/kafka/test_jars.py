@@ -38,7 +38,7 @@ def test_the_name_of_an_artifact(jar: str, name: str) -> None:
     assert jars.artifact(jar) == name
 
 
-def test_without_maven_the_coordinates_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_maven_the_coordinates_are_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Failure, match=rf"R502 .*{jars.connector()}.*mvn is not installed"):
         jars.kafka_jars(cache=tmp_path / "cache")

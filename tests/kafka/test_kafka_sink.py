@@ -118,7 +118,7 @@ def test_what_the_sink_writes_the_source_reads(spark: SparkSession, broker: Brok
     assert sorted(map(tuple, bounds)) == [(f"{topic}/{n:05d}", 1_704_067_200_000_100) for n in range(3)]
 
 
-def test_an_unreachable_broker_is_told_within_seconds(spark: SparkSession) -> None:
+def test_an_unreachable_broker_is_reported_within_seconds(spark: SparkSession) -> None:
     (port,) = free_ports(1)
     options = {"kafka.bootstrap.servers": f"127.0.0.1:{port}", "topic": "t", "kafka.default.api.timeout.ms": "1000"}
     begun = time.monotonic()

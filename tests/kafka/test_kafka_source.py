@@ -338,7 +338,7 @@ def test_a_deleted_topic_leaves_once(broker: Broker, topic: str) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_an_unreachable_broker_is_told_within_seconds() -> None:
+def test_an_unreachable_broker_is_reported_within_seconds() -> None:
     (port,) = free_ports(1)
     options = {"kafka.bootstrap.servers": f"127.0.0.1:{port}", "subscribe": "t"}
     begun = time.monotonic()
@@ -354,7 +354,7 @@ def test_a_host_that_has_no_address_is_unreachable_too() -> None:
         discover(KafkaSource(options, COLUMNS))
 
 
-def test_a_topic_that_is_not_there_is_told_and_not_made(broker: Broker) -> None:
+def test_a_topic_that_is_not_there_is_reported_and_not_made(broker: Broker) -> None:
     for _ in range(2):
         with pytest.raises(Failure, match=r"R501 .*no topic 'absent'"):
             discover(source(broker, "absent"))

@@ -122,7 +122,7 @@ def test_the_first_start_reads_the_table_as_it_is_and_then_what_is_appended(
     assert len(numbers(tmp_path)) == 11, "nothing behind the gap is read"
 
 
-def test_what_is_left_to_read_is_told_in_bytes_or_in_versions(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_is_left_to_read_is_reported_in_bytes_or_in_versions(spark: SparkSession, tmp_path: Path) -> None:
     for first in (0, 4, 8, 12):
         append(tmp_path, range(first, first + 4))
     sizes = [add["size_bytes"] for add in pa.table(table(tmp_path).get_add_actions()).to_pylist()]

@@ -82,7 +82,7 @@ def expected(numbers: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_what_is_left_to_read_is_told_in_bytes_or_in_versions(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_is_left_to_read_is_reported_in_bytes_or_in_versions(spark: SparkSession, tmp_path: Path) -> None:
     created(tmp_path)
     for number in range(4):
         append(tmp_path, range(3 * number, 3 * number + 1))

@@ -87,7 +87,7 @@ FOUND = {
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_what_was_found_once_stays_mended(spark: SparkSession, name: str) -> None:
+def test_what_was_found_once_stays_fixed(spark: SparkSession, name: str) -> None:
     law, made, session = {law.name: law for law in DEEPER}[name], FOUND[name], derive(spark)
     for cut in ([len(made)], [2, len(made)]):
         check(law, made, outcome(session, law, made, cut))

@@ -143,7 +143,7 @@ def test_events_of_writers_that_leave_are_those_of_the_oracle(spark: SparkSessio
     holds()
 
 
-def test_a_writer_of_events_that_leaves_holds_nobody_back(spark: SparkSession) -> None:
+def test_a_writer_of_events_that_leaves_holds_no_row_back(spark: SparkSession) -> None:
     law = next(law for law in LIFETIMES if law.name == "points")
     sent = [("x", 1, 5, False), ("y", 2, 4, False), ("x", None, 3, False), ("y", None, 9, False),
             ("x", None, None, True), ("y", 9, 12, False), ("y", None, None, True)]  # fmt: skip

@@ -75,7 +75,7 @@ def test_columns_of_joins_unions_and_windows_come_from_their_sides() -> None:
     assert over["sums"] == {("s", "n"): "AGGREGATION"}
 
 
-def test_what_decides_about_rows_is_told_apart() -> None:
+def test_what_decides_about_rows_is_distinguished() -> None:
     def decides(query: str) -> dict[tuple[str, str], frozenset[str]]:
         return dict(ColumnLineage().decides(compile_script(STREAMS + query).sinks[0]))
 
@@ -215,7 +215,7 @@ def test_a_run_that_fails_says_so_without_secrets(spark: SparkSession, tmp_path:
     assert "hunter22" not in json.dumps(client.events)
 
 
-def test_events_go_where_openlineage_is_told_and_only_if_asked_for(
+def test_events_go_to_the_endpoint_of_openlineage_and_only_if_asked_for(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = tmp_path / "events.jsonl"

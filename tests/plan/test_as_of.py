@@ -42,7 +42,7 @@ def test_groups_close_by_the_rowtime_of_the_left() -> None:
     assert compile_script(STREAMS + query % "b").problems != ()
 
 
-def test_columns_that_nobody_asks_for_are_not_kept() -> None:
+def test_unused_columns_are_not_kept() -> None:
     program = compile_script(STREAMS + f"SELECT STREAM x FROM a JOIN b {AS_OF} ON a.k = b.k")
     [node] = [node for node in program.operators if isinstance(node, Over)]
     assert node.calls[0].column.type == "STRUCT<f0: INT, f1: TIMESTAMP>"  # the key and the rowtime

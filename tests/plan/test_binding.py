@@ -150,7 +150,7 @@ def test_what_is_not_there_yet_is_refused_with_what_is(sql: str, instead: str) -
         ("CREATE STREAM b (v INT) USING fax; SELECT STREAM v FROM b GROUP BY v", ["R210", "R104"]),
     ],
 )
-def test_a_stream_whose_definition_is_refused_is_known_all_the_same(sql: str, codes: list[str]) -> None:
+def test_a_stream_whose_definition_is_refused_is_known_nevertheless(sql: str, codes: list[str]) -> None:
     assert [problem.code for problem in compile_script(sql).problems] == codes
 
 
@@ -365,7 +365,7 @@ def test_a_stream_is_never_taken_for_an_operator_of_its_name(sql: str, code: str
         (f'{PUMP} CREATE VIEW "pump p" AS SELECT STREAM v FROM s; SELECT STREAM v FROM "pump p"', "pump p.select"),
     ],
 )
-def test_things_with_alike_names_are_told_apart(sql: str, read: str) -> None:
+def test_things_with_alike_names_are_distinguished(sql: str, read: str) -> None:
     program = compile_script(S + sql)
     assert not program.problems
     assert read in [node.name for node in program.operators]

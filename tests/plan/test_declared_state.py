@@ -89,7 +89,7 @@ def test_every_scalar_that_is_declared_is_written() -> None:
     assert [name for control in controls() for name in unwritten(control)] == []
 
 
-def test_a_scalar_that_nobody_writes_is_seen() -> None:
+def test_a_scalar_that_is_not_written_is_seen() -> None:
     @dataclass(frozen=True)
     class Closed(Control):
         """Of the name of a class that operators write."""

@@ -50,7 +50,7 @@ def test_a_hint_that_is_followed_is_accepted(case: Case) -> None:
     assert [str(problem) for problem in problems_of(scripts[0])] == []
 
 
-def test_the_code_has_no_hint_that_nobody_follows() -> None:
+def test_the_code_has_no_hint_without_a_test() -> None:
     said = {problem.hint for case in CASES for problem in problems_of(case.script) if problem.code == case.code}
     for script, code, _ in OTHERS:
         program = compile_script(OTHERS_GIVEN + script)

@@ -56,7 +56,7 @@ def test_what_the_range_says_is_not_asked_again() -> None:
     assert to_rowtime(node.on) == "`a_k` = `b_k` AND `a_x` < `b_y`"
 
 
-def test_columns_that_nobody_asks_for_are_not_kept() -> None:
+def test_unused_columns_are_not_kept() -> None:
     [node] = joins(f"SELECT STREAM x FROM a {SECOND} JOIN b ON a.k = b.k")
     assert [name for side in node.sides for _, name in side.columns] == ["a_k", "a_x", "b_k"]
 

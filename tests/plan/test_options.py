@@ -55,7 +55,7 @@ def problems(using: str, more: str = "") -> list[rt.Problem]:
         ("rate OPTIONS (rampUpTime '5s')", "R542", "at one rate"),
     ],
 )
-def test_an_option_that_nobody_knows_was_accepted_and_ignored(using: str, code: str, said: str) -> None:
+def test_an_unknown_option_was_accepted_and_ignored(using: str, code: str, said: str) -> None:
     (problem,) = problems(using)
     assert problem.code == code
     assert said in f"{problem.message} {problem.hint}"

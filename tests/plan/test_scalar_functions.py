@@ -104,7 +104,7 @@ def test_pumps_and_explain_have_them_too() -> None:
         ("CREATE FUNCTION f(x INT) RETURNS INT RETURN rand() + x; SELECT STREAM f(a) AS q FROM s", "R111", "rand()"),
     ],
 )
-def test_what_is_wrong_with_a_function_is_told_with_its_place(sql: str, code: str, at: str) -> None:
+def test_what_is_wrong_with_a_function_is_reported_with_its_place(sql: str, code: str, at: str) -> None:
     (problem,) = rt.check(STREAM + sql)
     assert problem.code == code
     assert problem.place is not None

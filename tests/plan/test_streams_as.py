@@ -79,7 +79,7 @@ def test_streams_may_read_each_other_in_any_order() -> None:
     }
 
 
-def test_each_problem_is_told_once() -> None:
+def test_each_problem_is_reported_once() -> None:
     for query, code in {"k, v + 1 AS w FROM s": "R148", "k FROM nowhere": "R103", "x FROM s": "R103"}.items():
         script = (
             f"CREATE STREAM o AS SELECT STREAM {query}; SELECT STREAM * FROM o; CREATE VIEW w AS SELECT STREAM * FROM o"

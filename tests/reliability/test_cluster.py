@@ -43,11 +43,11 @@ def test_what_is_equal_is_counted(tmp_path: Path) -> None:
     ],
     ids=["a row twice", "a tick less", "a ledger that does not add up", "not on the cluster"],
 )
-def test_what_differs_is_told(tmp_path: Path, states: Sequence[Any], master: str) -> None:
+def test_what_differs_is_reported(tmp_path: Path, states: Sequence[Any], master: str) -> None:
     assert compared(tmp_path, states, master)[1].losses
 
 
-def test_a_pipeline_that_did_not_end_is_told(tmp_path: Path) -> None:
+def test_a_pipeline_that_did_not_end_is_reported(tmp_path: Path) -> None:
     tally = Tally()
     _differences(Case(0, tmp_path / "shared-0"), tmp_path / "local-0", tmp_path / "shared-0", Counter(), tally)
     assert tally.losses

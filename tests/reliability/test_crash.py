@@ -100,7 +100,7 @@ def test_a_process_that_hangs_ends_and_shows_where() -> None:
         ([(0, "a"), (0, "b")], ["row 0 is a and b"]),
     ],
 )
-def test_rows_that_come_again_are_taken_once_and_lost_ones_are_told(
+def test_rows_that_come_again_are_taken_once_and_lost_ones_are_reported(
     rows: list[tuple[int, str]], found: list[str]
 ) -> None:
     assert once(rows) == found

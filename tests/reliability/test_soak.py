@@ -71,7 +71,7 @@ def test_too_few_samples_are_no_answer() -> None:
         judged(lambda _: 1, 9)
 
 
-def test_rows_that_are_missing_or_too_many_are_told() -> None:
+def test_rows_that_are_missing_or_too_many_are_reported() -> None:
     assert differences(answer(12), answer(12)) == []
     found = answer(12)
     found.pairs.subtract([next(iter(found.pairs))])

@@ -49,7 +49,7 @@ def test_it_closes_groups_where_rowtime_is_the_arrival_time(stream: str) -> None
     (FILES.format(""), "TABLE(SESSION(TABLE s, DESCRIPTOR(ROWTIME), INTERVAL '1' MINUTE)) AS x"),
     (FILES.format("") + LOG.replace("s (", "l ("), "(SELECT STREAM * FROM s UNION ALL SELECT STREAM * FROM l) AS x"),
 ])  # fmt: skip
-def test_it_has_no_order_elsewhere_and_the_reason_is_told(stream: str, read: str) -> None:
+def test_it_has_no_order_elsewhere_and_the_reason_is_reported(stream: str, read: str) -> None:
     (problem,) = rt.check(stream + COUNTS.format(read))
     assert problem.code == "R104"
     assert "CURRENT_ROW_TIMESTAMP: rows come in the order of ROWTIME, which is not the arrival time here" in str(

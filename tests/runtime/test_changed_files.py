@@ -98,7 +98,7 @@ def test_a_copy_of_a_file_and_one_that_is_alike_are_files_of_their_own(place: Pl
 
 
 @pytest.mark.parametrize("again", [True, False], ids=["same driver", "after a restart"])
-def test_rows_added_to_a_file_that_was_read_are_told_once_and_not_read(place: Place, *, again: bool) -> None:
+def test_rows_added_to_a_file_that_was_read_are_reported_once_and_not_read(place: Place, *, again: bool) -> None:
     place.write("a.json")
     place.take()
     for age in (1, 2):

@@ -34,7 +34,7 @@ def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_session")
 @pytest.mark.parametrize(("version", "told"), [("1.8", "8"), ("11", "11")])
-def test_an_old_java_is_told_with_what_to_install(
+def test_an_old_java_is_reported_with_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, told: str
 ) -> None:
     fake_java(tmp_path, version)
@@ -48,7 +48,7 @@ def test_an_old_java_is_told_with_what_to_install(
 
 
 @pytest.mark.usefixtures("no_session")
-def test_no_java_is_told_with_where_it_was_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_java_is_reported_with_where_it_was_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(java, "PLACES", (f"{tmp_path}/*/bin/java",))

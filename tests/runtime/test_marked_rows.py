@@ -59,7 +59,7 @@ def test_nothing_is_told_of_rows_that_no_query_reads_as_a_whole(
     assert marks.counts() == {}
 
 
-def test_rows_below_a_limit_are_told_if_no_result_reached_it(spark: SparkSession) -> None:
+def test_rows_below_a_limit_are_reported_if_no_result_reached_it(spark: SparkSession) -> None:
     for rows, whole, told in (
         ("limit", True, {"filter": 700}),
         ("ordered", True, {"filter": 700}),
@@ -75,7 +75,7 @@ def test_rows_below_a_limit_are_told_if_no_result_reached_it(spark: SparkSession
         assert marks.counts() == told
 
 
-def test_marks_above_one_another_are_told_apart(spark: SparkSession) -> None:
+def test_marks_above_one_another_are_distinguished(spark: SparkSession) -> None:
     marks = Marks()
     below = marked(spark, marks)
     others = spark.range(5).selectExpr("id AS other")

@@ -57,7 +57,7 @@ def files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("part-*") if path.is_file())
 
 
-def test_values_and_their_folders_are_told_apart() -> None:
+def test_values_and_their_folders_are_distinguished() -> None:
     names = [folder_of(["k", "l=m"], [text, "1"]) for text in TEXTS]
     assert names[0] == "k=a%2Fb%3Dc%25/l%3Dm=1"
     assert [values_of(f"{name}/file") for name in names] == [[text, "1"] for text in TEXTS]

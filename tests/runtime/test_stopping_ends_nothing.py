@@ -147,7 +147,7 @@ def test_what_says_that_a_stream_ends_is_checked(sql: str, codes: list[str]) -> 
     assert _codes(sql) == codes
 
 
-def test_an_end_of_what_nobody_reads_is_refused(tmp_path: Path) -> None:
+def test_an_end_of_an_unread_stream_is_refused(tmp_path: Path) -> None:
     script = tmp_path / "script.sql"
     script.write_text("CREATE STREAM s (n INT) USING json OPTIONS (path '/in'); ALTER STREAM s END;")
     told = CliRunner().invoke(app, ["run", str(script), "--home", str(tmp_path / "home")])

@@ -168,7 +168,7 @@ VOTED = BOTH.replace("'1' HOUR;", "'1' HOUR RESYNC AFTER 2 ROWS;", 1)
 
 
 @pytest.mark.parametrize("cuts", [[8], [1, 3, 4, 5, 8]], ids=["one tick", "five starts"])
-def test_a_first_row_from_the_future_locks_nobody_out(spark: SparkSession, tmp_path: Path, cuts: list[int]) -> None:
+def test_a_first_row_from_the_future_refuses_no_later_row(spark: SparkSession, tmp_path: Path, cuts: list[int]) -> None:
     times = [FUTURE, *minutes(2), "2024-01-01 12:00:00", *minutes(4)[2:], "2024-01-01 13:30:00", "2024-01-01 13:31:00"]
     kept, before = Kept(), 0
     for upto in cuts:

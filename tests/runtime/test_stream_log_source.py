@@ -298,7 +298,7 @@ def test_what_is_taken_is_durable_before_it_is_noted(log: Path, monkeypatch: pyt
         assert synced == {f"a/{shard}", f"b/{shard}", everyone_shard}
 
 
-def test_a_disk_that_fails_to_keep_what_is_taken_is_told(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fails_to_keep_what_is_taken_is_reported(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(_: int) -> None:
         raise OSError(5, "Input/output error")
 

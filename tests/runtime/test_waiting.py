@@ -158,7 +158,7 @@ def test_a_bound_that_stands_for_long_comes_with_what_else_would_release_it_and_
     assert "this cannot be undone: earlier rows are refused from then on" in wait.release
 
 
-def test_a_stream_whose_writers_have_all_left_is_told_without_a_name_of_ours() -> None:
+def test_a_stream_whose_writers_have_all_left_is_reported_without_a_name_of_ours() -> None:
     for now in (0, PATIENCE):
         (wait,) = waiting(PLAN, entry({NOBODY: 0}, since=0), now=now)
         assert isinstance(wait, Wait)

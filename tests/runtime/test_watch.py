@@ -46,7 +46,7 @@ def pipeline(spark: SparkSession, home: Path, files: int = 1) -> rt.Pipeline:
     return made
 
 
-def test_a_tick_that_takes_long_is_told_everywhere(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_tick_that_takes_long_is_shown_everywhere(spark: SparkSession, tmp_path: Path) -> None:
     place = tmp_path / "check"
     go, written = threading.Event(), threading.Event()
     made = pipeline(spark, tmp_path / "home")
@@ -170,7 +170,7 @@ def test_a_damaged_word_says_nothing(tmp_path: Path) -> None:
     assert liveness(tmp_path).under_way is None
 
 
-def test_the_parts_of_a_tick_are_told_apart() -> None:
+def test_the_parts_of_a_tick_are_distinguished() -> None:
     watch, meter = Watch(), Meter()
     assert watch.now is None
     with watch:

@@ -148,14 +148,14 @@ def test_entries_that_pruning_removes_may_be_gone_in_any_order(tmp_path: Path) -
     place.check()
 
 
-def test_a_tick_that_was_committed_and_not_handed_over_is_no_gap(tmp_path: Path) -> None:
+def test_a_tick_that_was_committed_and_not_delivered_is_no_gap(tmp_path: Path) -> None:
     place = journaled(tmp_path, 3)
     place.journal.commit(3, EMPTY)
     place.check()
 
 
 @pytest.mark.parametrize("text", ["", "x", "2", "3 00000000", None])
-def test_what_was_handed_over_last_is_not_taken_from_a_damaged_file(tmp_path: Path, text: str | None) -> None:
+def test_what_was_delivered_last_is_not_taken_from_a_damaged_file(tmp_path: Path, text: str | None) -> None:
     place = journaled(tmp_path, 3)
     assert place.published == 2
     path = tmp_path / "published"

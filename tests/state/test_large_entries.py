@@ -112,7 +112,9 @@ def test_what_a_reader_does_to_an_entry_does_not_reach_the_next_one(tmp_path: Pa
     assert whole(Journal(tmp_path / "journal"), 1) == as_text(entry(2_000, 1))
 
 
-def test_an_entry_that_changes_in_memory_after_its_commit_is_told_apart_from_what_was_written(tmp_path: Path) -> None:
+def test_an_entry_that_changes_in_memory_after_its_commit_is_distinguished_from_what_was_written(
+    tmp_path: Path,
+) -> None:
     journal, kept = Journal(tmp_path / "journal"), entry(2_000, 0)
     journal.commit(0, kept)
     kept["sources"]["s"]["offsets"]["job-000000"] = 5

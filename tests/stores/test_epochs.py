@@ -202,7 +202,7 @@ def test_a_commit_whose_answer_is_lost_is_recognised(stored: str, faults: Faults
     assert last(driver) == (2, 1)
 
 
-def test_a_commit_is_one_write_and_what_was_handed_over_another(stored: str, faults: Faults) -> None:
+def test_a_commit_is_one_write_and_what_was_delivered_another(stored: str, faults: Faults) -> None:
     driver = Checkpoint(place_of(stored))
     driver.acquire()
     commit(driver, 0)

@@ -225,7 +225,7 @@ def test_a_row_whose_insert_took_long_is_raised_and_not_late(spark: SparkSession
     assert rt.verify(f"{bucket}/check", spark=spark, home=f"{bucket}/home").equal
 
 
-def test_a_home_without_its_bucket_is_told(tmp_path: Path) -> None:
+def test_a_home_without_its_bucket_is_reported(tmp_path: Path) -> None:
     (tmp_path / "s.sql").write_text("CREATE STREAM s (v INT);")
     for command in (["streams"], ["check", str(tmp_path / "s.sql")], ["bound", "s", "end"]):
         done = CliRunner().invoke(app, [*command, "--home", f"s3://no-{uuid.uuid4().hex}/home"])

@@ -165,7 +165,7 @@ def test_a_fence_keeps_an_older_process_out_and_changes_nothing(log: Place) -> N
         assert all(entry.at == BEGINNING for entry in entries if isinstance(entry, Bound))
 
 
-def test_who_has_a_log_open_that_is_dropped_is_told(log: Place) -> None:
+def test_who_has_a_log_open_that_is_dropped_is_reported(log: Place) -> None:
     late, writer = Writer(log, "late"), Writer(log)
     writer.insert([{"x": 1}])
     assert stream_log.survey(log, {"main": 1})["main"].to_end
@@ -181,7 +181,7 @@ def test_who_has_a_log_open_that_is_dropped_is_told(log: Place) -> None:
         assert code(failed) == "R501"
 
 
-def test_items_that_are_gone_or_damaged_are_told(log: Place) -> None:
+def test_items_that_are_gone_or_damaged_are_reported(log: Place) -> None:
     with Writer(log, definition=DEFINITION) as writer:
         for number in range(4):
             writer.insert([{"x": number}])

@@ -84,7 +84,7 @@ def test_verify_finds_a_row_that_was_lost_on_either_side_of_the_change(place: Pl
         path.write_bytes(data)
 
 
-def test_a_refused_row_that_was_lost_before_the_change_is_told_by_verify(place: Place) -> None:
+def test_a_refused_row_that_was_lost_before_the_change_is_reported_by_verify(place: Place) -> None:
     kept = min((place.folder / "check" / "rejected" / "sorted").glob("*"))
     name, data = kept.name, kept.read_bytes()
     path = unsealed(kept)

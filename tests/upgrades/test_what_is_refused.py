@@ -133,7 +133,7 @@ def test_a_sink_that_is_the_first_in_order_says_that_it_begins_now() -> None:
     assert found.lines == ("p2 is new, and begins with the rows read from now on",)
 
 
-def test_a_whole_pipeline_may_be_added_over_streams_that_nobody_read() -> None:
+def test_a_whole_pipeline_may_be_added_over_unread_streams() -> None:
     more = """CREATE STREAM t (a BIGINT); CREATE STREAM hours (c BIGINT) USING csv OPTIONS (path 'hours');
 CREATE PUMP p9 AS INSERT INTO hours SELECT STREAM COUNT(*) FROM t GROUP BY FLOOR(t.ROWTIME TO HOUR);"""
     assert upgraded(BOTH, BOTH + more).lines == ("p9 is new",)

@@ -339,7 +339,7 @@ def test_a_statement_is_carried_out_by_a_button_where_that_is_allowed(
         form.locator("[name=time]").fill("2026-03-02 10:00:00")
         form.locator("[name=sure]").check()
         form.locator("button").click()
-        page.wait_for_selector("h1:has-text('Carried out')")
+        page.wait_for_selector("h1:has-text('Done')")
         context.close()
     assert commands[0][3] == "bound"
 

@@ -81,7 +81,7 @@ def test_a_box_of_a_stream_lists_its_slowest_writers(client: TestClient) -> None
     assert text.index("door-00002") < text.index("door-00000")
 
 
-def test_a_box_that_is_not_there_is_told(client: TestClient) -> None:
+def test_a_box_that_is_not_there_is_reported(client: TestClient) -> None:
     answer = client.get("/box", params={"box": "<b>"})
     assert "R704" in answer.text
     assert "&lt;b&gt;" in answer.text

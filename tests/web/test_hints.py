@@ -37,38 +37,38 @@ def told(answer: Response, taken: str) -> str:
     return found[1]
 
 
-def test_who_is_not_answered_opens_the_address(console: Ask) -> None:
+def test_a_refused_request_names_the_address_to_open(console: Ask) -> None:
     client = console()
-    told(client.get("/", headers={"host": "evil.example"}), "Open the (address) that it has printed")
+    told(client.get("/", headers={"host": "evil.example"}), "Open the (address) that the console has printed")
     assert client.get(f"{AT}/").status_code == 200
-    told(client.get("/", headers={"origin": "http://evil.example"}), "Open the console in a (window) of its own")
+    told(client.get("/", headers={"origin": "http://evil.example"}), "Open the console in a separate (window)")
     assert client.get("/").status_code == 200, "as a browser asks for an address that is typed"
     client = console(access=TOKEN)
-    with_token = told(client.get("/"), r"address with (\?token=)… that it has printed")
+    with_token = told(client.get("/"), r"address with (\?token=)… that the console has printed")
     assert client.get(f"/{with_token}t", follow_redirects=True).status_code == 200
 
 
 def test_a_page_that_is_not_there_leads_to_one_that_is(console: Ask) -> None:
     client = console()
-    told(client.get("/nowhere"), "The (home page) lists what there is")
+    told(client.get("/nowhere"), "The (home page) lists the pipelines")
     pipeline = address(client, "factory")
     assert client.get(f"{pipeline}/graph").status_code == 200, "a link of the home page"
-    page = told(client.get(f"{pipeline}/timeline.json", params={"at": "noon"}), "Begin at the page (.*)[.]")
+    page = told(client.get(f"{pipeline}/timeline.json", params={"at": "noon"}), "Start from the page (.*)[.]")
     assert client.get(f"{pipeline}/{page.lower()}").status_code == 200
-    oldest = told(client.get(f"{pipeline}/timeline.json", params={"tick": 99}), r"last ticks: (\d+) to 59 are known")
+    oldest = told(client.get(f"{pipeline}/timeline.json", params={"tick": 99}), r"newest ticks: (\d+) to 59[.]")
     assert client.get(f"{pipeline}/timeline.json", params={"tick": oldest}).status_code == 200
-    page = told(client.get(f"{pipeline}/box", params={"box": "nobody"}), "The page (.*) has those")
+    page = told(client.get(f"{pipeline}/box", params={"box": "nobody"}), "The page (.*) shows the operators")
     boxes = {box["name"] for box in client.get(f"{pipeline}/{page.lower()}.json").json()["nodes"]}
     assert {client.get(f"{pipeline}/box", params={"box": box}).status_code for box in boxes} == {200}
 
 
 @pytest.mark.parametrize(("number", "what"), [("x", "there is no such row"), ("99", "there is no row 99 any more")])
-def test_the_rows_that_there_are_can_be_traced(console: Ask, number: str, what: str) -> None:
+def test_existing_rows_can_be_traced(console: Ask, number: str, what: str) -> None:
     client = console()
     pipeline = address(client, "factory")
     answer = client.get(f"{pipeline}/trace", params={"sink": "per_minute.sink", "number": number})
     assert what in answer.text
-    page = told(answer, "The page (.*) has those")
+    page = told(answer, "The page (.*) lists the rows")
     links, older = list[str](), [f"{pipeline}/{page.lower()}"]
     while older:  # a slow machine needs several pages
         shown = client.get(unescape(older[0])).text
@@ -85,10 +85,10 @@ def test_an_action_is_carried_out_as_the_refusals_say(console: Ask, monkeypatch:
     told(client.post(act, headers=ours), "Start it with (--allow-actions)")
     client = console(acts=True)
     asked = {"way": "0123456789abcdef", "time": "2026-03-02 09:20:00"}
-    told(client.post(act, data=asked, headers=ours), "Look at what (waits now)")
+    told(client.post(act, data=asked, headers=ours), "See the page (Waiting)")
     page = client.get(f"{address(client, 'factory')}/waiting").text
     asked["way"] = re.findall(r'name="way" value="(\w+)"', page)[-1]
-    told(client.post(act, data=asked, headers=ours), "Confirm that you (know it)")
+    told(client.post(act, data=asked, headers=ours), "Tick the (box) to confirm")
     assert 'name="sure" value="yes"' in page
     assert "it is done" in client.post(act, data={**asked, "sure": "yes"}, headers=ours).text
 

@@ -31,7 +31,7 @@ def test_a_pipeline_is_shown_with_its_rows_and_its_freshness(console: Callable[.
     assert " stopped 6,180 39 22 371 " in text
 
 
-def test_a_driver_at_work_a_failing_one_and_a_crashed_one_are_told_apart(
+def test_a_driver_at_work_a_failing_one_and_a_crashed_one_are_distinguished(
     console: Callable[..., TestClient], home: Path
 ) -> None:
     driver = Checkpoint(home / "checkpoints" / "factory")
@@ -58,7 +58,9 @@ def test_a_part_that_was_seen_is_not_sent_again(console: Callable[..., TestClien
     assert client.get(again).status_code == 204
 
 
-def test_a_folder_that_is_no_checkpoint_is_told_with_a_code(console: Callable[..., TestClient], tmp_path: Path) -> None:
+def test_a_folder_that_is_no_checkpoint_is_reported_with_a_code(
+    console: Callable[..., TestClient], tmp_path: Path
+) -> None:
     (tmp_path / "else").mkdir()
     (tmp_path / "else" / "rows.csv").write_text("a,b\n")
     client = console(str(tmp_path / "else"), str(tmp_path / "nowhere"))
@@ -78,14 +80,18 @@ def test_each_page_says_that_a_plan_is_of_a_newer_version(
     assert "R402" in client.get(f"{address(client, 'factory')}/{page}").text
 
 
-def test_a_checkpoint_of_a_newer_version_is_told_with_a_code(console: Callable[..., TestClient], home: Path) -> None:
+def test_a_checkpoint_of_a_newer_version_is_reported_with_a_code(
+    console: Callable[..., TestClient], home: Path
+) -> None:
     as_newer(home / "checkpoints" / "factory")
     client = console()
     assert "R402" in shown(client)
     assert "R402" in client.get(f"{address(client, 'factory')}/graph").text
 
 
-def test_a_half_written_entry_is_told_and_the_others_are_shown(console: Callable[..., TestClient], home: Path) -> None:
+def test_a_half_written_entry_is_reported_and_the_others_are_shown(
+    console: Callable[..., TestClient], home: Path
+) -> None:
     path = home / "checkpoints" / "factory" / "journal" / f"{30:012d}.json"
     path.write_bytes(path.read_bytes()[:200])
     client = console()

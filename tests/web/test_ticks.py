@@ -59,6 +59,6 @@ def test_a_journal_of_an_older_version_has_its_entries_apart(console: Callable[.
     Made(home / "checkpoints" / "older", costs=False).make()
     client = console()
     place = address(client, "older")
-    assert "does not say what a tick cost" in client.get(f"{place}/ticks").text
+    assert "has no costs of ticks" in client.get(f"{place}/ticks").text
     (one,) = client.get(f"{place}/durations.json").json()["series"]
     assert (one["label"], set(one["values"])) == ("ms from entry to entry", {1_000})

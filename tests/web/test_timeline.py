@@ -128,7 +128,7 @@ def test_what_lies_near_the_outputs_is_shown_with_them() -> None:
     assert sorted(_near([0, hour], [50 * hour, 90 * hour, 10_000 * hour])) == [0, hour, 50 * hour, 90 * hour]
 
 
-def test_a_tick_that_the_journal_has_lost_is_told(console: Callable[..., TestClient], home: Path) -> None:
+def test_a_tick_that_the_journal_has_lost_is_reported(console: Callable[..., TestClient], home: Path) -> None:
     client = console()
     answer = client.get(f"{address(client, 'factory')}/timeline.json", params={"tick": 99})
     assert (answer.status_code, "R704" in answer.text) == (422, True)

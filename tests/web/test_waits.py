@@ -45,7 +45,7 @@ def test_what_cannot_be_undone_is_said_before_its_statement(console: Console) ->
 
 def test_nothing_is_carried_out_without_leave(console: Console) -> None:
     client = console()
-    assert "Carry out" not in page_of(client)
+    assert ">Run</button>" not in page_of(client)
     answer = client.post(f"{address(client, 'factory')}/act", data={"way": "x"}, headers={"origin": AT})
     assert "R705 " in re.sub(r"</?strong>", "", answer.text)
     assert "--allow-actions" in answer.text
@@ -82,7 +82,7 @@ def test_a_bound_is_set_by_the_command_that_a_user_would_type(
         ({"sure": ""}, "this cannot be undone"),
         ({"time": "soon"}, "R301"),
         ({"time": ""}, "R301"),
-        ({"way": "0123456789abcdef"}, "this is not offered any more"),
+        ({"way": "0123456789abcdef"}, "this action is not offered any more"),
     ],
 )
 def test_what_is_not_whole_is_not_carried_out(

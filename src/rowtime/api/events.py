@@ -18,59 +18,59 @@ Period = tuple[str | datetime, str | datetime] | str
 
 @dataclass(frozen=True)
 class Events(Relation):
-    """A stream, view or query of events."""
+    """Represents a stream, view or query of events with lifetimes."""
 
     def to_point(self) -> Events:
-        """One microsecond at the start."""
+        """Reduce each event to one microsecond at its start."""
         return self._called("TO_POINT")
 
     def point_at_end(self) -> Events:
-        """One microsecond at the end."""
+        """Reduce each event to one microsecond at its end."""
         return self._called("POINT_AT_END")
 
     def shift(self, by: timedelta) -> Events:
-        """Both ends moved."""
+        """Move both ends of each event."""
         return self._called("SHIFT", interval(by))
 
     def extend(self, by: timedelta | None = None) -> Events:
-        """The end moved, or for ever."""
+        """Move the end of each event, or remove it."""
         return self._called("EXTEND", *([] if by is None else [interval(by)]))
 
     def alter_duration(self, duration: timedelta | str) -> Events:
-        """From the start as long as that; or as long as an expression says of each."""
+        """Give each event a length from its start: a duration, or an SQL expression over the event."""
         return self._called("ALTER_DURATION", _length(duration))
 
     def quantize(self, step: timedelta, offset: timedelta | None = None) -> Events:
-        """The start rounded down and the end rounded up."""
+        """Round the start of each event down and its end up."""
         return self._called("QUANTIZE", *_steps(step, offset))
 
     def chop(self, step: timedelta, offset: timedelta | None = None) -> Events:
-        """Pieces between the steps."""
+        """Cut each event into pieces at fixed steps."""
         return self._called("CHOP", *_steps(step, offset))
 
     def stitch(self) -> Events:
-        """Events of one payload that touch or overlap as one."""
+        """Combine events with the same payload that touch or overlap."""
         return self._called("STITCH")
 
     def clip(self, other: Events, *keys: str) -> Events:
-        """Cut at the first later start of another, of the same values of some columns."""
+        """Cut each event at the first later start of another event with the same values in some columns."""
         return self._called("CLIP", other.argument, *map(named, keys))
 
     def clip_at_most(self, limit: timedelta | str) -> Events:
-        """Cut where it has lasted so long; or as long as an expression says of each."""
+        """Cut each event after a length: a duration, or an SQL expression over the event."""
         return self._called("CLIP", f"AT MOST {_length(limit)}")
 
     def clip_within(self, period: Period) -> Events:
-        """What lies in a period."""
+        """Keep only the part of each event that lies in a period."""
         return self._called("CLIP", f"WITHIN {_period(period)}")
 
     def point_to_signal(self, *keys: str) -> Events:
-        """From each start to the next one of the same values of some columns."""
+        """Extend each event from its start to the next start with the same values in some columns."""
         return self._called("POINT_TO_SIGNAL", *map(named, keys))
 
     @property
     def argument(self) -> str:
-        """How the events are written as an argument."""
+        """Return the events as an SQL argument."""
         return f"({self.text})" if self.text else self.source
 
     def _called(self, function: str, *arguments: str) -> Events:
@@ -79,31 +79,31 @@ class Events(Relation):
     # -- by their lifetimes -------------------------------------------------------------
 
     def contains(self, period: Period | datetime) -> Events:
-        """The events whose lifetime contains a period or a time."""
+        """Keep the events whose lifetime contains a period or a time."""
         return self._said("CONTAINS", period)
 
     def overlaps(self, period: Period) -> Events:
-        """The events whose lifetime overlaps a period."""
+        """Keep the events whose lifetime overlaps a period."""
         return self._said("OVERLAPS", period)
 
     def equals(self, period: Period) -> Events:
-        """The events whose lifetime is a period."""
+        """Keep the events whose lifetime equals a period."""
         return self._said("EQUALS", period)
 
     def precedes(self, period: Period) -> Events:
-        """The events that are over when a period begins."""
+        """Keep the events that have ended when a period begins."""
         return self._said("PRECEDES", period)
 
     def succeeds(self, period: Period) -> Events:
-        """The events that begin when a period is over."""
+        """Keep the events that begin after a period has ended."""
         return self._said("SUCCEEDS", period)
 
     def immediately_precedes(self, period: Period) -> Events:
-        """The events that end when a period begins."""
+        """Keep the events that end exactly when a period begins."""
         return self._said("IMMEDIATELY PRECEDES", period)
 
     def immediately_succeeds(self, period: Period) -> Events:
-        """The events that begin when a period ends."""
+        """Keep the events that begin exactly when a period ends."""
         return self._said("IMMEDIATELY SUCCEEDS", period)
 
     def _said(self, how: str, period: Period | datetime) -> Events:
@@ -113,7 +113,7 @@ class Events(Relation):
     # -- groups -----------------------------------------------------------------------
 
     def snapshot(self, *keys: str) -> Grouped:
-        """Groups by what is alive between two changes, and by columns."""
+        """Group by snapshots, which begin at every start and end of an event, and by columns."""
         return Grouped(self, "SNAPSHOT()", keys)
 
     def tumble(
@@ -124,7 +124,7 @@ class Events(Relation):
         point_at_end: bool = False,
         clip_end: bool = False,
     ) -> Grouped:
-        """Groups by windows that follow each other, and by columns; ``clip_end``: lifetimes are cut at their end."""
+        """Group by windows that follow each other, and by columns; ``clip_end`` cuts lifetimes only at their end."""
         options = _options(point_at_end=point_at_end, clip_end=clip_end)
         return Grouped(self, f"TUMBLE({', '.join([*_steps(size, offset), *options])})", keys)
 
@@ -137,7 +137,7 @@ class Events(Relation):
         point_at_end: bool = False,
         clip_end: bool = False,
     ) -> Grouped:
-        """Groups by windows that begin every ``hop``, and by columns."""
+        """Group by windows that begin every ``hop``, and by columns."""
         options = _options(point_at_end=point_at_end, clip_end=clip_end)
         return Grouped(self, f"HOP({', '.join([interval(hop), *_steps(size, offset), *options])})", keys)
 
@@ -149,38 +149,38 @@ class Events(Relation):
         point_at_end: bool = False,
         clip_end: bool = False,
     ) -> Grouped:
-        """Groups by sessions, and by columns; a session that lasts longer than ``longest`` is cut."""
+        """Group by sessions, and by columns; a session that lasts longer than ``longest`` is cut."""
         options = _options(point_at_end=point_at_end, clip_end=clip_end)
         return Grouped(self, f"SESSION({', '.join([*_steps(gap, longest), *options])})", keys)
 
     def count_window(self, starts: int, *keys: str) -> Grouped:
-        """Groups by so many start times in a row, and by columns."""
+        """Group by a number of successive start times, and by columns."""
         return Grouped(self, f"COUNT_WINDOW({starts})", keys)
 
     # -- two streams ------------------------------------------------------------------
 
     def join(self, other: Events, on: str | None = None, **columns: str) -> Events:
-        """Pairs that meet a condition; this side is called ``l``, the other ``r``, in it and in the columns."""
+        """Join events that meet a condition; in it and in ``columns`` this side is ``l`` and the other one ``r``."""
         return self._joined("JOIN", other, on, columns)
 
     def left_join(self, other: Events, on: str | None = None, **columns: str) -> Events:
-        """The same, and this side alone where it meets nothing."""
+        """Join as `join` does, and keep the parts of these events without a match."""
         return self._joined("LEFT JOIN", other, on, columns)
 
     def right_join(self, other: Events, on: str | None = None, **columns: str) -> Events:
-        """The same, and the other side alone where it meets nothing."""
+        """Join as `join` does, and keep the parts of the other events without a match."""
         return self._joined("RIGHT JOIN", other, on, columns)
 
     def full_join(self, other: Events, on: str | None = None, **columns: str) -> Events:
-        """The same, and either side alone where it meets nothing."""
+        """Join as `join` does, and keep the parts of both sides without a match."""
         return self._joined("FULL JOIN", other, on, columns)
 
     def left_semi_join(self, other: Events, on: str | None = None) -> Events:
-        """These events while they meet any of the other."""
+        """Keep the parts of these events in which a matching event of the other side is alive."""
         return self._joined("LEFT SEMI JOIN", other, on, {})
 
     def left_anti_join(self, other: Events, on: str | None = None) -> Events:
-        """These events while they meet none of the other."""
+        """Keep the parts of these events in which no matching event of the other side is alive."""
         return self._joined("LEFT ANTI JOIN", other, on, {})
 
     def _joined(self, how: str, other: Events, on: str | None, columns: dict[str, str]) -> Events:
@@ -191,19 +191,19 @@ class Events(Relation):
     # -- out of the engine ------------------------------------------------------------
 
     def emit_intervals(self, start: str = "start", stop: str = "stop", *, fully_ordered: bool = False) -> Rows:
-        """Rows of events that have ended."""
+        """Emit a row for each event that has ended."""
         return self._emitted("INTERVALS", (start, stop), " FULLY ORDERED" if fully_ordered else "")
 
     def emit_points(self, start: str = "start") -> Rows:
-        """Rows of starts."""
+        """Emit a row for each start."""
         return self._emitted("POINTS", (start,))
 
     def emit_edges(self, edge: str = "edge", start: str = "start", stop: str = "stop") -> Rows:
-        """Rows of starts and of ends."""
+        """Emit a row for each start and each end."""
         return self._emitted("EDGES", (edge, start, stop))
 
     def emit_changes(self) -> Rows:
-        """Rows of inserts and retractions, at once."""
+        """Emit inserts and retractions at once."""
         return Rows(self.pipeline, *queried(f"{self.sql} EMIT CHANGES"))
 
     def _emitted(self, form: str, columns: Sequence[str], more: str = "") -> Rows:

@@ -10,15 +10,15 @@ from rowtime.audit.migration import Migrated, migrated
 
 
 def migrate(checkpoint: str | Path, pipeline: Pipeline, *, take_over: Collection[str] = ()) -> Migrated:
-    """Let the script of a pipeline go on with a checkpoint whose state does not fit it.
+    """Let the changed script of a pipeline continue a checkpoint whose state does not fit it.
 
-    All that the checkpoint has read is read again by this script, and its state and its rows replace the old state in
-    one tick; until that is committed nothing has changed. Each pump either has the name and the target that it had,
-    and stands in ``take_over`` (or in ``ALTER PUMP … TAKE OVER``): its rows follow those that are there, and what lies
-    below their bound is refused as ``OUT_OF_ORDER``. Or its name and its target are new, and get the whole history.
+    The new script reads everything that the checkpoint has read, and one tick replaces the old state and rows; until it
+    is committed, nothing changes. A pump with its old name and target must be in ``take_over`` (or in ``ALTER PUMP …
+    TAKE OVER``): its new rows follow the existing ones, and rows below their bound are refused as ``OUT_OF_ORDER``. A
+    pump with a new name and a new target gets the whole history.
 
-    Raises a ``RowtimeError``: R404 while the pipeline runs, R405 without a tick, R408 where the last tick is not handed
-    over, R447 where it is not said what becomes of a sink, R448 where not all input is retained, R449 where there is
-    nothing to compute again; and those of targets that are another pump's (R440 to R442).
+    Raises a ``RowtimeError``: R404 while the pipeline runs, R405 without a tick, R408 if the last tick is not delivered
+    yet, R447 if a sink is neither taken over nor new, R448 if some of the input is gone, R449 if there is nothing to
+    compute again, and R440 to R442 for targets of another pump.
     """
     return migrated(pipeline, checkpoint, take_over)

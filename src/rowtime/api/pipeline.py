@@ -63,11 +63,11 @@ class _Start:
 
 
 class Pipeline:
-    """SQL text with its sources and sinks.
+    """Represents SQL text with its sources and sinks.
 
-    ``spark``: the user's session, of which rowtime derives one of its own, with its functions; without it a local one
-    is made, with the settings ``conf``. ``home``: where named streams live (default ``ROWTIME_HOME``, else
-    ``.rowtime``). Raises ``Refused`` (R542) for both, ``spark`` and ``conf``.
+    ``spark``: your session. rowtime derives its own session from it, with your functions. Without it, rowtime starts a
+    local session with the settings ``conf``. ``home``: where named streams are (default ``ROWTIME_HOME``, else
+    ``.rowtime``). Raises ``Refused`` (R542) if both ``spark`` and ``conf`` are given.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Pipeline:
         self.listeners: list[QueryListener] = []
 
     def sql(self, text: str, variables: Mapping[str, str] | None = None) -> Pipeline:
-        """Add statements; ``${name}`` in the text stands for a variable."""
+        """Add statements; ``${name}`` in the text is a variable."""
         self._text.append(text)
         self._variables.update(variables or {})
         return self
@@ -95,27 +95,27 @@ class Pipeline:
     def stream(
         self, name: str, columns: Mapping[str, str] | None = None, *, event_time: EventTime | None = None
     ) -> Rows:
-        """A stream as an object to query: one that is known, or, with ``columns``, a new stream log."""
+        """Return a stream to query: an existing one, or a new stream log with ``columns``."""
         if columns is not None:
             clause = f" {event_time}" if event_time else ""
             self.sql(f"CREATE STREAM {named(name)} ({columns_text(columns)}){clause}")
         return Rows(self, named(name))
 
     def events(self, name: str, columns: Mapping[str, str] | None = None, *, shape: str = "") -> Events:
-        """A stream of events with lifetimes: one that is known, or, with ``columns``, a new stream log.
+        """Return a stream of events with lifetimes: an existing one, or a new stream log with ``columns``.
 
-        ``shape`` is what follows EVENT SHAPE: ``"INTERVAL (departure, arrival) ON LATE ADJUST"``.
+        ``shape`` is the text after EVENT SHAPE: ``"INTERVAL (departure, arrival) ON LATE ADJUST"``.
         """
         if columns is not None:
             self.sql(f"CREATE STREAM {named(name)} ({columns_text(columns)}) EVENT SHAPE {shape}")
         return Events(self, named(name))
 
     def python_function(self, function: Callable[..., Any], returns: str = "", name: str = "") -> str:
-        """Let expressions call a Python function by a name, which comes back; ``returns``: a Spark type.
+        """Register a Python function that expressions can call, and return its name; ``returns`` is a Spark type.
 
-        The function gets the values of the arguments of its call, and must give the same for the same values. One that
-        PySpark's ``udf``, ``pandas_udf`` or ``arrow_udf`` made has its type. Raises ``Refused``: R107 without a type,
-        R203 for a name that is taken.
+        The function gets the values of the arguments of its call, and must return the same result for the same values.
+        A function that PySpark's ``udf``, ``pandas_udf`` or ``arrow_udf`` made already has a type. Raises ``Refused``:
+        R107 without a type, R203 if the name is taken.
         """
         python = self._sessions.python
         name = name or f"python_{len(python)}"
@@ -128,12 +128,12 @@ class Pipeline:
         return name
 
     def deterministic(self, *names: str) -> Pipeline:
-        """Declare Python functions of the session, which say otherwise, to give the same for the same arguments."""
+        """Declare that Python functions of the session with ``asNondeterministic()`` are deterministic nevertheless."""
         self._sessions.deterministic.update(names)
         return self
 
     def renewed(self, *names: str) -> Pipeline:
-        """Say that functions are meant to be others than before, for the rows from the next start on (R450)."""
+        """Accept that functions have changed, for the rows from the next start on (R450)."""
         self._sessions.renewed.update(names)
         return self
 
@@ -151,17 +151,18 @@ class Pipeline:
         event_time: EventTime | None = None,
         shape: str | None = None,
     ) -> Pipeline:
-        """Make a streaming DataFrame the stream ``name``.
+        """Read a streaming DataFrame as the stream ``name``.
 
         It is read through Spark's ``foreachBatch``. ``rowtime`` names the column that gives the rowtime; ``writer`` and
-        ``position`` those that give the order of rows (topic and partition, offset, say). Without them a batch is an
-        unordered set, sorted by rowtime and judged against the clock before the batch. ``early_beyond`` is the guard: a
-        row whose rowtime lies further above its writer's clock is refused as EARLY, unless ``resync_after`` rows behind
-        it lie near it. ``early_beyond_arrival``: so is a row whose rowtime lies so far above its arrival time, which is
-        that of its batch. ``event_time`` declares one of the columns. ``shape`` is what follows EVENT SHAPE, as
-        `events` takes it: rows are events with lifetimes. Without positions those of one batch are judged by the bound
-        before it, and edges, whose order matters, are refused (R190). Of edges the columns of position and rowtime are
-        left out, since the two rows of an event have the same values in all others.
+        ``position`` name the columns that give the order of rows (topic and partition, and offset, for example).
+        Without them a batch is an unordered set, sorted by rowtime and judged by the clock before the batch.
+        ``early_beyond`` is the guard: a row whose rowtime lies further above its writer's clock is refused as EARLY,
+        unless ``resync_after`` later rows lie near it. ``early_beyond_arrival`` limits how far a rowtime may lie above
+        the arrival time, which is that of the batch. ``event_time`` declares one of the columns as event time.
+        ``shape`` is the text after EVENT SHAPE, as in `events`: the rows are then events with lifetimes. Without
+        positions they are judged by the bound before their batch, and edges, whose order matters, are refused (R190).
+        For edges the columns of position and rowtime are not part of the payload, because the two rows of an event
+        differ only in them.
         """
         names = {"rowtime": rowtime, "writer": writer, "position": position}
         guard = (early_beyond, resync_after, early_beyond_arrival)
@@ -169,24 +170,24 @@ class Pipeline:
         return self
 
     def sink(self, name: str, function: Callable[[Batch], object]) -> Pipeline:
-        """Let pumps write to a function: it is called once a tick with a ``Batch``."""
+        """Send the rows of a sink to a function, which is called once per tick with a ``Batch``."""
         self._functions[name.lower()] = function
         return self
 
     def function(self, name: str, make: Make) -> Pipeline:
-        """Let queries call a table function: ``STREAM(name(CURSOR(query), …))`` calls ``make(…)`` once a run."""
+        """Register a table function: ``STREAM(name(CURSOR(query), …))`` calls ``make(…)`` once per run."""
         self._table_functions[name.lower()] = make
         return self
 
     def addListener(self, listener: QueryListener) -> Pipeline:  # noqa: N802 - Spark's name
-        """Tell a listener what each later run does: it has the methods of Spark's ``StreamingQueryListener``."""
+        """Add a listener for later runs; it has the methods of Spark's ``StreamingQueryListener``."""
         self.listeners.append(listener)
         return self
 
     def compile(self, checkpoint: str | Path | Place | None = None) -> Program:
-        """Bind the SQL; raises ``Refused`` with all problems there are.
+        """Bind the SQL; raises ``Refused`` with all problems.
 
-        ``checkpoint``: tables of the session are those that it has read, and not those of now.
+        ``checkpoint``: use the tables of the session that this checkpoint has read, not the current ones.
         """
         return self._compiled(self._script(), self.home, tables=self._tables(checkpoint))
 
@@ -194,7 +195,7 @@ class Pipeline:
         return ";\n".join(part.rstrip().rstrip(";") for part in (*self._text, *more))
 
     def explain(self) -> Explained:
-        """Say what each operator requires, keeps, emits and promises; raises ``Refused`` as `compile` does."""
+        """Return what each operator requires, keeps, emits and promises; raises ``Refused`` as `compile` does."""
         return Explained(as_text(explain(self.compile())))
 
     def _repr_html_(self) -> str:
@@ -206,16 +207,16 @@ class Pipeline:
         return svg(program.described()) if program.operators else markup.heading("a pipeline without a query or pump")
 
     def check_types(self, program: Program, spark: SparkSession | None = None) -> list[Problem]:
-        """What only Spark finds wrong with a program (R107, R111, R220); starts Spark, and runs no job."""
+        """Find the problems that only Spark can find in a program (R107, R111, R220); starts Spark, runs no job."""
         from rowtime.runtime.analysis import analysed, misfits  # noqa: PLC0415 - only this and a run need Spark
 
         spark = spark or self.session(program)
         return analysed(spark, program) or misfits(program, spark)
 
     def compile_instead(self, text: str, values: Mapping[str, str] | None = None) -> Program:
-        """Bind another text, which this pipeline had before: what it defines may be defined otherwise today.
+        """Bind an earlier text of this pipeline, whose definitions may have changed since.
 
-        ``values``: those that its variables had, as far as they are known.
+        ``values``: the values of its variables, as far as they are known.
         """
         home = Without(self.home, frozenset(statements_of(text)))
         return self._compiled(text, home, self.compile().literal, values=values or {})
@@ -250,16 +251,14 @@ class Pipeline:
         keep_ticks: int = 0,
         **options: Any,
     ) -> Query:
-        """Run in the background until ``Query.stop``; ``interval``: seconds between two looks for input.
+        """Run in the background until ``Query.stop``; ``interval`` is the time in seconds between two looks for input.
 
-        ``available_now``: come to a stop once what is there has been read. That ends no stream, so the next start
-        goes on. ``end``: no file will follow those that are there, so streams over files end once these are read.
-        ``take_over``: pumps that take their targets over from the pumps of the same names of other checkpoints,
-        as ``ALTER PUMP p TAKE OVER`` does; otherwise they are refused (R440).
-        ``keep_ticks``: how many ticks the journal keeps at least, for the console; the last 64 in any case.
-        ``metrics``: a port at which Prometheus finds the metrics of the run, ``"host:port"``, or `Metrics`.
-        ``lineage``: True, or an ``OpenLineageClient``, for events of OpenLineage. ``listener``, ``listeners``: who is
-        told of each tick (`Query`).
+        ``available_now``: stop when all available input has been read. This does not end streams, so the next start
+        continues. ``end``: no more files will come, so streams over files end when the available files have been read.
+        ``take_over``: pumps that take over the targets of the pumps of the same names of other checkpoints, as ``ALTER
+        PUMP p TAKE OVER`` does; otherwise they are refused (R440). ``keep_ticks``: how many ticks the journal keeps for
+        the console, at least 64. ``metrics``: a port for Prometheus, ``"host:port"``, or `Metrics`. ``lineage``: True,
+        or an ``OpenLineageClient``, to send events of OpenLineage. ``listener``, ``listeners``: see `Query`.
         """
         with observing(options, self.home) as how:
             how_long: dict[str, Any] = {"ends": end, "available_now": available_now, "keep_ticks": keep_ticks}
@@ -276,9 +275,9 @@ class Pipeline:
         keep_ticks: int = 0,
         **options: Any,
     ) -> Query:
-        """Process what is there now, and come back; what waits for more input waits for the next run.
+        """Process the available input and return; rows that wait for more input wait for the next run.
 
-        ``end``: no file will follow those that are there, so streams over files end, and everything comes out.
+        ``end``: no more files will come, so streams over files end, and everything comes out.
         """
         with observing(options, self.home) as how:
             how_long: dict[str, Any] = {"ends": end, "available_now": True, "keep_ticks": keep_ticks}
@@ -288,11 +287,10 @@ class Pipeline:
             return query
 
     def preview(self, query: str, *, rows: int = 20, end: bool = False) -> pa.Table:
-        """Run a query over what is there now, and give its first rows as an Arrow table; nothing stays.
+        """Run a query over the available input, and return its first rows as an Arrow table.
 
-        The checkpoint is a scratch one that is removed. No pump of this pipeline writes, and nothing that it
-        defines or inserts takes effect. ``end``: as in `run_available`. Raises ``Refused``: R146 for what is not one
-        query.
+        It uses a scratch checkpoint that is removed afterwards. No pump of this pipeline writes, and no definition or
+        insert takes effect. ``end``: as in `run_available`. Raises ``Refused`` (R146) if the text is not one query.
         """
         from rowtime.api.preview import alone, rows_of  # noqa: PLC0415 - it makes a query
 

@@ -1,4 +1,4 @@
-"""A preview: what a query gives over what is there now, of which nothing stays.
+"""A preview: the result of a query over the available input, which leaves nothing behind.
 
 It runs in a scratch checkpoint that is removed. Of the script it takes definitions alone: no pump writes, no stream
 is defined, and no row is inserted, so a preview changes nothing that others see.

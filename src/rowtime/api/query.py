@@ -49,10 +49,10 @@ IDLE = 10.0  # seconds without a tick after which listeners are told so, as Spar
 
 
 class Query:
-    """One pipeline at work.
+    """Represents a running pipeline.
 
-    ``listener`` is called with the progress of every tick, and with each failure that is tried again; what it raises
-    ends the run. ``listeners`` have the methods of Spark's ``StreamingQueryListener``.
+    ``listener`` is called with the progress of every tick, and with each failure after which the tick is tried again;
+    if it raises, the run ends. ``listeners`` have the methods of Spark's ``StreamingQueryListener``.
     """
 
     def __init__(  # noqa: PLR0913 - what a query is made of, and how it runs
@@ -89,19 +89,19 @@ class Query:
 
     @property
     def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
-        """The progress of the newest tick."""
+        """Return the progress of the newest tick."""
         return self.recentProgress[-1] if self.recentProgress else None
 
     @property
     def isActive(self) -> bool:  # noqa: N802 - Spark's name
-        """True while ticks may follow."""
+        """Return True while the query runs."""
         return not self._done.is_set()
 
     @property
     def status(self) -> dict[str, Any]:
-        """What the query does now, in Spark's words; while a tick fails, the attempts and the error as well.
+        """Return what the query does now, in Spark's terms; while a tick fails, also the attempts and the error.
 
-        ``isTriggerActive``: a tick is under way. ``isDataAvailable``: it reads something, or rows wait.
+        ``isTriggerActive``: a tick is running. ``isDataAvailable``: it reads something, or rows wait.
         """
         retries, watch = self._retries, self.engine.watch
         if not self.isActive:
@@ -115,24 +115,24 @@ class Query:
 
     @property
     def failing(self) -> BaseException | None:
-        """The failure after which the tick is tried again; ``None`` if the last try succeeded."""
+        """Return the failure after which the tick is tried again; ``None`` if the last attempt succeeded."""
         return self._retries.error
 
     def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802 - Spark's name
-        """Wait for the end; raises what made the query fail."""
+        """Wait for the end; raises the error if the query failed."""
         ended = self.ended(timeout)
         if self.exception is not None:
             raise self.exception
         return ended
 
     def ended(self, timeout: float | None = None) -> bool:
-        """Wait for the end, whatever it is; false if it has not come by then."""
+        """Wait for the end, with or without an error; return False on a timeout."""
         return self._done.wait(timeout)
 
     def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
-        """Wait until all that is there now has been processed and committed; raises what made the query fail.
+        """Wait until all available input has been processed and committed; raises the error if the query failed.
 
-        As in Spark it is for tests and examples: where rows keep coming, it may wait for ever.
+        As in Spark, this is for tests and examples: while rows keep coming, it may wait for ever.
         """
         while self._batch is None and self._driver().sources and not self._done.wait(0.01):
             pass  # the thread of the query has just begun
@@ -145,70 +145,71 @@ class Query:
             raise self.exception
 
     def addListener(self, listener: QueryListener) -> None:  # noqa: N802 - Spark's name
-        """Tell a listener what happens from now on. It has the methods of Spark's ``StreamingQueryListener``."""
+        """Add a listener from now on; it has the methods of Spark's ``StreamingQueryListener``."""
         self._observers.known.append(SparkListener(listener))
 
     def removeListener(self, listener: QueryListener) -> None:  # noqa: N802 - Spark's name
-        """Tell it nothing more."""
+        """Remove a listener."""
         kept = (
             one for one in self._observers.known if not (isinstance(one, SparkListener) and one.listener is listener)
         )
         self._observers.known = [*kept]
 
     def stop(self) -> None:
-        """End after the tick under way."""
+        """Stop after the current tick."""
         self.stop_soon()
         self._done.wait()
 
     def stop_soon(self) -> None:
-        """End after the tick under way, and do not wait for it; a listener may call this."""
+        """Stop after the current tick, without waiting for it; a listener may call this."""
         self._stop.set()
 
     # -- ours -------------------------------------------------------------------------
 
     @property
     def checkpoint(self) -> Place:
-        """The checkpoint folder."""
+        """Return the folder of the checkpoint."""
         return self.engine.checkpoint.folder
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """How the SQL differs from that which the checkpoint had before this start; nothing for the same."""
+        """Return how the SQL differs from that of the checkpoint before this start; empty if it does not."""
         return self.engine.changes
 
     @property
     def bounds(self) -> Mapping[str, str]:
-        """The bound of every operator, as people read it (UTC)."""
+        """Return the bound of every operator as text (UTC)."""
         return {name: to_text(least(clocks.values())) for name, clocks in self.engine.entry.get("clocks", {}).items()}
 
     @property
     def ledger(self) -> Ledger:
-        """Rows in, accepted and refused by reason, for every gate that judged rows."""
+        """Return the rows in, accepted and refused by reason, for every gate."""
         return Ledger(self.engine.entry["totals"])
 
     def set_watermark(self, operator: str, at: datetime | str | int) -> None:
         """Set the bound of an event time in MODE MANUAL, or of the time of a T-sort, from the next tick on.
 
-        It takes effect after everything that earlier ticks have read, and is journaled with
-        these positions. Raises ``Refused`` (R171) where no bound can be set.
+        It takes effect after everything that earlier ticks have read, and the journal records it with these positions.
+        Raises ``Refused`` (R171) for a view whose bound cannot be set.
         """
         micros = to_micros(at)
         put(self.checkpoint, manual(self.engine.plan, operator, micros), micros)
 
     def waiting(self, patience: timedelta = timedelta(microseconds=PATIENCE)) -> Waits:
-        """What is held, by what, and what would release it.
+        """Return what is held, by which operator, what it waits for, and how to release it.
 
-        What cannot be undone (a bound, the end of a stream) is named once a bound has stood still for ``patience``.
+        Actions that cannot be undone (a bound, the end of a stream) are named only if a bound has not moved for
+        ``patience``.
         """
         limit = patience // timedelta(microseconds=1)
         return Waits(waiting(self.engine.plan, self.engine.entry, self.engine.clock(), limit))
 
     def rejected(self, gate: str) -> list[Place]:
-        """The Parquet files that hold the rows which a gate refused."""
+        """Return the Parquet files with the rows that a gate refused."""
         return self.engine.checkpoint.rejected(gate, self.engine.entry["tick"])
 
     def table(self, stream: str) -> pa.Table | None:
-        """The rows of a stream ``USING memory`` so far, for notebooks; ``None`` before the first row."""
+        """Return the rows of a stream ``USING memory`` so far, for notebooks; ``None`` before the first row."""
         for node in self.engine.program.sinks:
             sink = self.engine.stages[node.name].sink
             if isinstance(sink, MemorySink) and dict(node.options).get("stream") == stream.lower():
@@ -228,10 +229,10 @@ class Query:
     def trace(
         self, row: Mapping[str, Any] | str | None = None, *, number: int | None = None, sink: str | None = None
     ) -> Trace:
-        """What made a row of an output: the one with a sequence ``number``, or the first with these values.
+        """Return what made a row of an output: the row with the sequence ``number``, or the first with these values.
 
-        ``row`` may be a condition instead. ``sink`` may be left out where there is one. The recorded input
-        is read again; raises ``Refused``: R409 for a row that is not there, and what `replay` raises.
+        ``row`` may be a condition instead. ``sink`` may be left out if there is only one. The recorded input is read
+        again. Raises ``Refused``: R409 if there is no such row, and the errors of `replay`.
         """
         from rowtime.audit.trace import trace  # noqa: PLC0415 - a trace runs the pipeline again
 
@@ -252,7 +253,7 @@ class Query:
     # -- the loop ---------------------------------------------------------------------
 
     def start(self) -> Query:
-        """Run in a thread of its own."""
+        """Run in a separate thread."""
         # The error is kept for whoever waits, and logged before the query is seen to have ended.
         self._alone = self._logs.alone = True
         self._observers.tell(lambda one: one.started(self._run))

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EventTime:
-    """Which column is the event time, and how its bound comes about.
+    """Declares which column is the event time, and how its bound is made.
 
-    ``resolution``: what whole numbers count (SECONDS, MILLISECONDS, …). ``mode``:
-    OUTPUT_EVENT_TIME, INPUT_WATERMARK or MANUAL. ``early_beyond``: a time that lies further above the greatest of its
-    writer is refused. What is left out has the defaults of SQL.
+    ``resolution``: the unit of whole numbers (SECONDS, MILLISECONDS, …). ``mode``: OUTPUT_EVENT_TIME, INPUT_WATERMARK
+    or MANUAL. ``early_beyond``: a time that lies further above the greatest time of its writer is refused. Settings
+    that are left out have the defaults of SQL.
     """
 
     column: str
@@ -48,7 +48,7 @@ class EventTime:
         return f"EVENT TIME ({', '.join([named(self.column), *_given(settings)])})"
 
     def settings(self) -> EventTimeSettings:
-        """The same, bound for a stream; raises ``Refused`` where SQL would be."""
+        """Return the settings of the event time of a stream; raises ``Refused`` if SQL would refuse them."""
         script = parse_script(f"CREATE STREAM s (x INT) {self}")
         if script.problems:
             raise Refused(*script.problems)
@@ -60,7 +60,10 @@ class EventTime:
 
 @dataclass(frozen=True)
 class Folded:
-    """A Python function over the values of a column in a group, in stream order; ``returns``: a Spark type."""
+    """Represents an aggregate: a Python function over the values of a column in a group, in stream order.
+
+    ``returns`` is the Spark type of its result.
+    """
 
     function: Callable[[list[Any]], Any]
     column: str
@@ -69,7 +72,7 @@ class Folded:
 
 @dataclass(frozen=True)
 class Relation:
-    """A stream, view or query of ``pipeline``; ``source`` is what stands behind FROM."""
+    """Represents a stream, view or query of ``pipeline``; ``source`` is its text after FROM."""
 
     pipeline: Pipeline
     source: str
@@ -77,34 +80,34 @@ class Relation:
 
     @property
     def sql(self) -> str:
-        """The query as SQL."""
+        """Return the query as SQL."""
         return self.text or f"SELECT STREAM * FROM {self.source}"  # noqa: S608 - the user's own query
 
     def _query(self, text: str) -> Self:
         return type(self)(self.pipeline, *queried(text))
 
     def where(self, condition: str) -> Self:
-        """The rows for which a condition is true."""
+        """Keep the rows for which a condition is true."""
         return self._query(f"SELECT STREAM * FROM {self.source} WHERE {condition}")  # noqa: S608 - the user's own query
 
     def select(self, *columns: str, **computed: str) -> Self:
-        """Columns, and expressions under names."""
+        """Select columns, and expressions under names."""
         items = [*map(named, columns), *(f"{text} AS {named(name)}" for name, text in computed.items())]
         return self._query(f"SELECT STREAM {', '.join(items)} FROM {self.source}")  # noqa: S608 - the user's own query
 
     def union_all(self, *others: Relation) -> Self:
-        """These rows and those of others, merged by rowtime."""
+        """Merge these rows with those of other relations by rowtime."""
         return self._query(" UNION ALL ".join([self.sql, *(other.sql for other in others)]))
 
     def view(self, name: str, *, event_time: EventTime | None = None) -> Self:
-        """The query under a name, with an event time of its own if one is given."""
+        """Name the query, and optionally declare its event time."""
         clause = f" {event_time}" if event_time else ""
         self.pipeline.sql(f"CREATE VIEW {named(name)}{clause} AS {self.sql}")
         return type(self)(self.pipeline, named(name))
 
     @property
     def rejected(self) -> Relation:
-        """The rows that the gate of this stream or view refused."""
+        """Return the rows that the gate of this stream or view refused."""
         return Relation(self.pipeline, f"{self.source}.rejected")
 
     def panes(  # noqa: PLR0913 - the settings of PANES, each said by its keyword
@@ -117,14 +120,14 @@ class Relation:
         discard_age: timedelta | None = None,
         keys: Sequence[str] = (),
     ) -> Panes:
-        """Groups by windows of the event time, and by keys."""
+        """Group by windows of the event time, and by keys."""
         spans = {"DURATION": duration, "PERIOD": period, "OFFSET": offset, "DISCARD AGE": discard_age}
         settings = {word: None if span is None else interval(span) for word, span in spans.items()}
         grouped = [f"PANES({', '.join([named(time), *_given(settings)])})", *map(named, keys)]
         return Panes(self, ", ".join(grouped), tuple(keys))
 
     def aggregated(self, value: str | Folded) -> str:
-        """An aggregate as SQL text; a Python function is registered with the pipeline."""
+        """Return an aggregate as SQL text; a Python function is registered with the pipeline."""
         if isinstance(value, str):
             return value
         name = self.pipeline.python_function(value.function, value.returns)
@@ -135,7 +138,7 @@ class Relation:
         self.pipeline.sql(f"INSERT INTO {named(stream)} {self.sql}")
 
     def to(self, function: Callable[[Batch], object] | None = None) -> None:
-        """Give the rows to a function, once a tick; without one, to the console."""
+        """Send the rows to a function, once per tick; without a function, to the console."""
         self.pipeline.sql(self.sql)
         if function is not None:
             self.pipeline.sink("result", function)

@@ -18,38 +18,41 @@ _ONE_SIDE = ("LEFT SEMI JOIN", "LEFT ANTI JOIN")
 
 
 def floor(unit: str, of: str = ROWTIME) -> str:
-    """The time rounded down to a unit, as SQL text: ``FLOOR(ROWTIME TO MINUTE)``."""
+    """Return a time rounded down to a unit, as SQL text: ``FLOOR(ROWTIME TO MINUTE)``."""
     return f"FLOOR({of} TO {unit.upper()})"
 
 
 def tumble(size: timedelta, of: str = ROWTIME) -> str:
-    """Windows of equal length that follow each other, as a key of `Rows.group_by`."""
+    """Return windows of equal length that follow each other, as a key of `Rows.group_by`."""
     return f"TUMBLE({of}, {interval(size)})"
 
 
 def hop(slide: timedelta, size: timedelta, of: str = ROWTIME) -> str:
-    """Windows of equal length, one of which begins at every ``slide``."""
+    """Return windows of equal length that begin every ``slide``, as a key of `Rows.group_by`."""
     return f"HOP({of}, {interval(slide)}, {interval(size)})"
 
 
 def session(gap: timedelta, of: str = ROWTIME) -> str:
-    """The rows of a key, each less than ``gap`` after the one before."""
+    """Return sessions of a key, whose rows are less than ``gap`` apart, as a key of `Rows.group_by`."""
     return f"SESSION({of}, {interval(gap)})"
 
 
 @dataclass(frozen=True)
 class Rows(Relation):
-    """A stream, view or query of rows. Columns and expressions are SQL text; a bare ROWTIME is that of these rows."""
+    """Represents a stream, view or query of rows.
+
+    Columns and expressions are SQL text. ``ROWTIME`` without a name before it is that of these rows.
+    """
 
     @property
     def rejected(self) -> Rows:
-        """The rows that the gate of this stream or view refused."""
+        """Return the rows that the gate of this stream or view refused."""
         return Rows(self.pipeline, f"{self.source}.rejected")
 
     def t_sort(self, time: str, *, within: timedelta, then: Sequence[str] = ()) -> Rows:
-        """Rows in the order of a time, which becomes their ROWTIME; a row is LATE if it is further behind than that.
+        """Sort the rows by a time, which becomes their ROWTIME; a row that is further behind than ``within`` is LATE.
 
-        ``then``: further columns that decide the order of equal times.
+        ``then``: further columns that order equal times.
         """
         terms = ", ".join(map(named, (time, *then)))
         text = f"SELECT STREAM {named(time)} AS ROWTIME, * FROM {self.source}"  # noqa: S608 - the user's own query
@@ -60,11 +63,11 @@ class Rows(Relation):
         return self._query(f"SELECT STREAM {time} AS ROWTIME, * FROM {self.source}")  # noqa: S608 - as above
 
     def group_by(self, *keys: str, within: timedelta | None = None, **computed: str) -> Groups:
-        """Groups by columns, by windows (`tumble`, `hop`, `session`), and by expressions under names.
+        """Group by columns, by windows (`tumble`, `hop`, `session`), and by expressions under names.
 
-        One of them has to be monotonic, such as `floor`, or a window; else the query is refused (R104). ``within``
-        allows the first expression under a name to be of a time that is out of order: a row is LATE once its group may
-        be complete.
+        One of them must be monotonic, such as `floor`, or a window; otherwise the query is refused (R104). With
+        ``within``, the first expression under a name may use a time that is out of order: a row is LATE if its group
+        may already be complete.
         """
         return Groups(self, keys, tuple(computed.items()), within)
 
@@ -76,9 +79,9 @@ class Rows(Relation):
         rows: int | None = None,
         **computed: str,
     ) -> Rows:
-        """The rows, with calls such as ``SUM(n)`` over the rows of ``partition_by`` before each, and itself.
+        """Add calls such as ``SUM(n)`` over the earlier rows of ``partition_by`` and the row itself.
 
-        ``last``: the length of the frame; ``rows``: how many rows before it; neither: all.
+        ``last``: the length of the frame; ``rows``: how many rows before the current one; neither: all earlier rows.
         """
         by = [f"PARTITION BY {', '.join(map(named, partition_by))}"] if partition_by else []
         frame = [f"RANGE {interval(last)} PRECEDING"] if last is not None else []
@@ -96,7 +99,7 @@ class Rows(Relation):
         within: tuple[timedelta, timedelta] | None = None,
         **columns: str,
     ) -> Rows:
-        """Pairs that meet a condition; this side is called ``l``, the other ``r``, in it and in the columns.
+        """Join rows that meet a condition; in it and in ``columns`` this side is ``l`` and the other one ``r``.
 
         ``other``: rows, or the name of a static table. ``within``: how much later the row of the other side may be, at
         least and at most; a join of two streams needs it, or equal rowtimes.
@@ -111,7 +114,7 @@ class Rows(Relation):
         return self._query(f"SELECT STREAM {items} FROM {sides} ON {met}")  # noqa: S608 - as above
 
     def limit(self, count: int) -> Rows:
-        """The first rows in stream order."""
+        """Keep the first rows in stream order."""
         return self._query(f"SELECT STREAM * FROM {self.source} LIMIT {count}")  # noqa: S608 - as above
 
 

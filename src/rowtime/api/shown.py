@@ -1,4 +1,4 @@
-"""What a query gives back, as notebooks show it; to programs these are plain lists and dictionaries."""
+"""Results of a query as notebooks show them; for programs they are plain lists and dictionaries."""
 
 from __future__ import annotations
 

@@ -25,14 +25,13 @@ def verify(  # noqa: PLR0913 - what a pipeline may need beside its checkpoint
     conf: Mapping[str, str] | None = None,
     received: Mapping[str, pa.Table] | None = None,
 ) -> Verified:
-    """Run the recorded input of a checkpoint as one batch, and compare it with what was written.
+    """Run the recorded input of a checkpoint as one batch, and compare the result with the rows that were written.
 
-    The script is that of the checkpoint, which knows the values of its variables but for secrets; what it needs from
-    Python comes with the ``pipeline``. ``variables``: secrets, or other values. ``conf``: as `Pipeline` takes it.
-    ``received``: the rows that functions were given, by sink, as their ``Batch.table`` had them; other sinks than
-    directories and stream logs are only counted.
-    Raises a ``RowtimeError``: R405 where there is nothing to verify, R407 and those of the sources where the input
-    cannot be read again, R408 where the last tick is still being handed over.
+    The checkpoint has the script and the values of its variables, except secrets. ``pipeline``: what the script needs
+    from Python. ``variables``: secrets, or other values. ``conf``: as in `Pipeline`. ``received``: the rows that
+    functions were given, by sink, as in ``Batch.table``. For sinks other than directories and stream logs only the
+    number of rows is compared. Raises a ``RowtimeError``: R405 if there is nothing to verify, R407 and the errors of
+    the sources if the input cannot be read again, R408 while the last tick is not delivered yet.
     """
     place = Checkpoint(place_of(checkpoint))
     if place.plan is None:

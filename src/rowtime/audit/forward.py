@@ -1,4 +1,4 @@
-"""Where an input row went: from a stream up to the outputs, the rows that it can have had a part in.
+"""Traces an input row from a stream up to the outputs: the rows that it may have contributed to.
 
 The other direction of `audit.trace`, by the same rules: the recorded input runs again with a tap on each edge, and a
 row above is found where the row below is among those that can have made it. A trace down from an output narrows the
@@ -65,7 +65,7 @@ def forward(pipeline: Pipeline, checkpoint: str | Path | ObjectPlace, stream: st
 
 
 def _kept_in_memory(program: Program) -> Program:
-    """The program with outputs that nobody sees."""
+    """The program with outputs that are discarded."""
     return replace(program, sinks=tuple(replace(sink, format="memory", options=()) for sink in program.sinks))
 
 

@@ -147,7 +147,7 @@ def migrated(pipeline: Pipeline, folder: str | Path, take_over: Collection[str] 
         found = _computed(pipeline, program, place, old, last, choice)
     finally:
         place.release()
-    # The next start hands over what was staged; here it is told if it cannot begin.
+    # The next start delivers what was staged; if it cannot begin, that is said here.
     pipeline._engine(folder, Limits(), ends=False).stop()  # noqa: SLF001 - a start without a tick
     return found
 
@@ -158,7 +158,7 @@ def _before(place: Checkpoint, program: Program) -> tuple[StoredPlan, Entry]:
         hint = "Start the script: rowtime run FILE --checkpoint DIR."
         raise refuse("R405", f"{place.folder} has no tick, so there is no history to compute again", hint)
     if place.published < last["tick"]:
-        what = f"the rows of tick {last['tick']} have not all been handed over"
+        what = f"the rows of tick {last['tick']} have not all been delivered"
         raise refuse("R408", what, "Start the old script once; that finishes the tick.")
     if last.get("skipped"):
         what = f"rows of {last['skipped'][0]['sink']} were skipped by hand, and would be among the others again"

@@ -51,11 +51,11 @@ class Readmitted:
 def readmit(
     checkpoint: str | Path | ObjectPlace, gate: str | None = None, *, home: Home | str | Path | None = None
 ) -> list[Readmitted]:
-    """Write early rows that are due into their streams; of one gate, or of all that have a guard.
+    """Write early rows that are due into their streams: those of one gate, or of all gates with a guard.
 
-    A row is due if the guard would take it now: its time is not above the gate's clock by more than the limit, nor
-    below the clock; nor too far above the arrival time that it would have. Raises ``Refused``: R405 for a folder that
-    is not a checkpoint, R142 for a gate without a guard, or whose rows have not the stream's columns.
+    A row is due if the guard would accept it now: its time is not above the gate's clock by more than the limit, not
+    below the clock, and not too far above the arrival time that it would get. Raises ``Refused``: R405 for a folder
+    that is not a checkpoint, R142 for a gate without a guard, or whose rows do not have the columns of the stream.
     """
     place = Checkpoint(place_of(checkpoint))
     plan, entry = place.plan, place.journal.last()

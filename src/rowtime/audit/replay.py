@@ -2,7 +2,7 @@
 
 What a pipeline has read stands in its checkpoint: positions, clocks, bounds set by hand. A replay
 reads these ranges again, of the sources as they are now: as one batch, but for the moments that cut it
-(`state.cuts`), or tick by tick as far as the journal goes back. Where the plan changed it changes here too, by the
+(`state.cuts`), or tick by tick as far as the journal goes back. If the plan changed, it changes here too, by the
 same rules. Nothing of the checkpoint that is replayed is written.
 """
 

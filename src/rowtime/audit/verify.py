@@ -79,7 +79,7 @@ def verified(place: Checkpoint, pipeline: Pipeline, received: Received) -> Verif
         )
     if place.published < entry["tick"]:
         hint = "While the pipeline runs, ask again; if it has died, start it, which finishes the tick."
-        raise refuse("R408", f"the rows of tick {entry['tick']} have not all been handed over", hint)
+        raise refuse("R408", f"the rows of tick {entry['tick']} have not all been delivered", hint)
     with tempfile.TemporaryDirectory(prefix="rowtime-verify-") as scratch:
         engine = replay(pipeline, place, Path(scratch))
         try:

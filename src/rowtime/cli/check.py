@@ -43,7 +43,7 @@ def check(
     jars: Jars = None,
     packages: Packages = None,
 ) -> None:
-    """Say what is wrong with scripts, without running them."""
+    """Check scripts for errors, without running them."""
     asked, values = spark_conf(conf, jars, packages), variables(settings)
     if asked and not spark:
         raise typer.BadParameter(

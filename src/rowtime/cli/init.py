@@ -27,7 +27,7 @@ Target = Annotated[
 
 
 def init(folder: Target = Path()) -> None:
-    """Create a small project for `rowtime run` and `rowtime test`; overwrites nothing."""
+    """Create a small project for `rowtime run` and `rowtime test`; existing files stay."""
     there = [name for name in STARTER if (folder / name).exists()]
     if there:
         raise refuse("R215", f"{folder.absolute()} already has {', '.join(there)}", "Name an empty folder.")

@@ -24,13 +24,13 @@ from rowtime.state.costs import left_in
 from rowtime.web.records import Records
 from rowtime.web.words import amount
 
-OnlyWaiting = Annotated[bool, typer.Option("--waiting", help="Show only what waits for what.")]
+OnlyWaiting = Annotated[bool, typer.Option("--waiting", help="Show only what is held, and what it waits for.")]
 
 
 def status(checkpoint: CheckpointFolder, only_waiting: OnlyWaiting = False, as_json: AsJson = False) -> None:
     """Show clocks, ledger, held rows and outputs of a pipeline, running or not.
 
-    If the newest entry of the journal is damaged, it shows the newest one that is not, and says so (R406, status 3).
+    If the newest entry of the journal is damaged, it shows the newest valid one, with R406 and status 3.
     """
     found = status_of(checkpoint)
     if as_json:

@@ -54,7 +54,7 @@ def trace(
 ) -> None:
     """Show the inserts, retractions and bounds that made an output row; reads the recorded input again.
 
-    With --from: the rows that a row of a stream had a part in, up to the outputs.
+    With --from: the rows that a row of a stream contributed to, up to the outputs.
     """
     from rowtime.api.pipeline import Pipeline  # noqa: PLC0415 - it runs the pipeline, which needs Spark
     from rowtime.audit.forward import forward  # noqa: PLC0415 - the same

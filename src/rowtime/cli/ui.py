@@ -41,7 +41,7 @@ def ui(
     allow_actions: Allow = False,
     settings: Settings = None,
 ) -> None:
-    """Show pipelines in a browser, running or not: graph, timeline, what waits for what, rows, ticks."""
+    """Show pipelines in a browser, running or not: graph, timeline, held rows, rows, ticks."""
     made = server(checkpoints or (), Home(home), host, port, token, allow_actions, variables(settings))
     typer.echo(f"rowtime console: {made.url}\nCtrl-C ends it.")
     made.run()

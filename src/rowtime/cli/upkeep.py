@@ -20,7 +20,7 @@ PumpName = Annotated[str, typer.Argument(metavar="PUMP", help="Only the table of
 def readmit(
     checkpoint: CheckpointFolder, gate: GateName = None, home: HomeFolder = None, as_json: AsJson = False
 ) -> None:
-    """Write early rows that are due by now into their stream, as items of the writer `readmitted`."""
+    """Write early rows that are no longer early into their stream, as items of the writer `readmitted`."""
     from rowtime.audit.readmit import readmit as write  # noqa: PLC0415 - pyarrow's datasets take their time
 
     found = write(checkpoint, gate, home=home)

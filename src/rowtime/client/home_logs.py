@@ -72,7 +72,7 @@ class FolderLogs:
         return self._place / escape(name.lower())
 
     def remove(self, name: str) -> None:
-        """Remove a log. It is renamed first: nobody ever reads half a log."""
+        """Remove a log. It is renamed first, so that no reader sees half a log."""
         log = self.path(name)
         if log.exists():
             doomed = Path(tempfile.mkdtemp(prefix=".dropped-", dir=self._place))

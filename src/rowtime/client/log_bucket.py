@@ -105,7 +105,7 @@ class LogBucket:
         return None
 
     def under_way(self, writer: str) -> bool:  # noqa: ARG002 - the contract's
-        """False: nobody can tell, hence the ``doubt``."""
+        """False: it cannot be known, hence the ``doubt``."""
         return False
 
     def settle(self, entries: Iterable[Entry]) -> None:

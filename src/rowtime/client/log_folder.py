@@ -225,7 +225,7 @@ def _names(directory: Path) -> list[str]:
 
 
 def _held(lock: Path) -> bool:
-    """True unless nobody holds the lock; a crashed writer's leftovers stop nobody's clock."""
+    """Tell whether somebody holds the lock; the files of a crashed writer hold no clock."""
     try:
         with lock.open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -45,10 +45,10 @@ def open_writer(
 ) -> Writer:
     """Open a writer of a stream, by default the one called ``main``.
 
-    The stream is looked up in the home; ``log`` names another place for its
-    log, and then the stream need not be defined. Raises ``Refused``: R202 for a stream that
-    is not defined or is no embedded one, R207 for a reserved name, R204 where a process has this writer open.
-    In a bucket nobody can tell; there the slower one of two processes with one name is refused when it writes (R214).
+    The stream is looked up in the home. ``log`` names another place for its log; the stream need not be defined then.
+    Raises ``Refused``: R202 if the stream is not defined or is not a stream log, R207 for a reserved name, R204 if a
+    process has this writer open. In a bucket there is no lock: there the slower of two processes with one name is
+    refused when it writes (R214).
     """
     if writer is not None and writer.startswith(NOBODY):
         raise refuse("R207", "this writer's name is reserved", "Choose a name that begins with another character.")

@@ -37,9 +37,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Problem:
-    """One finding: a stable code, what is wrong, where, and what would make it right.
+    """Describes one problem: a stable code, what is wrong, where, and how to fix it.
 
-    ``warns``: the script runs all the same.
+    ``warns``: the script runs nevertheless.
     """
 
     code: str
@@ -51,7 +51,7 @@ class Problem:
 
     @property
     def severity(self) -> str:
-        """``error``, or ``warning`` where the script runs all the same."""
+        """Return ``error``, or ``warning`` if the script runs nevertheless."""
         return "warning" if self.warns else "error"
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ class Problem:
         return markup.preformatted(self)
 
     def as_json(self) -> dict[str, object]:
-        """The problem as plain values, for ``--json``."""
+        """Return the problem as plain values, for ``--json``."""
         place = self.place
         return {
             "code": self.code,

@@ -54,10 +54,10 @@ _learned: dict[str, StoreSettings] = {}
 
 
 def configure_stores(stores: Mapping[str, Mapping[str, str]]) -> None:
-    """Say where stores are and by what keys, for this process: ``{"s3://bucket": {"endpoint": "…"}}``.
+    """Configure object stores for this process: ``{"s3://bucket": {"endpoint": "…"}}``.
 
-    A bucket that is named here has nothing from ``rowtime.toml``; ``{}`` takes back what was said before. Raises
-    ``Refused`` (R588) for what is no setting.
+    ``rowtime.toml`` is ignored for a bucket that is named here; ``{}`` removes the configuration. Raises ``Refused``
+    (R588) for an unknown setting.
     """
     found = _stores(stores, "configure_stores")
     _given.clear()

@@ -123,8 +123,8 @@ class _Prover:
         if node.name == ARRIVAL:
             return Fact(kind=Kind.TIMESTAMP), NOT_THE_ROWTIME
         if fact is None:
-            return Fact(), "nothing is known of the column"
-        return fact, "as declared" if fact.order.monotonic else "no order is known of the column"
+            return Fact(), "nothing is known about the column"
+        return fact, "as declared" if fact.order.monotonic else "the column has no known order"
 
     def _found(self, node: exp.Expr) -> tuple[Fact, str]:
         if is_constant(node):

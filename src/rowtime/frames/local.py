@@ -235,12 +235,12 @@ class LocalFrame(Rows):
 
     @property
     def number(self) -> int:
-        """How many rows there are, counted by a query if nobody has asked for them; raises ``Uncomputed``."""
+        """Return the number of rows, counted by a query if they are not computed yet; raises ``Uncomputed``."""
         return self._rows.number() if isinstance(self._rows, Query) else int(self._rows.num_rows)
 
     @property
     def known(self) -> int | None:
-        """How many rows there are; ``None`` if nobody has asked for them yet."""
+        """Return the number of rows; ``None`` if they are not computed yet."""
         return None if isinstance(self._rows, Query) else int(self._rows.num_rows)
 
     @property

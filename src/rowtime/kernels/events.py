@@ -36,7 +36,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Of each row: its start after adjustment, why it is refused, the bound it met; and the mark after all.
+    """The start of each row after adjustment, why it is refused, the bound when it came; and the mark after all.
 
     ``marks``: what refused a row, if it was: the bound, or the mark above which it is early. ``risen``: the greatest
     start before each row and, at the end, after all.

@@ -78,7 +78,7 @@ def sessions(code: Ints, times: Ints, gap: int) -> Ints:
 
 @dataclass(frozen=True)
 class Frames:
-    """Of each row asked for, the range [``lo``, ``hi``) of elements; empty where they are equal."""
+    """Return the range [``lo``, ``hi``) of elements of each wanted row; empty if they are equal."""
 
     lo: Ints
     hi: Ints

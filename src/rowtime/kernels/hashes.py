@@ -58,7 +58,7 @@ def _words(column: pa.Array) -> Any:
 
 
 def _lists(column: pa.Array) -> Words:
-    """Of each list the sum of its elements' numbers, each times a power of its place."""
+    """Return, for each list, the sum of its elements' numbers, each times a power of its place."""
     edges, values = unfolded(column)
     lengths = np.diff(edges)
     powers = np.cumprod(np.full(int(lengths.max(initial=0)) + 1, _PRIME))
@@ -69,7 +69,7 @@ def _lists(column: pa.Array) -> Words:
 
 
 def _text(values: pa.Array) -> Words:
-    """Of each text the sum of its bytes, each times a power of its place."""
+    """Return, for each text, the sum of its bytes, each times a power of its place."""
     wide = values.cast(pa.large_binary())
     ends = np.frombuffer(wide.buffers()[1], np.int64)[wide.offset :][: len(wide) + 1]
     lengths = np.diff(ends)

@@ -233,7 +233,7 @@ class Computation:
     # -- what is kept -------------------------------------------------------------------
 
     def _suffix(self) -> Ints:
-        """Of each key with a new row, the first element that a later row may ask for one by one."""
+        """Return, for each key with a new row, the first element that a later row may need."""
         rows, windows = self.layout, self.windows
         first = np.maximum(rows.begins, rows.ends - windows.rows_kept)
         if windows.span is not None and not windows.timed:
@@ -312,7 +312,7 @@ def _led(heads: pa.Array | None, column: pa.Array, count: int) -> pa.Array:
 def _latest(
     heads: pa.Table, kept: pa.Table | None, fresh: pa.Table, codes: Ints
 ) -> tuple[pa.Table, pa.Table | None, Ints]:
-    """Of each key the last head, and the kept rows that it does not stand for."""
+    """Return the last head of each key, and the kept rows that it does not represent."""
     mine, upto = codes[: heads.num_rows], np.asarray(whole(heads[POSITION]))
     newest = np.lexsort((upto, mine))
     newest = newest[np.append(mine[newest][1:] != mine[newest][:-1], True)] if len(newest) else newest

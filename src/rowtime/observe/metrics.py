@@ -49,13 +49,12 @@ class _Figures:
 
 
 class Metrics(Observer):
-    """The metrics of one pipeline or of several, in one page.
+    """Serves the metrics of one or several pipelines in one page.
 
-    ``port``: serve it there, on ``host``, until ``close``; 0 takes a free one, which ``port`` tells then. Without a
-    port the page is up to whoever serves ``registry``, a ``prometheus_client.CollectorRegistry`` of yours, or a new
-    one. Each series has the label ``pipeline``: the last part of the path of its checkpoint, or the whole path if
-    another one is called so. Raises ``Refused``: R610 if prometheus-client is not installed, R611 if the port is in
-    use.
+    ``port``: the port, on ``host``, until ``close``; 0 takes a free one, which is then in ``port``. Without a port the
+    page is not served: use ``registry``, your own ``prometheus_client.CollectorRegistry`` or a new one. Each series has
+    the label ``pipeline``: the last part of the path of its checkpoint, or the whole path if another pipeline has the
+    same last part. Raises ``Refused``: R610 if prometheus-client is not installed, R611 if the port is in use.
     """
 
     def __init__(
@@ -75,12 +74,12 @@ class Metrics(Observer):
         self.registry.register(self)
 
     def given_up(self) -> None:
-        """Serve no page for a run that does not begin."""
+        """Remove a run that did not begin."""
         if self._own:
             self.close()
 
     def started(self, run: Run) -> None:
-        """Show its metrics from now on."""
+        """Add a run."""
         place = str(run.engine.checkpoint.folder).rstrip("/")
         name = place.rpartition("/")[2]
         with self._turn:
@@ -88,7 +87,7 @@ class Metrics(Observer):
             self._runs[run.run_id] = _Figures(run, place if name in taken else name)
 
     def ticked(self, run: Run, report: TickReport, progress: Mapping[str, Any]) -> None:  # noqa: ARG002
-        """Count the tick."""
+        """Count a tick."""
         cost, found = report.cost, self._runs[run.run_id]
         with self._turn:
             found.rows_in.update(cost.rows_in)
@@ -100,27 +99,27 @@ class Metrics(Observer):
             found.failed = 0
 
     def failed(self, run: Run, retries: Retries) -> None:
-        """Count the attempt."""
+        """Count a failed attempt."""
         with self._turn:
             self._runs[run.run_id].counts[families.RETRIES] += 1
             self._runs[run.run_id].failed = retries.failures
 
     def ended(self, run: Run, error: BaseException | None) -> None:  # noqa: ARG002 - the contract
-        """Show it no longer."""
+        """Remove a run that has ended."""
         with self._turn:
             self._runs.pop(run.run_id, None)
         if self._own:
             self.close()
 
     def close(self) -> None:
-        """Serve the page no longer; once more does nothing."""
+        """Stop serving the page; a second call does nothing."""
         server, self._server = self._server, None
         if server is not None:
             server.shutdown()
             server.server_close()
 
     def collect(self) -> Iterable[Metric]:
-        """What ``prometheus_client`` asks for: each metric with its series."""
+        """Return each metric with its series, for ``prometheus_client``."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415 - an extra
 
         kinds = {COUNTER: CounterMetricFamily, families.GAUGE: GaugeMetricFamily}

@@ -18,16 +18,16 @@ from rowtime.sql.script import parse_column, parse_expression
 
 
 def check(text: str, home: Definitions | None = None, variables: Mapping[str, str] | None = None) -> Problems:
-    """All problems of a script, errors first; it would run if none of them is an error."""
+    """Return all problems of a script, errors first; it runs if none of them is an error."""
     program = compile_script(text, home, variables)
     return Problems([*program.problems, *program.warnings])
 
 
 def order_of(expression: str, columns: Mapping[str, str]) -> str:
-    """The order of an expression: constant, ascending, strictly ascending, descending, …, none.
+    """Return the order of an expression: constant, ascending, strictly ascending, descending, …, none.
 
-    A column's value is definition text, ``"BIGINT STRICTLY ASCENDING CHECK (v > 0)"``; a
-    condition says which values it has. Raises ``Refused`` (R101) for text that does not parse.
+    ``columns`` maps a column to its definition, ``"BIGINT STRICTLY ASCENDING CHECK (v > 0)"``; a condition limits its
+    values. Raises ``Refused`` (R101) for text that does not parse.
     """
     return proof_of(expression, columns).order.value
 

@@ -80,7 +80,7 @@ def _named(statements: Sequence[Statement]) -> Iterator[tuple[str, str]]:
 
 
 def _operators(before: Mapping[str, StoredOperator], after: Mapping[str, StoredOperator]) -> str:
-    """Where the statements are the same: a variable differs, say, or what the home directory says of a stream."""
+    """Explain a difference when the statements are equal: a variable, say, or a stream of the home directory."""
     for name in [*before, *after]:
         if before.get(name) != after.get(name):
             was, now = (str(plan.get(name, "absent")) for plan in (before, after))

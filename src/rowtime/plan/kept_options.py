@@ -70,7 +70,7 @@ class Keeper:
 
 
 def unknown_secrets(stream: str, options: Options, place: Place) -> list[Problem]:
-    """The secrets of a stream of the home directory that nobody gives (R543)."""
+    """The secrets of a stream of the home directory that are not given (R543)."""
     found = []
     for name, value in options:
         what = f"the option {name} of {stream} holds a secret, which the home directory does not store"

@@ -56,7 +56,7 @@ class BatchDriver:
             self._halt()
 
     def process_all(self) -> None:
-        """Wait until the streaming queries have handed over what there is now."""
+        """Wait until the streaming queries have delivered the available rows."""
         self._started.wait()
         for query in self._queries:
             query.processAllAvailable()

@@ -164,7 +164,7 @@ class Brokers:
 
 @contextmanager
 def answering(what: str, hint: str) -> Iterator[None]:
-    """Where a job of Spark fails on Kafka, ``Failure`` (R501): ``what`` failed, and what Kafka said."""
+    """Raise ``Failure`` (R501) if a job of Spark fails on Kafka: ``what`` failed, and Kafka's message."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:

@@ -1,6 +1,6 @@
 """The types of columns that are computed: what Spark's analyzer says of them, without rows and without a job.
 
-The plan knows the types of declared columns; of an expression only Spark knows. Where the type
+The plan knows the types of declared columns; Spark alone knows those of expressions. If the type
 of a result must not depend on which rows a tick brings (two inputs of a UNION ALL, the side of an
 outer join that never had a row), it is found here, from the declared columns upwards.
 """

@@ -1,7 +1,7 @@
 """What functions of one's own are, so that a start tells if one is another than at the first start.
 
 A function is known by what it does: its code, the values that it has from around it, and the functions of its own
-module that it calls. Where it stands and what it is called plays no part. Its text is not kept, so what has changed can
+module that it calls. Its name and its place do not matter. Its text is not kept, so what has changed can
 be told and not undone.
 """
 

@@ -127,7 +127,7 @@ def artifact(jar: str) -> str:
 
 
 def shipped() -> set[str]:
-    """The artifacts whose jars PySpark brings along."""
+    """The artifacts whose jars PySpark includes."""
     return {artifact(jar.name) for jar in _spark_jars().glob("*.jar")}
 
 

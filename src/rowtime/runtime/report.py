@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TickReport:
-    """What a tick did: rows taken per stream, its ledger, rows handed over per sink, what it cost."""
+    """What a tick did: rows taken per stream, its ledger, rows delivered per sink, its cost."""
 
     tick: int
     taken: Mapping[str, int]

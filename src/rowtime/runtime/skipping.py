@@ -87,7 +87,7 @@ def skip(
     home: Home | str | Path | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> Skipped:
-    """Set the rows aside that a pump has not handed over of a tick; the next start goes on without them.
+    """Set aside the rows of a tick that a pump has not delivered; the next start continues without them.
 
     The pipeline must not be running. ``home`` is asked where the target is a stream log. ``variables``: the secrets
     of its script, if the target is a table whose catalog needs them. Raises ``Refused``: R404 if it runs, R445 if no
@@ -121,7 +121,7 @@ def _skipped(place: Checkpoint, pump: str, tick: int, given: _Given) -> Skipped:
     files = _waiting(place, entry, name, plan, given) if plan else []
     if not files:
         listed = ", ".join(f"tick {at} of {pump_of(one)}" for one, at in pending.items()) or "nothing"
-        what = f"no rows of tick {tick} of the pump {pump} wait to be handed over"
+        what = f"no rows of tick {tick} of the pump {pump} wait for delivery"
         raise refuse("R445", what, f"What may wait: {listed}.")
     place.show_refused(entry)  # before the entry that names its own
     rows = [_rejected(file, number, many, pump, plan) for file, number, many in files]
@@ -142,7 +142,7 @@ def _skipped(place: Checkpoint, pump: str, tick: int, given: _Given) -> Skipped:
 
 
 def _pending(place: Checkpoint, entry: Mapping[str, Any]) -> dict[str, int]:
-    """The tick of each sink whose rows may not have been handed over."""
+    """The tick of each sink whose rows may not have been delivered."""
     if not entry or place.published >= entry["tick"]:
         return {}
     return {name: its.get("tick", entry["tick"]) for name, its in entry["outputs"].items() if its["count"]}
@@ -229,7 +229,7 @@ def records_of(lines: Sequence[str], count: int) -> list[str]:
 
 
 def _after(entry: Mapping[str, Any], skipped: dict[str, Any], path: str) -> dict[str, Any]:
-    """The entry that says what was skipped; what other sinks have not handed over still waits."""
+    """The entry that says what was skipped; rows that other sinks have not delivered still wait."""
     name, pump = skipped["sink"], skipped["pump"]
     count = sum(part["count"] for part in skipped["parts"])
     gate = Counter({"in": 0, "accepted": 0, **entry["totals"].get(pump, {})})

@@ -43,7 +43,7 @@ def bound(checkpoint: Checkpoint, program: Program) -> Upgrade | None:
         return None
     unsent = [name for name in last["outputs"] if upgrade.continues.get(name) != name]
     if unsent and checkpoint.published < last["tick"]:
-        what = f"the last rows of {unsent[0]}, which the script no longer has, have not all been handed over"
+        what = f"the last rows of {unsent[0]}, which the script no longer has, have not all been delivered"
         raise refuse("R408", what, "Start the old script once; that finishes the tick.")
     return upgrade
 

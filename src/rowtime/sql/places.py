@@ -74,7 +74,7 @@ def place_at(text: str, start: int, end: int | None = None) -> Place:
 
 @lru_cache(maxsize=2)
 def _lines(text: str) -> tuple[list[int], list[str]]:
-    """Where the lines of a text begin, and how they are shown: a long one is there once for all places in it."""
+    """Knows where the lines of a text begin, and how they are shown; all places in a long line share one copy."""
     lines = text.split("\n")
     starts = [0, *accumulate(len(line) + 1 for line in lines[:-1])]
     return starts, [line.rstrip("\r").replace("\t", " ") for line in lines]

@@ -32,7 +32,7 @@ class Name:
 
 @dataclass(frozen=True)
 class OptionPlace:
-    """Where an option stands: its name, its value, and the offsets of the value in the text (the last one too)."""
+    """Says where an option is: its name, its value, and the offsets of the value in the text (the last one too)."""
 
     name: Place
     value: Place

@@ -181,7 +181,7 @@ class Checkpoint:
     def published(self) -> int:
         """The last tick whose output has been handed over as a whole, as far as is known; -1 for none.
 
-        A file that is gone or damaged says nothing: the last tick is handed over once more, as after a crash.
+        A missing or damaged file is ignored: the last tick is delivered again, as after a crash.
         """
         path = self.folder / "published"
         found = _PUBLISHED.fullmatch(path.read_text(errors="replace")) if path.exists() else None
@@ -191,7 +191,7 @@ class Checkpoint:
 
     @published.setter
     def published(self, tick: int) -> None:
-        # Not synced: losing it only hands the last tick over once more. In a store nobody waits for it until the next.
+        # Not synced: if it is lost, the last tick is only delivered again. In a store it is written in the background.
         path = self.folder / "published"
         files.begin(path, lambda: _noted(path, f"{tick} {_sum(str(tick)):08x}"))
 

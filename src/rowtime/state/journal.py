@@ -8,7 +8,7 @@ A large entry, of a stream that thousands of writers have left, say, is stored a
 object of its own that many entries share. A new base is written once the differences together are as long as the base:
 with B bytes of which b change in a tick, a tick writes some ``sqrt(2 * B * b)`` bytes, not B.
 
-Where no lock keeps a second driver out, an **epoch** does (semantics 14.3). A driver begins with an entry of its own,
+If there is no lock, an **epoch** keeps a second driver out (semantics 14.3). A driver begins with an entry of its own,
 which repeats the last one with the epoch one higher. The entry of a tick stands under the number tick + epoch, so this
 one takes the place of the next entry of every older driver. Without epochs the number is the tick.
 """

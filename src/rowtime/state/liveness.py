@@ -85,7 +85,7 @@ def liveness(checkpoint: Place) -> Liveness:
 
 
 def give_sign(checkpoint: Place, sign: Sign) -> None:
-    """Leave word of a driver; in a bucket only if no other one has come. Where it cannot be written, there is none."""
+    """Record a driver; in a bucket only if no other one has come. If the record cannot be written, there is none."""
     path, data = checkpoint / DRIVER, sealed(asdict(sign))
     with suppress(OSError, RowtimeError):
         if isinstance(path, Path):
@@ -137,7 +137,7 @@ def announce(file: IO[str], page: str) -> None:
 
 
 def released(file: IO[str]) -> None:
-    """Give the lock back, and say that nobody died with it."""
+    """Release the lock, and record that the driver did not crash."""
     with suppress(OSError):
         file.truncate(0)
     file.close()

@@ -20,7 +20,7 @@ def command(way: Way, pipeline: Pipeline, watched: Watched, time: str) -> list[s
     Raises ``Refused``: R705 where no command does it, R301 where ``time`` is asked for and is no instant.
     """
     if not way.command:
-        raise refuse("R705", "no command does this", "Do it as the page says.")
+        raise refuse("R705", "this is not a command of rowtime", "Follow the instructions on the page.")
     known = {CHECKPOINT: str(pipeline.place)}
     if TIME in way.command:
         known[TIME] = to_text(to_micros(time))

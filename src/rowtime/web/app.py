@@ -136,7 +136,7 @@ class Console:
 
 
 def _nothing(what: str) -> Response:
-    problem = Problem("R704", what, hint="The home page lists what there is.")
+    problem = Problem("R704", what, hint="The home page lists the pipelines.")
     return page("problems.html", {"problems": [problem]}, NOT_FOUND)
 
 

@@ -19,4 +19,4 @@ def told(arguments: Sequence[str], patience: float) -> subprocess.CompletedProce
             stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired as late:
-        return subprocess.CompletedProcess(late.cmd, 1, "", f"It did not end within {patience:.0f} seconds.")
+        return subprocess.CompletedProcess(late.cmd, 1, "", f"The command did not end within {patience:.0f} seconds.")

@@ -88,15 +88,19 @@ class Guard:
     def _refused(self, request: Request) -> Response | None:
         headers = request.headers
         if not self.access.knows(headers.get("host", "")):
-            return _no("R703", "the console does not answer under this name", "Open the address that it has printed.")
+            return _no(
+                "R703",
+                "the console does not answer requests for this host name",
+                "Open the address that the console has printed.",
+            )
         if not self._from_here(headers, request.method):
-            return _no("R703", "another site asks the console", "Open the console in a window of its own.")
+            return _no("R703", "another site sent this request", "Open the console in a separate window.")
         given = request.query_params.get("token")
         if given is not None and self.access.fits(given):
             return self._let_in(request)
         if not self.access.fits(request.cookies.get(COOKIE) or _bearer(headers)):
-            what = "Open the address with ?token=… that it has printed."
-            return _no("R703", "the console asks for its token", what, status=401)
+            what = "Open the address with ?token=… that the console has printed."
+            return _no("R703", "the console requires its token", what, status=401)
         return None
 
     def _from_here(self, headers: Headers, method: str) -> bool:

@@ -69,11 +69,11 @@ def written_rows(node: Sink, home: Home, checkpoint: Checkpoint, entry: Entry) -
         from rowtime.audit.read_back import of_lake  # noqa: PLC0415 - it loads Spark's classes, though no Java
 
         return Kept(total, [Part(lambda: of_lake(node, entry["tick"], checkpoint.identity))])
-    raise refuse("R706", f"the console cannot read rows back from {node.format}", "Look at them where they are.")
+    raise refuse("R706", f"the console cannot read rows back from {node.format}", "Use the tools of that system.")
 
 
 def _published(node: Sink, checkpoint: Checkpoint, entry: Entry) -> int:
-    """How many rows are where others see them: those of a last tick that was not handed over are not."""
+    """The number of rows that others can see: those of a last tick that was not delivered are not included."""
     total = int(entry["control"].get(node.name, {}).get("sequence", 0))
     last = entry["outputs"].get(node.name, {}).get("count", 0)
     return total - int(last) if checkpoint.published < entry["tick"] else total

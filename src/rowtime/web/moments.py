@@ -18,7 +18,7 @@ _SIZE: Final = 5  # where a stored segment has its bytes
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Where a pipeline stood after a tick. Instants are µs UTC; counts are those since the checkpoint began.
+    """Describes a pipeline after a tick. Instants are µs UTC; counts are those since the checkpoint began.
 
     ``bounds``: the least clock of each operator. ``totals``: the ledger, by gate. ``held`` and ``sizes``: rows and
     bytes of state, by operator; entries of older versions know no bytes. ``written``: rows, by sink. ``stored``: what

@@ -102,7 +102,7 @@ def timeline_data(request: Request, pipeline: Pipeline) -> Response:
     entry = records.last if asked.tick is None else records.entry_at(asked.tick)
     if entry is None:
         what = f"the journal has no entry of tick {asked.tick} any more"
-        raise refuse("R704", what, f"It keeps the last ticks: {moments[0].tick} to {moments[-1].tick} are known.")
+        raise refuse("R704", what, f"The journal keeps the newest ticks: {moments[0].tick} to {moments[-1].tick}.")
     found = timeline(plan, entry, moments, records.refusals, asked)
     mark = mark_of(records.number, records.read, *request.query_params.multi_items())
     return data(request, mark, {**found, "steps": steps(moments)})
@@ -146,7 +146,7 @@ def _asked(request: Request) -> Asked:
         found = {name: int(given[name]) for name in ("tick", "from", "to", "at") if name in given}
     except ValueError:
         raise refuse(
-            "R704", "an instant or a tick of this address is not a number", "Begin at the page Timeline."
+            "R704", "an instant or a tick of this address is not a number", "Start from the page Timeline."
         ) from None
     return Asked(found.get("tick"), found.get("from"), found.get("to"), found.get("at"))
 
@@ -156,7 +156,7 @@ def _box_of(request: Request, pipeline: Pipeline) -> str:
     name = request.query_params.get("box", "")
     plan = pipeline.records.plan
     if plan is None or name not in plan.operators:
-        raise refuse("R704", f"there is no operator {name} in this plan", "The page Graph has those that there are.")
+        raise refuse("R704", f"there is no operator {name} in this plan", "The page Graph shows the operators.")
     return name
 
 

@@ -117,7 +117,7 @@ class Rows:
         if plan is not None and stream in plan.formats and condition:
             return Wanted(pipeline.key, where=condition, stream=stream)
         if plan is None or sink not in plan.of_kind("sink") or not number.isdigit():
-            raise refuse("R704", "there is no such row", "The page Rows has those that there are.")
+            raise refuse("R704", "there is no such row", "The page Rows lists the rows.")
         kept = self._kept(pipeline, OUTPUT, sink)
         where = "" if kept.numbered else condition_of(row_at(kept, int(number)))
         return Wanted(pipeline.key, sink, int(number), where)

@@ -98,4 +98,4 @@ def _why(out: str, err: str) -> str:
         problems = told.get("problems") or [{"code": "", "message": told.get("failure", ""), "hint": ""}]
         return " ".join(part for part in (problems[0][name] for name in ("code", "message", "hint")) if part)
     except (ValueError, KeyError, AttributeError):
-        return (err or out).strip()[-500:] or "It said nothing."
+        return (err or out).strip()[-500:] or "The command printed nothing."

@@ -39,17 +39,17 @@ class Waiting:
     async def act(self, request: Request, pipeline: Pipeline) -> Response:
         """Carry a statement out; raises ``Refused`` (R705) where that is not allowed, or it is offered no more."""
         if not self._acts:
-            raise refuse("R705", "this console carries nothing out", "Start it with --allow-actions.")
+            raise refuse("R705", "this console does not run actions", "Start it with --allow-actions.")
         form = dict(parse_qsl((await request.body()).decode(errors="replace")))
         offer = offered(_waits(pipeline), form.get("way", ""))
         if offer is None:
-            raise refuse("R705", "this is not offered any more", "Look at what waits now.")
+            raise refuse("R705", "this action is not offered any more", "See the page Waiting for the current ones.")
         if offer.way.lasting and form.get("sure") != "yes":
-            raise refuse("R705", offer.way.lasting, "Confirm that you know it.")
+            raise refuse("R705", offer.way.lasting, "Tick the box to confirm.")
         arguments = command(offer.way, pipeline, self._watched, form.get("time", ""))
         went_well, said = await run_in_threadpool(carry_out, arguments)
         told = {"arguments": arguments, "went_well": went_well, "said": said}
-        return page("acted.html", {**told, "pipeline": pipeline, "title": "Carried out", "facts": facts_of(pipeline)})
+        return page("acted.html", {**told, "pipeline": pipeline, "title": "Done", "facts": facts_of(pipeline)})
 
     def _values(self, pipeline: Pipeline) -> dict[str, Any]:
         found = _waits(pipeline)

@@ -81,12 +81,12 @@ def plus(left: Fact, right: Fact, kind: Kind | None, *, same: bool = False) -> F
         return none(_why_no_sum(left, right), kind)
     moving = left.order.moves and right.order.moves
     if moving and left.kind is right.kind is Kind.FLOAT and not same:
-        return none("two infinities of opposite sign make NaN, which is above all numbers", kind)
+        return none("two infinities of opposite sign give NaN, which is above all numbers", kind)
     if kind in _MERGED or Kind.MONTHS in (left.kind, right.kind):
         order = order.loosened()
     low = None if left.low is None or right.low is None else left.low + right.low
     high = None if left.high is None or right.high is None else left.high + right.high
-    words = "m1 + m2 of one direction keeps it" if moving else "m + c keeps the order"
+    words = "m1 + m2 with the same direction keeps it" if moving else "m + c keeps the order"
     return Found(_ranged(order, kind, low, high), words)
 
 
@@ -99,8 +99,8 @@ def _ranged(order: Order, kind: Kind, low: Decimal | None, high: Decimal | None)
 
 def _why_no_sum(left: Fact, right: Fact) -> str:
     if Order.NONE in (left.order, right.order):
-        return "a sum with something of no known order has none"
-    return "one part ascends and the other descends, so the sum may do anything"
+        return "a sum with an expression without a known order has none"
+    return "one part ascends and the other descends, so the sum has no order"
 
 
 def _sum_kind(left: Kind, right: Kind) -> Kind | None:
@@ -126,7 +126,7 @@ def _mul(node: exp.Expr, parts: Parts) -> Found:
         return Found(Fact(Order.CONSTANT, kind).within(0, 0), "m * 0 is always 0")
     both_move = Order.CONSTANT not in (left.order, right.order)
     if both_move and kind is Kind.FLOAT and (left.zero or right.zero):
-        return none("zero times infinity makes NaN, which is above all numbers", kind)
+        return none("zero times infinity gives NaN, which is above all numbers", kind)
     return times(left, right, kind, "m * c")
 
 
@@ -141,19 +141,19 @@ def times(left: Fact, right: Fact, kind: Kind, shown: str) -> Found:
             )
             return _scaled(m, c.constant, order if exact else order.loosened(), kind, words)
     if not left.sign or not right.sign:
-        return none("the product turns round where a factor changes its sign, and the signs are not known", kind)
+        return none("the product changes direction where a factor changes its sign, and the signs are not known", kind)
     size = _size(left).plus(_size(right)).loosened()
     sign = left.sign * right.sign
     if size is Order.NONE:
-        return none("the sizes of the factors do not go in one direction", kind)
+        return none("the absolute values of the factors do not have the same direction", kind)
     order = size if sign > 0 else size.reversed()
     fact = Fact(order, kind).within(0 if sign > 0 else None, 0 if sign < 0 else None)
-    return Found(fact, "a product of factors of known sign goes as their sizes do")
+    return Found(fact, "the product of factors of known sign has the direction of their absolute values")
 
 
 def _scaled(m: Fact, by: Decimal, order: Order, kind: Kind, words: str) -> Found:
     if order is Order.NONE:
-        return none("a multiple of something of no known order has none", kind)
+        return none("a multiple of an expression without a known order has none", kind)
     low, high = (None if edge is None else edge * by for edge in ((m.low, m.high) if by > 0 else (m.high, m.low)))
     return Found(_ranged(order, kind, low, high), words)
 
@@ -212,9 +212,9 @@ def _why_no_quotient(left: Fact, right: Fact) -> str:
     if right.order is Order.NONE:
         return "the divisor has no known order"
     if right.zero or right.sign in (None, 0):
-        return "the divisor may pass zero"
+        return "the divisor may be zero"
     if left.order.moves and left.kind is right.kind is Kind.FLOAT:
-        return "infinity by infinity makes NaN, which is above all numbers"
+        return "infinity divided by infinity gives NaN, which is above all numbers"
     if left.order is Order.CONSTANT and left.constant is None:
         return "the sign of the dividend is not known"
     return ""

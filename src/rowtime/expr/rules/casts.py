@@ -54,7 +54,11 @@ def cast(m: Fact, to: str, *, fails: bool) -> Found:
     elif pair in _STRICT:
         found = kept(m, kind, f"a cast of {m.kind.value} to {kind.value} keeps the order")
     elif pair in _ROUNDED:
-        found = rounded(m, kind, f"a cast of {m.kind.value} to {kind.value} keeps the direction, neighbours may merge")
+        found = rounded(
+            m,
+            kind,
+            f"a cast of {m.kind.value} to {kind.value} keeps the direction, but different values may become equal",
+        )
     else:
         return none(f"a cast of {m.kind.value} to {kind.value} has no rule", kind)
     if m.kind.number and kind.number:

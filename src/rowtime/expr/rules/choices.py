@@ -24,7 +24,7 @@ def _extreme(node: exp.Expr, parts: Parts) -> Found:
         order = _both(order, fact.order)
     name = type(node).__name__.upper()
     if order is Order.NONE:
-        return none(f"{name} goes in one direction only where all its arguments do", kind)
+        return none(f"{name} has an order only if all its arguments have the same direction", kind)
     pick = min if isinstance(node, exp.Least) else max
     lows = [fact.low for fact in facts if fact.low is not None]
     highs = [fact.high for fact in facts if fact.high is not None]
@@ -77,8 +77,8 @@ def _comparison(node: exp.Expr, parts: Parts) -> Found:
     if isinstance(node, exp.LT | exp.LTE):
         order = order.reversed()
     if order is Order.NONE:
-        return none("the comparison may change to and fro", Kind.BOOLEAN)
-    return Found(Fact(order.loosened(), Kind.BOOLEAN), "a comparison with what goes the other way changes once")
+        return none("the comparison may change more than once", Kind.BOOLEAN)
+    return Found(Fact(order.loosened(), Kind.BOOLEAN), "a comparison of values with opposite directions changes once")
 
 
 @rule(exp.Not)
@@ -94,7 +94,7 @@ def _joined(node: exp.Expr, parts: Parts) -> Found:
     left, right = parts.of(node.this), parts.of(node.expression)
     if left.kind is not Kind.BOOLEAN or right.kind is not Kind.BOOLEAN or left.null or right.null:
         return none("AND and OR have a rule for conditions whose order is known", Kind.BOOLEAN)
-    return Found(Fact(_both(left.order, right.order).loosened(), Kind.BOOLEAN), "conditions of one direction")
+    return Found(Fact(_both(left.order, right.order).loosened(), Kind.BOOLEAN), "conditions with the same direction")
 
 
 # -- ladders --------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def _joined(node: exp.Expr, parts: Parts) -> Found:
 def _ladder(node: exp.Expr, parts: Parts) -> Found:
     """Every condition changes once, all in one direction, so the branches follow each other in time."""
     if isinstance(node, exp.Case) and node.this is not None:
-        return none("CASE of a value has no rule; write its conditions out")
+        return none("CASE with a value has no rule; write WHEN with full conditions")
     whens = node.args["ifs"] if isinstance(node, exp.Case) else [node]
     default = node.args.get("default") if isinstance(node, exp.Case) else node.args.get("false")
     listed = [(when.this, when.args["true"]) for when in whens]
@@ -120,7 +120,7 @@ def _ladder(node: exp.Expr, parts: Parts) -> Found:
     directions = {parts.of(condition).order.direction for condition, _ in listed}
     facts = [parts.of(result) for _, result in listed] + [parts.of(default)]
     if len(directions) > 1 or 0 in directions or any(parts.of(c).kind is not Kind.BOOLEAN for c, _ in listed):
-        return none("a condition may change to and fro, and the result with it", facts[0].kind)
+        return none("a condition may change more than once, and so may the result", facts[0].kind)
     # Each with the range that the condition before it leaves.
     branches = [_cut(fact, *_edges(*branch)) for branch, fact in zip(listed, facts, strict=False)]
     branches.append(_otherwise(listed, default, facts[-1]))
@@ -180,7 +180,7 @@ def _in_sequence(facts: list[Fact], kind: Kind) -> Found:
             _leads(before, after, way) for n, before in enumerate(facts) for after in facts[n + 1 :]
         ):
             return Found(Fact(way, kind), "the branches follow each other, and no step goes back")
-    return none("the results of the branches do not follow each other in one direction", kind)
+    return none("the branches do not follow each other in one direction", kind)
 
 
 def _leads(before: Fact, after: Fact, way: Order) -> bool:

@@ -30,7 +30,7 @@ class _Rising:
             return none(f"{name} of a value of {m.kind.value} kind has no rule")
         if self.above is not None and not _above(m, self.above, closed=self.closed):
             edge = f"{'at least' if self.closed else 'above'} {self.above}"
-            return none(f"{name} rises only {edge}, and that is not known of its argument", Kind.FLOAT)
+            return none(f"{name} rises only {edge}, which is not known for its argument", Kind.FLOAT)
         found = rounded(m, Kind.FLOAT, f"{name} rises")
         return Found(found.fact.within(self.low, self.high), found.rule)
 
@@ -56,7 +56,7 @@ NAMED["LOG1P"] = _Rising(above=-1)
 def _log(node: exp.Expr, parts: Parts) -> Found:
     base, m = parts.of(node.this), parts.of(node.expression)
     if base.constant is None or base.constant <= 0 or base.constant == 1 or not _above(m, 0, closed=False):
-        return none("LOG rises or falls only above 0, to a constant base above 0 that is not 1", Kind.FLOAT)
+        return none("LOG has a rule for arguments above 0 and a constant base above 0 that is not 1", Kind.FLOAT)
     order = m.order.loosened()
     return Found(Fact(order if base.constant > 1 else order.reversed(), Kind.FLOAT), "LOG to a constant base")
 
@@ -66,7 +66,7 @@ def _pow(node: exp.Expr, parts: Parts) -> Found:
     base, power = parts.of(node.this), parts.of(node.expression)
     if base.constant is not None and power.kind.number:
         if base.constant <= 0:
-            return none("a power of a base that is not positive turns round", Kind.FLOAT)
+            return none("a power of a base that may not be positive can change direction", Kind.FLOAT)
         order = power.order.loosened() if base.constant >= 1 else power.order.loosened().reversed()
         return Found(Fact(order, Kind.FLOAT).within(0, None), "c ^ m")
     if power.constant is None or not base.kind.number:
@@ -83,15 +83,17 @@ def _to_constant(m: Fact, power: Decimal) -> Found:
     if whole and power > 0 and power % 2 == 1:
         return Found(Fact(order, Kind.FLOAT), "an odd power keeps the order")
     if whole and power > 0 and m.sign == -1:
-        return Found(Fact(order.reversed(), Kind.FLOAT), "an even power of what is never above 0 reverses")
-    return none("the power turns round at zero", Kind.FLOAT)
+        return Found(
+            Fact(order.reversed(), Kind.FLOAT), "an even power of a value that is never above 0 reverses the order"
+        )
+    return none("the power changes direction at zero", Kind.FLOAT)
 
 
 @rule(exp.Abs)
 def _abs(node: exp.Expr, parts: Parts) -> Found:
     m = parts.of(node.this)
     if m.sign is None or not m.kind.number:
-        return none("ABS turns round at zero", m.kind)
+        return none("ABS changes direction at zero", m.kind)
     order = m.order if m.sign >= 0 else m.order.reversed()
     return Found(Fact(order, m.kind).within(0, None, zero=m.zero), "ABS of what never changes its sign")
 

@@ -39,9 +39,9 @@ def _concat(node: exp.Expr, parts: Parts) -> Found:
     facts = [parts.of(argument) for argument in arguments(node)]
     moving = [n for n, fact in enumerate(facts) if fact.order is not Order.CONSTANT]
     if len(moving) != 1 or any(fact.kind is not Kind.TEXT for fact in facts):
-        return none("joined text has a rule for one part that moves behind constant text", Kind.TEXT)
+        return none("concatenation has a rule for one part that is not constant, after constant text", Kind.TEXT)
     if moving[0] != len(facts) - 1:
-        return none("text behind m changes the order: a before ab, but abx before ax", Kind.TEXT)
+        return none("text after m changes the order: a before ab, but abx before ax", Kind.TEXT)
     return kept(facts[-1], Kind.TEXT, "constant text before m keeps the order")
 
 
@@ -54,10 +54,12 @@ _PATTERN = re.compile(r"(([A-Za-z])\2*)|'[^']*'|[^A-Za-z'\[\]{}#]")
 def _date_format(node: exp.Expr, parts: Parts) -> Found:
     m, pattern = parts.of(node.expressions[0]), node.expressions[-1]
     if not m.kind.time or not isinstance(pattern, exp.Literal) or not _falls(pattern.name):
-        return none("DATE_FORMAT has a rule for patterns that lead from yyyy down, as yyyy-MM-dd HH does", Kind.TEXT)
+        return none(
+            "DATE_FORMAT has a rule for patterns that begin with yyyy and go down, such as yyyy-MM-dd HH", Kind.TEXT
+        )
     if m.low is None or m.low < MIN_MICROS or m.high is None or m.high > MAX_MICROS:
-        return none("the text of a time has an order from year 0001 to 9999, as ROWTIME is", Kind.TEXT)
-    return rounded(m, Kind.TEXT, "fields of a fixed length, from the year down, order as the time does")
+        return none("the text of a time has an order only in the years 0001 to 9999, as for ROWTIME", Kind.TEXT)
+    return rounded(m, Kind.TEXT, "fields of fixed length, from the year down, have the order of the time")
 
 
 def _falls(pattern: str) -> bool:

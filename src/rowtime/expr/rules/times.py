@@ -71,7 +71,7 @@ def _tumble(node: exp.Expr, parts: Parts) -> Found:
     m = parts.of(node.expressions[0])
     if not m.kind.time or any(parts.of(other).order is not Order.CONSTANT for other in node.expressions[1:]):
         return none("a window has a rule for a time and a constant width", Kind.TIMESTAMP)
-    return rounded(m, Kind.TIMESTAMP, "the window of a time follows it")
+    return rounded(m, Kind.TIMESTAMP, "the window of a time keeps its direction")
 
 
 @rule("TIME_BUCKET")
@@ -79,7 +79,7 @@ def _bucket(node: exp.Expr, parts: Parts) -> Found:
     width, m, *origin = (parts.of(part) for part in node.expressions)
     if width.kind is not Kind.DAYS or not width.constant or not m.kind.time or any(o.order.moves for o in origin):
         return none("TIME_BUCKET has a rule for a constant day-time width", Kind.TIMESTAMP)
-    return rounded(m, Kind.TIMESTAMP, "a bucket follows its time")
+    return rounded(m, Kind.TIMESTAMP, "a bucket keeps the direction of its time")
 
 
 @rule(exp.Extract, exp.Year, "DATE_PART", "DATEPART")
@@ -91,7 +91,7 @@ def _extract(node: exp.Expr, parts: Parts) -> Found:
     if not m.kind.time:
         return none("only a date or timestamp has a year", Kind.INTEGER)
     low = 1 if m.low is not None and m.low >= MIN_MICROS else None
-    found = rounded(m, Kind.INTEGER, "the year only grows with the time")
+    found = rounded(m, Kind.INTEGER, "the year never falls as time passes")
     return Found(found.fact.within(low, None), found.rule)
 
 
@@ -100,17 +100,17 @@ def _day_behind(node: exp.Expr, parts: Parts) -> Found:
     m = parts.of(node.this)
     if not m.kind.time or any(parts.of(part).order is not Order.CONSTANT for part in arguments(node)[1:]):
         return none("this has a rule for a time and constants", Kind.DATE)
-    return rounded(m, Kind.DATE, "a day that follows the time")
+    return rounded(m, Kind.DATE, "the day keeps the direction of the time")
 
 
 @rule(exp.TsOrDsToDate)
 def _to_date(node: exp.Expr, parts: Parts) -> Found:
     m = parts.of(node.this)
     if not m.kind.time or node.args.get("format") is not None:
-        return none("text becomes a date in no known order", Kind.DATE)
+        return none("a cast of text to a date has no known order", Kind.DATE)
     if m.kind is Kind.DATE:
-        return kept(m, Kind.DATE, "a date stays as it is")
-    found = rounded(m, Kind.DATE, "days only grow with the time")
+        return kept(m, Kind.DATE, "a date stays the same")
+    found = rounded(m, Kind.DATE, "the day never falls as time passes")
     return Found(found.fact.within(m.low, None), found.rule)
 
 
@@ -198,8 +198,10 @@ def _made(node: exp.Expr, parts: Parts) -> Found:
     moving = [fact for fact in facts if fact.order is not Order.CONSTANT]
     kind = Kind.DATE if isinstance(node, exp.Anonymous) and node.name.upper() == "MAKE_DATE" else Kind.TIMESTAMP
     if len(moving) != 1 or not all(fact.kind in (Kind.INTEGER, Kind.DECIMAL) for fact in facts):
-        return none("a time made from parts has a rule where one part moves and all are exact numbers", kind)
-    return rounded(moving[0], kind, "a time made from constants and one part follows it")
+        return none(
+            "a time made from parts has a rule if only one part is not constant, and all are exact numbers", kind
+        )
+    return rounded(moving[0], kind, "a time made from constants and one part keeps the direction of that part")
 
 
 @rule("MAKE_DT_INTERVAL", "MAKE_YM_INTERVAL")

@@ -16,14 +16,15 @@ _RUNNING = {exp.Max: Order.ASCENDING, exp.Min: Order.DESCENDING, exp.Count: Orde
 def _promised(node: exp.Expr, parts: Parts) -> Found:
     m = parts.of(node.this)
     if m.order is Order.CONSTANT:
-        return Found(m, "a promise about a constant leaves it one")
+        return Found(m, "a constant stays constant")
     return Found(Fact(Order.ASCENDING, m.kind), "MONOTONIC promises it, and each row is checked")
 
 
 @rule(Earliest)
 def _of_many(node: exp.Expr, parts: Parts) -> Found:
     return none(
-        "a row lies in several windows, and a later row in windows before some of them", parts.of(node.this).kind
+        "a row is in several windows, and a later row is in windows that begin before some of them",
+        parts.of(node.this).kind,
     )
 
 
@@ -38,7 +39,7 @@ def _running(node: exp.Expr, parts: Parts) -> Found:
     if isinstance(call, exp.Count | exp.RowNumber):
         kind = Kind.INTEGER
     if node.args.get("partition_by"):
-        return none("a partition has a running value of its own", kind)
+        return none("each partition has its own running value", kind)
     if not _unbounded(node):
         return none("only a frame from the beginning to the current row has a running value", kind)
     if isinstance(call, exp.RowNumber):

@@ -142,7 +142,7 @@ class AntiJoin(OfEvents):
         return found.selectExpr(*map(quoted, names), *made("__x", STOP, WEIGHT))
 
     def _pieces(self, tick: Tick, left: DataFrame, right: DataFrame | None, span: tuple[int, int]) -> DataFrame:
-        """Of each left event that is not over: the gaps between the right events that cover it."""
+        """Return, for each left event that has not ended, the gaps between the right events that cover it."""
         before, bound = span
         identity = self._identity(0)
         alive = netted(left.drop(DUE), identity).where(f"__ls < {bound}L")

@@ -39,7 +39,7 @@ class BoundedEvents(GatedRows):
         """Judge the rows by the bounds before them, turn what is accepted into weighted rows."""
         delta, made = deltas[0], None
         if delta.rows is not None:
-            # Bounds that the own writers send are promises that nobody needs.
+            # Bounds that its own writers send are not used.
             counted = delta.rows.where(f"{GIVEN} IS NULL OR {ORIGIN[0]} LIKE '{prefix(1)}%'")
             rows = self.gate.timed(counted.selectExpr(*self._read()))
             before = {"": tick.control(self).bound}

@@ -1,6 +1,6 @@
 """GROUP BY COUNT_WINDOW(n) over events: those that start at n start times in a row (semantics 9.6).
 
-Of each group of keys every start time ends a window, once there were n. Below the bound no
+In each group of keys every start time ends a window, once there were n. Below the bound no
 start is to come, so the window is final; its result is a point at its last start. EMIT CHANGES
 computes the windows of a group anew for every change of its starts, from the starts that may yet
 change and the last ones before these; what differs goes out with that change.
@@ -90,7 +90,7 @@ class CountWindows(EventGroups):
     def _starts(self, rows: DataFrame, before: int, more: Sequence[str] = ()) -> DataFrame:
         """Events with their starts, and ``more`` of their columns, but none that began below the bound.
 
-        Of those only the end can change.
+        Only their end can change.
         """
         rows = rows.selectExpr(*self._quoted, f"{BEGINS} AS {START}", WEIGHT, *more, f"{BEGINS} + 1 AS {DUE}")
         return rows.where(f"{START} >= {passed(before, START)}") if before > BEGINNING else rows

@@ -26,7 +26,7 @@ from rowtime.operators.contract import functions as F
 
 
 def first_start(bound: int, size: int, hop: int, offset: int) -> int:
-    """Where the first window begins that ends behind a bound."""
+    """Return the start of the first window that ends after a bound."""
     return bound + hop - (bound - offset - size) % hop - size
 
 

@@ -80,7 +80,7 @@ class _Moving:
         self.away.pop(writer, None)
 
     def leave(self, writer: str, clock: int) -> None:
-        """Who has left holds nobody, behind what it has sent."""
+        """A writer that has left holds nothing after what it has sent."""
         known = self.writers.pop(writer)
         self.away[writer] = known.clock
         if known.bound < END:

@@ -37,7 +37,7 @@ class NotJudged(UpTo):
 class PeriodFilter(Unary):
     """The events for which ``where`` holds; it compares ``ends``, which are BIGINT columns (µs), with other times.
 
-    ``hidden``: columns that do not go on. Where there are two ends, each belongs to one of the
+    ``hidden``: columns that are not passed on. If there are two ends, each belongs to one of the
     two events that make a pair, which lasts while both do.
     """
 

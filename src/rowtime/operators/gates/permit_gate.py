@@ -141,7 +141,7 @@ class PermitGate(Operator):
             tick.segments(self, "permits").add(tick.keep(self, "permits", kept, PERMITS))
 
     def _arrived(self, tick: Tick, delta: Delta) -> bool:
-        """Where the new rows stand; their times are needed for the promise."""
+        """Return the positions of the new rows; their times are needed for the promise."""
         rows = delta.rows
         if rows is None:
             return False

@@ -30,7 +30,7 @@ from rowtime.sql.generate import to_spark
 
 @dataclass(frozen=True)
 class SortMarks(Waiting):
-    """Where the new time stands; instants in µs UTC.
+    """The state of the new time; instants in µs UTC.
 
     ``marks``: by writer, until it leaves, the greatest time.
     ``floors``: by writer, until it leaves, below what its rows are late: it came later, or a bound was set.

@@ -31,7 +31,7 @@ from rowtime.sql.generate import to_spark
 
 @dataclass(frozen=True)
 class GroupClocks(ValueControl, PartialTypes):
-    """Where the clocks of values stand, and the types of partial columns."""
+    """The clocks of values, and the types of partial columns."""
 
 
 @dataclass(frozen=True)

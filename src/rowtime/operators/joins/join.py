@@ -207,7 +207,7 @@ class Join(OfRows):
     def _edge(self, tick: Tick, sides: Sequence[SideRows], clocks: Sequence[Clocks], before: Edge, bound: int) -> Edge:
         """What is certain at the bound itself, because no later row can get in front of it.
 
-        Where the left clock stands at the bound, the pairs of the left rows that a merge would
+        If the left clock is at the bound, the pairs of the left rows that a merge would
         let out; where the right one does, those of such right rows with the first left row in reach.
         """
         behind = [least(side.values()) == bound for side in clocks]

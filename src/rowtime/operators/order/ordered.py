@@ -33,7 +33,7 @@ from rowtime.sql.generate import to_spark
 
 @dataclass(frozen=True)
 class OrderMarks(Control):
-    """Where the value stands; values are coded as `coded` does it.
+    """The state of the value; values are coded as by `coded`.
 
     ``type``: the Spark type of the value, from the first rows on.
     ``marks``: by writer, the furthest value so far.

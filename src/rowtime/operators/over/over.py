@@ -314,7 +314,7 @@ class Over(Unary):
 
     @staticmethod
     def _reached(fresh: pa.Table) -> int:
-        """Where the clock stands after these rows, if more of the tick follow them."""
+        """Return the clock after these rows, if more rows of the tick follow."""
         last = (fresh[name][-1].as_py() for name in (AT, RANGE_VALUE) if name in fresh.column_names)
         return int(min(last))
 

@@ -95,7 +95,7 @@ class ValueClocks:
         return tick.scalar(f"SELECT unix_micros(CAST({to_spark(found)} AS TIMESTAMP))")
 
     def at(self, tick: Tick, closer: Closer, bound: int) -> str | None:
-        """Where the clock of a closer stands, as Spark SQL; ``None`` before the first row."""
+        """Return the clock of a closer as Spark SQL; ``None`` before the first row."""
         marks = {MARK + gate.name: gate.mark(tick) for gate in self.gates}
         marks[ROWTIME] = micros(bound) if bound > BEGINNING else None
         wanted = {column.name for column in closer.at.find_all(exp.Column)}
@@ -130,7 +130,7 @@ class ByValues(Unary):
         """Keep the new rows."""
 
     def promises(self, clocks: Sequence[Clocks], control: ValueControl) -> Clocks:
-        """Where the stamp stands, or the bound and the first row of what is open."""
+        """Return the stamp, or the bound and the first row of the open groups."""
         bound = least(clocks[0].values())
         if bound >= END:
             return {"": END}

@@ -48,7 +48,7 @@ OUTPUT, FORWARDED, SET = "OUTPUT_EVENT_TIME", "INPUT_WATERMARK", "MANUAL"
 
 @dataclass(frozen=True)
 class EventClock(UpTo):
-    """Where the event time stands, for as long as the query runs; instants in µs UTC.
+    """The state of the event time, for as long as the query runs; instants in µs UTC.
 
     ``bound``: the bound last sent.
     ``reached``: where the bound would stand without the gap.
@@ -266,7 +266,7 @@ def _running(wanted: np.ndarray, mine: np.ndarray, known: int) -> np.ndarray:
 def _by_region(
     items: pa.Table, is_row: np.ndarray, known: Sequence[int], reached: Sequence[np.ndarray]
 ) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    """Of each region the positions of its rows, and its bound before each of these and after all."""
+    """Return, for each region, the positions of its rows, and its bound before each of them and after all."""
     if not reached:
         return ()
     positions, region = items[POSITION].to_numpy(), items[REGION].to_numpy()

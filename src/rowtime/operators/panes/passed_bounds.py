@@ -66,7 +66,7 @@ class PassedBounds(Operator):
         return (self.input, self.event)
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """Where the last item stood."""
+        """Return the place of the last item."""
         return (StateNote("the place of the last item", "the stream ends", "one", fields=("last",)),)
 
     def emits(self) -> Shape:

@@ -1,6 +1,6 @@
 """A table function of Python over a stream: rows in, rows out, with state that is checkpointed.
 
-The rows of a tick are handed over writer by writer, in the order in which they arrived, as
+The function gets the rows of a tick writer by writer, in the order in which they arrived, as
 Arrow tables. What a function remembers stands in the journal, so a restart goes on where
 the last tick ended. It runs in the driver, for state and order are of one place.
 """
@@ -29,23 +29,24 @@ MICROS = pa.timestamp("us", "UTC")
 
 
 class TableFunction(Protocol):
-    """What ``STREAM(f(CURSOR(query), …))`` calls; made once a run, with the other arguments.
+    """Describes a table function, ``STREAM(f(CURSOR(query), …))``: created once per run, with the other arguments.
 
-    Arguments are literals: text, int or Decimal, bool, ``timedelta`` for an interval,
-    ``datetime`` (UTC) for a timestamp, ``None`` for NULL. What the constructor or
-    ``columns`` raises as ValueError or TypeError is shown as R141.
+    Arguments are literals: text, int or Decimal, bool, ``timedelta`` for an interval, ``datetime`` (UTC) for a
+    timestamp, ``None`` for NULL. If the constructor or ``columns`` raises ValueError or TypeError, the script is
+    refused (R141).
     """
 
     def columns(self, given: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-        """The names and Spark types of the columns that go out, given those that come in."""
+        """Return the names and Spark types of the output columns, given those of the input."""
         ...
 
     def process(self, rows: pa.Table, state: dict[str, Any]) -> pa.Table:
-        """Some rows of one writer, in the order of their arrival; any number of rows goes out.
+        """Process some rows of one writer, in the order of their arrival, and return any number of rows.
 
-        ``rows`` has the columns that come in, and ``ROWTIME`` (timestamp, µs UTC); what goes out has the columns
-        promised and ``ROWTIME``, which is that of the row that caused it. ``state`` is the writer's own, plain JSON
-        values; empty before its first row. Where the rows are cut must not matter, for a tick may end anywhere.
+        ``rows`` has the columns of the input and ``ROWTIME`` (timestamp, µs UTC). The result has the columns that
+        ``columns`` promised and ``ROWTIME``, which is that of the row that caused it. ``state`` belongs to the writer
+        and has plain JSON values; it is empty before the first row. A tick may end anywhere, so the result must not
+        depend on where the rows are cut.
         """
         ...
 

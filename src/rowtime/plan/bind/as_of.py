@@ -137,7 +137,7 @@ class AsOf:
             yield self._alike(left, right, self._given(part))
 
     def _given(self, part: exp.Expr) -> exp.Expr:
-        """Where a condition stands, or the input where USING has made it."""
+        """Return the place of a condition, or of the input if USING has made it."""
         return part if place_of(self.binder.text, part) else self.clause.node.this
 
     def _side(self, value: exp.Expr) -> int | None:

@@ -130,7 +130,7 @@ class Catalog:
             yield from table.options
 
     def unknown_secrets(self, stream: StreamDef, place: Place) -> list[Problem]:
-        """The secrets that a stream of the home directory needs, and that nobody gives."""
+        """The secrets that a stream of the home directory needs, and that are not given."""
         return unknown_secrets(stream.name, stream.options, place) if stream.name in self.stored else []
 
     def define(self, statement: CreateStream, kept: tuple[tuple[str, str], ...]) -> StreamDef:

@@ -190,7 +190,7 @@ def declared_by(node: Operator) -> EventTimed | None:
 
 
 def lost_at(node: Operator) -> str:
-    """Where the event time of what is below ends, in words; empty if there never was one."""
+    """Say in words where the event time of the input ends; empty if it has none."""
     found = ""
     for part in walk(node):
         events = [event for child in part.inputs if (event := child.event_of_rows())]

@@ -115,7 +115,7 @@ def windows(left: Sequence[Input], right: Input) -> Range:
 
 
 def _inside(one: Input, right: Input) -> exp.Expr:
-    """Where the right row is the later one, an earlier row of the left is still inside its window."""
+    """If the right row is the later one, an earlier row of the left is still inside its window."""
     window = exp.Interval(this=exp.Literal.string(str(one.window or 0)), unit=exp.var("MICROSECOND"))
     last = exp.Add(this=col(one.rowtime), expression=window)
     inside: exp.Expr = exp.LTE(this=col(right.rowtime), expression=last)

@@ -1,6 +1,6 @@
 """Binds what WHERE and ON say about lifetimes: ``LIFETIME(s) CONTAINS s.t``, ``LIFETIME(a) EQUALS LIFETIME(b)``.
 
-Times are compared as BIGINT, in µs. Where no end is looked at, that is a filter like any other;
+Times are compared as BIGINT, in µs. If no end is used, this is an ordinary filter;
 else a `PeriodFilter` waits until the ends are known.
 """
 

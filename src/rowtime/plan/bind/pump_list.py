@@ -44,7 +44,7 @@ def is_rowtime_entry(entry: exp.Expr) -> bool:
 
 
 def place_in_list(pump: CreatePump, number: int) -> Place:
-    """Where a column stands in the list behind the target; without a list where the pump does."""
+    """Return the place of a column in the list after the target; without a list, that of the pump."""
     return pump.column_places[number] if pump.column_places else pump.place
 
 

@@ -1,4 +1,4 @@
-"""Which types the files of a directory give back with equal values; others are refused (R530)."""
+"""Which types can be read back from the files of a directory with equal values; others are refused (R530)."""
 
 from __future__ import annotations
 

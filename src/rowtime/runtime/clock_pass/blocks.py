@@ -2,7 +2,7 @@
 
 A *block* is a run of positions of one writer. One Spark job takes its extremes; folded in the writer's order, with the
 bounds beside the rows, they give the mark after it, and say of most blocks that no row is refused and none raised the
-mark too far. Only the times of the other blocks are fetched. Where a row may be early nothing is known of the mark
+mark too far. Only the times of the other blocks are fetched. If a row may be early, the mark is not known
 behind it before its block was looked at: so a round fetches, of each writer, the blocks up to the first such one.
 """
 

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Batch:
-    """The rows that one tick gives to a sink.
+    """Represents the rows that one tick delivers to a sink.
 
-    ``first`` is the sequence number of the first row, counted from 0 over the whole output;
-    ``bound`` (µs UTC): no later row has a rowtime below it. ``table`` and ``rows`` are the
-    same rows, in stream order, with ``rowtime`` as the first column if the sink has one. ``skipped``: of how many
-    numbers below ``first`` the rows were set aside and never handed over (`runtime.skipping`).
+    ``first`` is the sequence number of the first row, counted from 0 over the whole output. ``bound`` (µs UTC): no
+    later row has a rowtime below it. ``table`` and ``rows`` are the same rows, in stream order, with ``rowtime`` as the
+    first column if the sink has one. ``skipped`` is how many rows below ``first`` were set aside and never delivered
+    (`runtime.skipping`).
     """
 
     tick: int

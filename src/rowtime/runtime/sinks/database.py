@@ -3,7 +3,7 @@
 Spark's own writer puts the rows with their sequence numbers into a table beside the target; then
 one transaction moves them over and notes the number that comes next (`table_book`). A tick that
 is published again after a crash finds its number there and repeats nothing; one of a checkpoint
-from which another has taken over finds that its pump no longer writes there. Where no lock keeps an
+from which another has taken over finds that its pump no longer writes there. If no lock keeps an
 older driver of the checkpoint out, each driver has a table of its own beside the target; the second
 of two transactions over the same rows finds another number than it has read, and asks again. Modes: ``append``;
 ``upsert``, the last row of a key replaces the one before it; ``changes``, a row whose column

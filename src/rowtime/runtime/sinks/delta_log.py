@@ -217,7 +217,7 @@ class DeltaLog:
         table.create_write_transaction(actions, "append", table.schema(), partitions, commit_properties=properties)
 
     def _merge(self, ready: Ready, properties: Any) -> None:
-        """MERGE of the last row of each key; a commit without rows brings the mark where nothing changes."""
+        """MERGE of the last row of each key; if nothing changes, a commit without rows has the mark."""
         rows, gone = last_of_each(pa.concat_tables(map(read_table, ready.files)), ready.key), ready.gone
         names = [name for name in rows.column_names if name != gone]
         takes = f"source.{quoted(gone)} = 'RETRACT'" if gone else "false"
@@ -250,7 +250,7 @@ def _written(table: Any) -> Any:
 
 
 def _adds(version: Mapping[str, Any]) -> bool:
-    """True for a version that brings rows."""
+    """Tell whether a version adds rows."""
     return version.get("operation") == "WRITE"
 
 

@@ -1,7 +1,7 @@
 """Small files of an Iceberg table become parts of larger ones, in one snapshot of the operation `replace`.
 
 pyiceberg knows this operation, but has nothing that does it. Readers pass over such a snapshot: no row changes.
-Of each partition, files that follow each other are written into one, batch by batch. The new file takes the data
+In each partition, successive files are written into one, batch by batch. The new file takes the data
 sequence number of the newest of them, so rows stay in the order in which snapshots brought them, and deletes of others
 apply to what they applied to.
 

@@ -6,7 +6,7 @@ which tick of which pump of which checkpoint it has: its *mark*. A start after a
 the tick only if it is older. Files that a crash leaves in place without a commit are of no table: they are committed by
 the next start, under their names.
 
-The mark counts the rows too. A table that has fewer of them than the journal has handed over is another table, or an
+The mark counts the rows too. A table that has fewer of them than the journal has delivered is another table, or an
 older copy of it; it is refused and never filled again (R564).
 
 On an object store nothing is renamed: files are written where they stay, in a folder of the pump, under names that
@@ -76,7 +76,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Ready:
-    """What one commit brings: files in their places, with their rows, and the mark that stands then.
+    """What one commit adds: files in their places, with their rows, and the mark after it.
 
     ``bound``: no later row of the pump has a rowtime below it (µs UTC). In a table whose rows have a ``key``, the
     last row of a key replaces the one before it, and if ``gone`` (a column) says so takes it away.
@@ -387,7 +387,7 @@ def app_of(identity: str, pump: str) -> str:
 
 
 def last_of_each(rows: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Of each key the last row."""
+    """Return the last row of each key."""
     numbered = rows.append_column(ROW_NUMBER, pa.array(np.arange(rows.num_rows)))
     return rows.take(numbered.group_by(list(key)).aggregate([(ROW_NUMBER, "max")])[f"{ROW_NUMBER}_max"])
 

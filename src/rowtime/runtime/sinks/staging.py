@@ -76,7 +76,7 @@ class Stage:
 
     @property
     def limits(self) -> Sequence[Limit] | None:
-        """What the columns of a table take that is there; ``None`` where nobody knows."""
+        """Return what the columns of an existing table accept; ``None`` if it is not known."""
         return getattr(self.sink, "limits", None)
 
     @property

@@ -96,7 +96,7 @@ class Transactions:
 
     @property
     def is_open(self) -> bool:
-        """True if nobody has begun since, as far as is known."""
+        """Tell whether no other process has begun since, as far as is known."""
         return self._producer is not None
 
     def open(self) -> None:

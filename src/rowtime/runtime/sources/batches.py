@@ -1,10 +1,10 @@
-"""Any streaming DataFrame as a source: Spark's ``foreachBatch`` hands over one batch a tick.
+"""Any streaming DataFrame as a source: Spark's ``foreachBatch`` delivers one batch per tick.
 
 Where columns for writer and position are named, they give the order of the rows, and a
-writer is known from its first row on. Where no position is named, a batch is an unordered
+writer is known from its first row on. If no position is named, a batch is an unordered
 set: its rows are judged against the clock before the batch, so nobody is refused for an
 order that does not exist. Which batches are done stands in the source's notes, because
-Spark hands over again what it had not committed itself when a run ended.
+After a restart Spark delivers again what it had not committed itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SET_BITS = 40  # a row of an unordered batch has the number of the batch and its
 
 
 class _Batch(NamedTuple):
-    """What Spark handed over; ``spans`` are the positions [first, end) of each writer."""
+    """What Spark has delivered; ``spans`` are the positions [first, end) of each writer."""
 
     number: int
     rows: DataFrame
@@ -90,16 +90,16 @@ class BatchSource:
             raise _disordered(f"positions ({self._position}) go back, of the writers {', '.join(back)}")
         begin = {**{w: min(0, first) for w, (first, _) in batch.spans.items()}, **start}
         end = {**start, **{w: after for w, (_, after) in batch.spans.items()}}
-        # Arrival is when the batch was handed over; what any writer sends next comes later.
+        # The arrival time is when the batch was delivered; later items of any writer arrive later.
         now = max(self._clock(), state.get("arrival", 0))
         part = Slice(begin, end, arrived=dict.fromkeys(end, now), rows=batch.size, detail={"arrival": now})
         return part, {"next": batch.number + 1, "arrival": now}
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:  # noqa: ARG002
-        """Refused (R407): Spark does not hand over a batch again that it has committed."""
+        """Refused (R407): Spark does not deliver a committed batch again."""
         raise refuse(
             "R407",
-            "a streaming DataFrame is handed over once and cannot be read again",
+            "a streaming DataFrame can be read only once",
             "Only pipelines over stream logs, files, Kafka and rate can be run again from their checkpoint.",
         )
 

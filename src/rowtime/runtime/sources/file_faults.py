@@ -36,7 +36,7 @@ class Expected:
 
     A NULL in another column only says that a value is not known; without the column that gives the rowtime, all rows
     would get the time of their file, which is no earlier than any of theirs, and the rows of later files would be late.
-    Below ``folder``, if that is given, a column may stand in the names of folders alone. Of those only ``partitions``,
+    Below ``folder``, if that is given, a column may stand in the names of folders alone. Only ``partitions`` of those,
     with their types, are read there.
     """
 

@@ -49,7 +49,7 @@ from rowtime.sql.generate import literal
 THE_WRITER = "files"
 FORMATS = ("parquet", "csv", "json")
 
-# Where a row stands, in a form that Catalyst leaves out where no operator asks for it. `_metadata` has it too,
+# The position of a row, in a form that Catalyst leaves out if no operator uses it. `_metadata` has it too,
 # but once it is named, every row gets the whole of it (docs/design/tick-cost.md).
 _ROW_INDEX = "_tmp_metadata_row_index"  # the column that Spark's Parquet reader fills for `_metadata.row_index`
 _PLACE_OF_ROW = "input_file_name()"
@@ -302,7 +302,7 @@ class FilesSource:
         self.decodes = self.kind != "parquet" and len(self._decoded) < len(files)
 
     def _place(self, path: str) -> str:
-        """Where the rows of a file stand."""
+        """Return the positions of the rows of a file."""
         return self._decoded[path][0] if path in self._decoded else path
 
     def _count(self, files: Sequence[NumberedFile]) -> int | None:

@@ -1,6 +1,6 @@
 """Reads columns of Parquet files with Arrow: times for the clock pass, rows for who computes on the driver.
 
-A clock pass needs nothing but times and positions. Where the files are at hand, reading
+A clock pass needs only times and positions. If the files can be read directly, reading
 that one column here takes a tenth of the time of a Spark job (`docs/design/tick-cost.md`);
 rows that the driver would be given by Spark are read here in less than a tenth (`docs/design/over.md`).
 """

@@ -25,13 +25,13 @@ function options(found, width, height) {
 
 async function chart(element) {
   const answer = await fetch(element.dataset.chart);
-  if (!answer.ok) { element.textContent = "No figures."; return; }
+  if (!answer.ok) { element.textContent = "No data."; return; }
   const found = await answer.json();
   const mark = answer.headers.get("etag");
   if (element.dataset.mark === mark) return;
   element.dataset.mark = mark;
   element.textContent = "";
-  if (!found.x.length) { element.textContent = found.empty || "No figures yet."; return; }
+  if (!found.x.length) { element.textContent = found.empty || "No data yet."; return; }
   const width = Math.max(240, element.clientWidth), height = Number(element.dataset.height || 140);
   new uPlot(options(found, width, height), [found.x, ...found.series.map((one) => one.values)], element);
 }

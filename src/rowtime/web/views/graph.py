@@ -17,8 +17,8 @@ from rowtime.web.views.passed import filtered_first, rows_out, since
 from rowtime.web.words import amount
 
 LATELY: Final = 10  # ticks whose rows the edges show
-FILTERED: Final = "The filter behind an edge is applied before all its rows are computed."
-UNTOLD: Final = "One of the last ten ticks does not tell."
+FILTERED: Final = "The filter after an edge is applied before all its rows are computed."
+UNTOLD: Final = "The count of one of the last ten ticks is missing."
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _node(
 
 
 def _why(below: str, passed: Mapping[str, int], filtered: Collection[str]) -> str:
-    """Why nobody knows how many rows passed; empty if it is known."""
+    """Why the number of rows is not known; empty if it is known."""
     if below in passed:
         return ""
     return FILTERED if below in filtered else UNTOLD

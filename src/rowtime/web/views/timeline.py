@@ -41,7 +41,7 @@ class Window:
     high: int
 
     def place(self, at: int) -> float | None:
-        """Where an instant lies; the infinite ones lie outside."""
+        """Return the place of an instant; infinite ones are outside."""
         share = (at - self.low) / max(1, self.high - self.low)
         return round(share, 5) if is_instant(at) and 0 <= share <= 1 else None
 
@@ -333,7 +333,7 @@ def _joined(parts: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]
 
 
 def _writers(clocks: Mapping[str, int], window: Window) -> dict[str, Any]:
-    """Where the writers of a stream stand: how many at each place, and the slowest by name."""
+    """Describes the clocks of the writers of a stream: how many at each place, and the slowest by name."""
     known = {name: at for name, at in clocks.items() if name != NOBODY}
     slowest = sorted(known, key=lambda name: (known[name], name))[:NAMED]
     return {
