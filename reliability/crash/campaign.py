@@ -217,11 +217,11 @@ def _processes(run: Undisturbed, spark: SparkSession, asked: argparse.Namespace,
 
 def _counts(tally: Tally) -> str:
     tried = ", ".join(f"{times:,} {kind}" for kind, times in tally.counts.items()) or "nothing was tried"
-    return f"{tried}, {len(tally.losses)} lost or changed anything"
+    return f"{tried}, {len(tally.losses)} results lost or changed"
 
 
 def _tried(tally: Tally) -> int:
-    return tally.counts.get("failed writes", 0) + tally.counts.get("writes whose failure changes nothing", 0)
+    return tally.counts.get("failed writes", 0) + tally.counts.get("failed writes without effect", 0)
 
 
 def _arguments() -> argparse.Namespace:

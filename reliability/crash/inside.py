@@ -220,7 +220,7 @@ def _taken_over(run: Undisturbed, spark: SparkSession, tally: Tally, where: str,
             while engine.tick() is not None:
                 tally.check(case.state(), run.states[case.tick + 1], f"{where}, then tick {case.tick}")
             tally.check(case.state(), run.states[-1], f"{where}, at the end")
-            tally.add("stops that ran on")
+            tally.add("stops that continued to the end")
         close(engine)
         tally.keep(case, where)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
@@ -234,7 +234,7 @@ def _failed_start(run: Undisturbed, spark: SparkSession, tally: Tally, chance: r
         with run.case.watched(failing(at, number)):
             close(run.case.engine(spark))
     except (OSError, RowtimeError):
-        tally.add("starts that failed as well")
+        tally.add("starts that failed too")
     return f", then error {number} in write {at} of a start"
 
 
@@ -282,7 +282,7 @@ def faults(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.R
                     engine.tick()
                     tally.check(case.state(), run.states[case.tick + 1], f"{where}, then again")
                 close(engine)
-            tally.add("failed writes" if failed else "writes whose failure changes nothing")
+            tally.add("failed writes" if failed else "failed writes without effect")
         except Exception as error:  # noqa: BLE001
             tally.losses.append(f"{where}: {type(error).__name__} {error}"[:1500])
 

@@ -195,8 +195,8 @@ def others_write(tables: Tables) -> Counter[str]:
     found: Counter[str] = Counter()
     for table in tables.values():
         kind = "Delta" if isinstance(table, Delta) else "Iceberg"
-        found[f"appends of others to {kind} tables"] += table.append()
-        found[f"compactions of {kind} tables by others"] += table.compact()
+        found[f"appends of other programs to {kind} tables"] += table.append()
+        found[f"compactions of {kind} tables by other programs"] += table.compact()
     return found
 
 

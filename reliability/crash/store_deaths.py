@@ -61,7 +61,7 @@ def befallen(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random
                 tally.add(f"writes that were {_NAMES[kind]}")
 
 
-_NAMES: Final = {THROTTLE: "throttled", LOSE: "not answered", LATE: "carried out late", SLOW: "slow"}
+_NAMES: Final = {THROTTLE: "throttled", LOSE: "not answered", LATE: "executed late", SLOW: "slow"}
 
 
 def _befallen(run: Undisturbed, spark: SparkSession, tally: Tally, what: tuple[int, Decide], where: str) -> None:

@@ -35,7 +35,7 @@ def main() -> int:
     for name, tally in tallies.items():
         print(f"{name:12} {tally.inputs:8,} inputs, {tally.refused:8,} refused, slowest {tally.slowest:.2f} s")
     total = sum(tally.inputs for tally in tallies.values())
-    print(f"{total:,} inputs, {len(findings)} crashed, hung or had no code; {time.perf_counter() - began:.0f} s")
+    print(f"{total:,} inputs, {len(findings)} crashed, hung or without a code; {time.perf_counter() - began:.0f} s")
     return 1 if findings else 0
 
 

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 THROTTLE: Final = "503"  # not carried out
 LOSE: Final = "lost"  # carried out, without an answer
-LATE: Final = "late"  # carried out later, by `Faults.deliver`; without an answer
+LATE: Final = "late"  # executed later, by `Faults.deliver`; without an answer
 SLOW: Final = "slow"  # carried out and answered after a while
 _WHILE: Final = 1.5  # seconds
 _READS: Final = ("GET", "HEAD")
