@@ -11,8 +11,10 @@ files from it.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -23,12 +25,17 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rowtime.testing.transcripts import Transcript
+
 ROOT: Final = Path(__file__).parents[1]
 IMAGES: Final = ROOT / "docs/images"
 RUNS: Final = IMAGES / "runs.json"
+LAYERS: Final = IMAGES / "packages.svg"
 DAY: Final = "2024-01-01 "
 BASE: Final = datetime(2024, 1, 1, 10, tzinfo=UTC)
 Run = Mapping[str, Any]
+CUTS: Final = {"one item per tick": (1, 2, 3, 4, 5, 6, 7), "three ticks": (2, 5, 7), "one tick": (7,)}
+"""The ends of ticks in the picture of invariance, over the items of the T-sort."""
 
 CASES: Final[Mapping[str, str]] = {
     "tsort": """
@@ -109,15 +116,20 @@ input:
 # -- runs -----------------------------------------------------------------------------
 
 
-def run(spark: SparkSession, text: str) -> Run:
-    """Play a transcript, an item a tick; times are seconds since 10:00, or nothing if there is none."""
-    from rowtime.testing.runner import play  # noqa: PLC0415 - drawing needs no Spark
-    from rowtime.testing.transcripts import load  # noqa: PLC0415 - as above
+def _case(text: str) -> Transcript:
+    from rowtime.testing.transcripts import load  # noqa: PLC0415 - drawing needs no Spark
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "case.yaml"
         path.write_text(text, encoding="utf-8")
-        case = load(path)
+        return load(path)
+
+
+def run(spark: SparkSession, text: str) -> Run:
+    """Play a transcript, an item a tick; times are seconds since 10:00, or nothing if there is none."""
+    from rowtime.testing.runner import play  # noqa: PLC0415 - drawing needs no Spark
+
+    case = _case(text)
     numbers = [item.number for item in case.items]
     outcome = play(spark, case, numbers)
     held = [play(spark, case, numbers[:number]).held for number in numbers]
@@ -134,9 +146,22 @@ def run(spark: SparkSession, text: str) -> Run:
     return {"sql": case.sql, "items": items, "rows": rows, "refused": refused, "clocks": clocks, "held": held}
 
 
+def cut(spark: SparkSession) -> Run:
+    """Play the T-sort with several cuts: which rows each tick gave, and what was refused."""
+    from rowtime.testing.runner import play  # noqa: PLC0415 - drawing needs no Spark
+
+    case, found = _case(CASES["tsort"]), {}
+    for name, ends in CUTS.items():
+        outcome = play(spark, case, ends)
+        rows = [{"after": ends[tick], "page": row["page"]} for tick, row in outcome.rows]
+        found[name] = {"ends": [*ends], "rows": rows, "refused": [row["page"] for row in outcome.refused]}
+    items = [(item.values or {})["page"] for item in case.items]
+    return {"items": items, "cuts": found}
+
+
 def runs(spark: SparkSession) -> dict[str, Run]:
     """Every run, by the name of its picture."""
-    return {name: run(spark, text) for name, text in CASES.items()}
+    return {**{name: run(spark, text) for name, text in CASES.items()}, "invariance": cut(spark)}
 
 
 def _plain(value: Any) -> Any:
@@ -381,18 +406,85 @@ def lifetimes(run: Run) -> str:
     return canvas.svg()
 
 
+def invariance(run: Run) -> str:
+    """The same items in other ticks: the same rows come out, in the same order."""
+    canvas = Canvas("Invariance: the same items, cut into other ticks", 0, 1, 1, 3 * len(run["cuts"]) - 1)
+    canvas.text(16, 22, canvas.title)
+    canvas.text(ASIDE, 22, "all that came out", "small quiet")
+    step = (RIGHT - LEFT) / len(run["items"])
+    for number, (name, found) in enumerate(run["cuts"].items()):
+        top = canvas.y(3 * number) + 6
+        canvas.text(16, top + 22, name, "small")
+        begin = 0
+        for end in found["ends"]:
+            x, width = LEFT + step * begin + 3, step * (end - begin) - 6
+            canvas.box((round(x, 1), top), (width, 34), "pane", 'rx="5" fill-opacity="0.12"')
+            there = [row["page"] for row in found["rows"] if row["after"] == end]
+            canvas.text(
+                round(x + width / 2, 1), top + 52, f"↓ {' '.join(there)}" if there else "nothing", "small", "middle"
+            )
+            begin = end
+        for place, page in enumerate(run["items"]):
+            kind = "small bad" if page in found["refused"] else "small"
+            canvas.text(round(LEFT + step * (place + 0.5), 1), top + 21, page, kind, "middle")
+        out = " ".join(row["page"] for row in found["rows"])
+        canvas.text(ASIDE, top + 21, out, "small")
+        canvas.text(ASIDE, top + 38, f"LATE: {' '.join(found['refused'])}", "small bad")
+    canvas.legend("a box is a tick, with the items that it reads; below it what goes out with this tick")
+    return canvas.svg()
+
+
+PACKAGES: Final = {
+    "cli": "the command line",
+    "web": "the console",
+    "testing": "transcripts",
+    "api": "the Python API",
+    "audit": "traces, replays, verification",
+    "observe": "metrics, logs, listeners, lineage",
+    "runtime": "ticks, sources, sinks, Spark",
+    "client": "writers, stream logs, the home",
+    "state": "journal, segments, checkpoints",
+    "plan": "binding, EXPLAIN, upgrades, formats",
+    "operators": "one file per operator",
+    "frames": "rows on the driver, by DuckDB",
+    "expr": "monotonicity, aggregates",
+    "sql": "text to trees, trees to Spark SQL",
+    "kernels": "loops over whole columns",
+    "core": "time, bounds, errors",
+}
+
+
+def layers() -> str:
+    """The packages of rowtime, as pyproject.toml lists them: each imports only those below it."""
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ][0]
+    rows = [[name.strip(" ()") for name in re.split(r"[|:]", layer)] for layer in contract["layers"]]
+    canvas = Canvas("Packages: each imports only those below it", 0, 1, 1, len(rows))
+    canvas.text(16, 22, canvas.title)
+    for number, names in enumerate(rows):
+        width = (WIDTH - 32) / len(names)
+        for place, name in enumerate(names):
+            x, y = round(16 + width * place, 1), canvas.y(number) - 18
+            canvas.box((x, y), (width - 6, STEP - 6), "pane", 'rx="4" fill-opacity="0.12"')
+            canvas.text(x + 10, y + 18, name)
+            canvas.text(x + 90, y + 18, PACKAGES[name], "small quiet")
+    return canvas.svg()
+
+
 PICTURES: Final[Mapping[str, Callable[[Run], str]]] = {
     "tsort": tsort,
     "merge": merge,
     "holding": holding,
     "panes": panes,
     "lifetimes": lifetimes,
+    "invariance": invariance,
 }
 
 
 def drawn(found: Mapping[str, Run]) -> dict[Path, str]:
-    """The files of all pictures."""
-    return {IMAGES / f"{name}.svg": draw(found[name]) for name, draw in PICTURES.items()}
+    """The files of all pictures, that of the packages too."""
+    return {**{IMAGES / f"{name}.svg": draw(found[name]) for name, draw in PICTURES.items()}, LAYERS: layers()}
 
 
 def main(arguments: list[str]) -> int:

@@ -32,7 +32,7 @@ PICTURES = _pictures()
 RUNS = json.loads(PICTURES.RUNS.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", list(PICTURES.PICTURES))
+@pytest.mark.parametrize("name", [*PICTURES.PICTURES, "packages"])
 def test_a_picture_is_drawn_from_its_run_and_stands_on_a_page(name: str) -> None:
     [(path, text)] = [(path, text) for path, text in PICTURES.drawn(RUNS).items() if path.stem == name]
     assert path.read_text(encoding="utf-8") == text, "run make pictures"
@@ -44,6 +44,16 @@ def test_a_picture_is_drawn_from_its_run_and_stands_on_a_page(name: str) -> None
 def test_another_run_makes_another_picture() -> None:
     changed = {**RUNS, "tsort": {**RUNS["tsort"], "refused": []}}
     assert PICTURES.drawn(changed) != PICTURES.drawn(RUNS)
+
+
+def test_the_cuts_of_a_run_give_the_same_rows() -> None:
+    cuts = RUNS["invariance"]["cuts"].values()
+    assert len({(*(row["page"] for row in found["rows"]), *found["refused"]) for found in cuts}) == 1
+
+
+@pytest.mark.slow
+def test_the_picture_of_invariance_is_that_of_runs(spark: SparkSession) -> None:
+    assert json.loads(json.dumps(PICTURES.cut(spark))) == RUNS["invariance"], "run make pictures"
 
 
 @pytest.mark.slow
