@@ -27,7 +27,11 @@ def events_of(fresh: Callable[[str], str], node: Operator, shape: EventShape, na
     for named in shape.columns:
         if named.lower() not in known:
             what = f"the event shape names a column {named}, which {name} does not have"
-            raise refuse("R103", what, suggestion(named, [column.name for column in columns]), place)
+            hint = suggestion(named, [column.name for column in columns])
+            if named.upper() == "ROWTIME":
+                renamed = ", ".join("at" if column.upper() == "ROWTIME" else column for column in shape.columns)
+                hint = f"Select it under a name: SELECT STREAM ROWTIME AS at, … EVENT SHAPE {shape.kind} ({renamed})."
+            raise refuse("R103", what, hint, place)
     start, stop, by = (part and known[part.lower()].name for part in (shape.start, shape.stop, shape.by))
     shape = replace(shape, start=start or "", stop=stop, by=by)
     check_times(shape, {column.name: column.type for column in columns}, place)
