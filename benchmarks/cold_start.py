@@ -1,6 +1,6 @@
 """From the start of Python to the first committed tick of ``rowtime run`` of a script of three statements.
 
-What Spark needs for itself is told apart: a process that imports PySpark and makes a session with the same master. Both
+What Spark needs for itself is separate: a process that imports PySpark and makes a session with the same master. Both
 run in turns, a new process each time.
 """
 

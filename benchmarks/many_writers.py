@@ -69,7 +69,7 @@ def _measured(engines: Engines, writers: int, ticks: int) -> dict[str, float]:
 
 
 def _engine(engines: Engines, place: Path) -> Engine:
-    """A pipeline over a DataFrame that is handed over here, and not by a streaming query."""
+    """A pipeline over a DataFrame that is delivered here, and not by a streaming query."""
     (place / "in").mkdir()
     frame = engines.spark.readStream.schema("w STRING, p BIGINT, ev TIMESTAMP, v BIGINT").parquet(str(place / "in"))
     made = rt.Pipeline(engines.spark, home=place / "home").source("s", frame, writer="w", position="p")

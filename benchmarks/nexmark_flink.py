@@ -170,7 +170,7 @@ def _plain(value: Any) -> str:
 
 
 def _last_averages(rows: list[Any]) -> Iterator[tuple[Any, ...]]:
-    """Flink has one average a category, which changes; we send each anew. Of whole numbers its average is one, too."""
+    """Flink has one average a category, which changes; we send each again. Of whole numbers its average is one, too."""
     yield from ((category, int(average)) for category, average in {row[1]: row[2] for row in rows}.items())
 
 

@@ -1,6 +1,6 @@
 """Write the tables of options into the pages of docs/ from what the formats declare, or check that they are there.
 
-A table stands between ``<!-- options FORMAT WHAT -->`` and ``<!-- end of options -->``. WHAT is ``source``, ``sink`` or
+A table is between ``<!-- options FORMAT WHAT -->`` and ``<!-- end of options -->``. WHAT is ``source``, ``sink`` or
 ``all`` for the options with a meaning here, ``passed`` for those that are passed on, ``refused`` for those without
 effect. A format ``registry`` has the options of a schema registry, ``table:delta`` those of a static table.
 

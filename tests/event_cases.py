@@ -58,7 +58,7 @@ class EventCase:
 
     @property
     def _input(self) -> list[Mapping[str, Any]]:
-        """The list: before it the events that stand in its settings; all in one stream, where the query wants them."""
+        """The list: before it the events that are in its settings; all in one stream, where the query wants them."""
         made = []
         for name, listed in self.query.get("reference", {}).items():
             for key, value in self.case["params"][listed["params"]].items():

@@ -59,7 +59,7 @@ BUFFERED = S.format(GAP) + (
     f"CREATE VIEW sent EVENT TIME (t, {GAP}) AS SELECT STREAM * FROM s; "
     "SELECT STREAM PANE_END AS e, COUNT(*) AS c FROM sent GROUP BY PANES(t, DURATION INTERVAL '1' SECOND)"
 )
-"""S17: what declares the event time anew promises the time of what it sent last."""
+"""S17: what declares the event time again promises the time of what it sent last."""
 
 TWICE = S.format(GAP) + (
     f"CREATE VIEW sums AS SELECT STREAM SUM(CAST(v AS INT)) AS v FROM s GROUP BY PANES(t, {panes(10)}); "

@@ -245,6 +245,6 @@ def _rows(records: Iterable[Written]) -> Iterator[tuple[int, str]]:
 
 
 def _in_order(records: Sequence[Written]) -> bool:
-    """True if the first writings of a partition stand in the order of their numbers."""
+    """True if the first writings of a partition are in the order of their numbers."""
     firsts = list(dict.fromkeys(record.number for record in records if record.number is not None))
     return firsts == sorted(firsts)

@@ -47,7 +47,7 @@ Found = dict[str, Any]
 
 @dataclass(frozen=True)
 class FirstStart:
-    """A home with three streams, and a script that drops two of them, one of which it defines anew."""
+    """A home with three streams, and a script that drops two of them, one of which it defines again."""
 
     number: int
     folder: Path

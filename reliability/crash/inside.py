@@ -132,7 +132,7 @@ class Undisturbed:
 
 
 def undisturbed(case: Case, spark: SparkSession, kept: Path, sample: Sample) -> Undisturbed:
-    """Run a case, keeping what stands before each tick, and at those of its points and writes that the sample has."""
+    """Run a case, keeping what is before each tick, and at those of its points and writes that the sample has."""
     case.make()
     folders, states, images = [kept_as(case, kept / "0")], [case.state()], list[Sequence[Image]]()
     engine = case.engine(spark)

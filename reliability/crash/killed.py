@@ -121,7 +121,7 @@ class Deaths(NamedTuple):
 
 
 def kills(run: Undisturbed, spark: SparkSession | None, tally: Tally, deaths: Deaths) -> None:
-    """Kill so many drivers of a case, one after the other, beginning anew whenever one has come to the end."""
+    """Kill so many drivers of a case, one after the other, beginning again whenever one has come to the end."""
     case, kind = run.case, "SIGKILLs" if spark is not None else "SIGKILLs with Java"
     chance, times, ways = deaths
     if times <= 0:

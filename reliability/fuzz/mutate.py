@@ -125,7 +125,7 @@ def data(random_: random.Random, seed: bytes) -> bytes:
 
 
 def value(random_: random.Random, seed: Any) -> Any:
-    """A JSON value in which one part is another value, is gone or stands under another name."""
+    """A JSON value in which one part is another value, is gone or is under another name."""
     if random_.random() < 0.15 or not isinstance(seed, dict | list) or not seed:
         return random_.choice(VALUES)
     if isinstance(seed, list):

@@ -46,7 +46,7 @@ def expressions() -> tuple[str, ...]:
 
 @cache
 def words() -> tuple[str, ...]:
-    """What stands in the scripts, each once."""
+    """What is in the scripts, each once."""
     return tuple(sorted({token for script in scripts() for token in mutate.tokens_of(script) if not token.isspace()}))
 
 

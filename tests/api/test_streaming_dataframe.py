@@ -78,7 +78,7 @@ def pipeline(spark: SparkSession, tmp_path: Path, frame: DataFrame, sql: str, **
 
 def test_writer_and_position_give_the_order(spark: SparkSession, folder: Folder, tmp_path: Path) -> None:
     made, rows = pipeline(spark, tmp_path, folder.frame, PER_MINUTE.format("events"), **PLACED)
-    # In the file later rows stand first; one goes back in its writer's order.
+    # In the file later rows are first; one goes back in its writer's order.
     folder.add(("a", 3, "10:01:05"), ("a", 2, "10:00:10"), ("a", 1, "10:00:20"), ("b", 7, "10:00:30"))
     folder.add(("b", 9, "10:02:00"), ("b", 8, "10:01:00"), ("a", 4, "10:01:10"))
     query = made.run_available(tmp_path / "check")

@@ -1,4 +1,4 @@
-"""What Flink reads and gives back is brought into one form with ours."""
+"""What Flink reads and returns is brought into one form with ours."""
 
 from __future__ import annotations
 

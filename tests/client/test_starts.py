@@ -33,7 +33,7 @@ def home_of(folder: Path) -> Home:
 
 
 def begun(home: Home, *, runs: bool = True) -> starts.Start:
-    """A start that drops two streams, one of which it defines anew, and defines another; its script inserts rows."""
+    """A start that drops two streams, one of which it defines again, and defines another; its script inserts rows."""
     start = {"checkpoint": str(home.path.parent / "check"), "tick": -1, "runs": runs, "writers": ["script"]}
     found = starts.begin(home, start, {"again": NEW, "new": NEW}, ["again", "gone"])
     for name in ("again", "new"):

@@ -79,7 +79,7 @@ def test_a_new_checkpoint_wrote_the_rows_of_a_table_twice(
     table.name = "twice"
     assert table.rows == [0, 1]
 
-    # Another name: its rows stand beside the others.
+    # Another name: its rows are beside the others.
     table.run("check3", "q")
     assert table.rows == [0, 1, 0, 1]
 

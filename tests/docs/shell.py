@@ -14,7 +14,7 @@ INSTALLED = "ROWTIME_BIN"
 
 
 class Block(NamedTuple):
-    """A fenced block: what stands behind the fence, and the text."""
+    """A fenced block: what follows the fence, and the text."""
 
     kind: str
     text: str

@@ -1,4 +1,4 @@
-"""The notebooks of the docs run, and show what stands in them; --rewrite-goldens writes it anew."""
+"""The notebooks of the docs run, and show what is in them; --rewrite-goldens writes it again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots and joins of events from edges give on the driver what Spark gives, and no rows are handed over.
+"""Snapshots and joins of events from edges give on the driver what Spark gives, and no rows are delivered.
 
 One expression that only Spark computes sends the rows there, and with many rows the whole tick (`LocalFrame.spark`).
 """

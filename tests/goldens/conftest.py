@@ -7,5 +7,5 @@ import pytest
 
 @pytest.fixture
 def rewrite_goldens(request: pytest.FixtureRequest) -> bool:
-    """True if the golden files are written anew."""
+    """True if the golden files are written again."""
     return bool(request.config.getoption("--rewrite-goldens"))

@@ -1,6 +1,6 @@
-"""Plans do not change unseen: what each script is made of, and what EXPLAIN says of it, stands in a file.
+"""Plans do not change unseen: what each script is made of, and what EXPLAIN says of it, is in a file.
 
-``make goldens`` writes the files anew. What has changed in them is part of the review of a change.
+``make goldens`` writes the files again. What has changed in them is part of the review of a change.
 """
 
 from __future__ import annotations

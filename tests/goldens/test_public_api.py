@@ -1,6 +1,6 @@
 """The public API does not change unseen: its names and signatures, and the commands with their options, are in a file.
 
-``make goldens`` writes the file anew. A name that goes away is deprecated first, with a warning and a date.
+``make goldens`` writes the file again. A name that goes away is deprecated first, with a warning and a date.
 """
 
 from __future__ import annotations

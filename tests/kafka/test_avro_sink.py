@@ -1,4 +1,4 @@
-"""Avro with a schema registry as a sink: what stands in the topic, which schema the registry has, and a crash."""
+"""Avro with a schema registry as a sink: what is in the topic, which schema the registry has, and a crash."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def made(spark: SparkSession, home: Path, broker: Broker, topic: str, bounds: st
 
 
 def names(spark: SparkSession, broker: Broker, topic: str) -> list[str]:
-    """The rows, in the order of their numbers; nothing else stands in the topic."""
+    """The rows, in the order of their numbers; nothing else is in the topic."""
     found = {int(headers(one)["rowtime-seq"]): one["value"] for one in records(spark, broker, topic)}
     return [json.loads(bytes(found[number]))["name"] for number in sorted(found)]
 

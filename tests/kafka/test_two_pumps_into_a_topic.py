@@ -1,4 +1,4 @@
-"""Two pumps into one topic, a death between commit and publish, and a topic that was made anew."""
+"""Two pumps into one topic, a death between commit and publish, and a topic that was made again."""
 
 from __future__ import annotations
 

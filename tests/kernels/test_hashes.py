@@ -1,4 +1,4 @@
-"""Hashes of keys, which stand in the state: equal keys have equal ones, today's and those of any other version."""
+"""Hashes of keys, which are in the state: equal keys have equal ones, today's and those of any other version."""
 
 from __future__ import annotations
 

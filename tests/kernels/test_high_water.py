@@ -361,7 +361,7 @@ def test_whatever_a_gate_asks_blocks_answer_like_all_rows_at_once(
 
 
 def any_gate(chance: random.Random, writers: dict[str, Case], kind: str) -> Gate:
-    """A gate with a guard, as a T-sort or a stream asks for one; of a T-sort no bounds stand among the rows."""
+    """A gate with a guard, as a T-sort or a stream asks for one; of a T-sort no bounds are among the rows."""
     if kind == "t-sort":
         for name, case in writers.items():
             writers[name] = replace(case, items=[item for item in case.items if item.kind != "bound"])

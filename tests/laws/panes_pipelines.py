@@ -56,7 +56,7 @@ def _spaced(feeds: Feeds) -> Result:
 
 
 def _told(feeds: Feeds) -> Result:
-    """Rows with the bound before them, and without those of v = 1, which moved it all the same."""
+    """Rows with the bound before them, and without those of v = 1, which moved it nevertheless."""
     items, refused = _in_order(feeds)
     _, lost = region(items, lambda v: v["ev"], "t.event_time", lag=SECOND)
     bound, out = f.BEGINNING, []

@@ -187,7 +187,7 @@ def test_no_event_is_kept_after_the_end(spark: SparkSession, law: LifetimeLaw) -
     "law", [*OFTEN, *(pytest.param(one, id=one.name, marks=pytest.mark.slow) for one in SPECULATION)]
 )
 def test_columns_may_be_called_whatever_the_user_likes(spark: SparkSession, law: LifetimeLaw) -> None:
-    """Names that stand inside the operators' own SQL, as columns beside k and in place of it."""
+    """Names that are inside the operators' own SQL, as columns beside k and in place of it."""
     beside = [
         *"ycdefghilmnoptvw",
         "lo",

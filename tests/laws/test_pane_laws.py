@@ -53,7 +53,7 @@ def test_fires_are_a_function_of_the_items(spark: SparkSession, law: Law) -> Non
         if LONG:
             check(law, made, outcome(session, law, made, cut, restart=True))
         check(law, made, outcome(session, law, made, [count]))
-        # Bounds of an event time stand in the order of their writers' clocks, however they are served.
+        # Bounds of an event time are in the order of their writers' clocks, however they are served.
         other = shuffled(made, count)
         check(law, other, outcome(session, law, other, cut, restart=chance.random() < 0.5))
 

@@ -112,7 +112,7 @@ def define(folder: Path) -> None:
 
 
 def written(folder: Path, names: list[str]) -> Written:
-    """What stands in the log and in the directory, by pump."""
+    """What is in the log and in the directory, by pump."""
     log, identity = folder / "home" / "logs" / "o", Checkpoint(folder / "check").identity
     there = scan(log, {})
     found = {}

@@ -37,7 +37,7 @@ def join(
     A row of an outer side (which has a stamp) that matches nothing goes out at its rowtime
     plus the stamp. Order: (time, left row, right row), no row before any. A row goes out when
     both clocks are past its time. A pair of an inner join whose time only one clock is past
-    goes out too, once nothing that can still come stands before it.
+    goes out too, once nothing that can still come is before it.
     """
     lefts, rights = placed(left), placed(right)
     pairs = [

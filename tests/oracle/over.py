@@ -53,7 +53,7 @@ def over(
 ) -> Feed:
     """One row out for each row of a sequence, with the value of each aggregate over its frame.
 
-    ``expires``: a key of which no row comes for longer than that (µs) begins anew.
+    ``expires``: a key of which no row comes for longer than that (µs) begins again.
     """
     (items,) = feed.values()
     came: dict[Any, list[Row]] = {}

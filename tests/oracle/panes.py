@@ -24,7 +24,7 @@ def event_time(
 def region(
     items: Sequence[Item], time: Callable[[Values], int | None], gate: str, lag: int = 0, gap: int = 0
 ) -> tuple[list[tuple[int, Item]], list[Refusal]]:
-    """The same, each with the clock after its item, which is where it stands among others."""
+    """The same, each with the clock after its item, which is where it is among others."""
     out: list[tuple[int, Item]] = []
     refused: list[Refusal] = []
     bound = sent = BEGINNING

@@ -115,7 +115,7 @@ def unwritten(control: type[Control]) -> Iterator[str]:
 
 @cache
 def _remembered() -> list[tuple[set[str], set[str]]]:
-    """The names that stand in each module, and the scalars that it gives ticks."""
+    """The names that are in each module, and the scalars that it gives ticks."""
     found = []
     for path in SOURCES.rglob("*.py"):
         nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))

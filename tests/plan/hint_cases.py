@@ -32,7 +32,7 @@ class Case(NamedTuple):
     old: str
     new: str
     codes: tuple[str, ...] = ()
-    """What is said of the script all the same."""
+    """What is said of the script nevertheless."""
 
 
 HOUR = "FLOOR(s.ROWTIME TO HOUR)"

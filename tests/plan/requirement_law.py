@@ -37,7 +37,7 @@ def _unordered(node: Operator) -> bool:
 
 
 def _needed(merge: Merge, roots: Sequence[Operator]) -> bool:
-    """True if an operator above misses something once its input stands in the place of a merge."""
+    """True if an operator above misses something once its input is in the place of a merge."""
     without = _Without(merge)
     plans = [without.of(root) for root in roots]
     changed = [node for root in plans for node in walk(root) if node.name in without.above]
@@ -49,7 +49,7 @@ def _needed(merge: Merge, roots: Sequence[Operator]) -> bool:
 
 
 class _Without:
-    """A plan without one merge; ``above``: the names of what stands above it."""
+    """A plan without one merge; ``above``: the names of what is above it."""
 
     def __init__(self, merge: Merge) -> None:
         self.merge = merge

@@ -21,7 +21,7 @@ def compiled(columns: str, query: str, listed: str = "") -> Program:
 
 
 def kinds(program: Program) -> list[str]:
-    """What stands between the query and the sink."""
+    """What is between the query and the sink."""
     (edge,) = program.edges
     return [node.kind for node in edge.operators]
 

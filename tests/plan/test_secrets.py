@@ -1,4 +1,4 @@
-"""Secrets stand in no message, no EXPLAIN, no definition and no plan, wherever a script may have them."""
+"""Secrets are in no message, no EXPLAIN, no definition and no plan, wherever a script may have them."""
 
 from __future__ import annotations
 

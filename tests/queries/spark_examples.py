@@ -21,7 +21,7 @@ _ONE = re.compile(r"SELECT (.*)", re.DOTALL | re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Example:
-    """An expression of ``function``; with ``source``, what stands behind FROM, an aggregate of these rows."""
+    """An expression of ``function``; with ``source``, what follows FROM, an aggregate of these rows."""
 
     function: str
     text: str

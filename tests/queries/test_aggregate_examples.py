@@ -1,6 +1,6 @@
 """Every example that Spark documents for its aggregates gives through rowtime what it gives in Spark (semantics 5).
 
-The rows of an example are a group of a stream, in their order. The expression stands in the select list of a GROUP BY
+The rows of an example are a group of a stream, in their order. The expression is in the select list of a GROUP BY
 and in its HAVING. Examples whose rows have the same columns are groups of one query, which is why each expression is
 also computed over the rows of others.
 """

@@ -1,6 +1,6 @@
 """Every example that Spark documents for its own functions gives through rowtime what it gives in Spark (semantics 5).
 
-Dozens of expressions stand in one query each: in a select list and in HAVING.
+Dozens of expressions are in one query each: in a select list and in HAVING.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ LARGE: Final = Decimal("9" * 28 + "." + "9" * 10)
 class Type:
     """A type by its text, the name of its column, values of it; and what they are good for.
 
-    ``key``: values can be told apart, ``least``: they have an order that MIN and MAX take, in windows too. ``made``:
+    ``key``: values can be distinguished, ``least``: they have an order that MIN and MAX take, in windows too. ``made``:
     what makes them of the column, in which streams keep another type. ``middle``: a constant between values.
     ``listed``: COLLECT_LIST takes them.
     """

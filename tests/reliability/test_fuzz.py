@@ -44,7 +44,7 @@ def hangs(_: Any) -> Iterator[Problem]:
     while True:
         try:
             time.sleep(0.001)
-        except Exception:  # noqa: BLE001, S112 - what swallows everything hangs all the same
+        except Exception:  # noqa: BLE001, S112 - what swallows everything hangs nevertheless
             continue
 
 

@@ -145,7 +145,7 @@ def test_rows_that_say_when_they_arrived_are_taken_by_that(spark: SparkSession, 
     told += [("prices", 4, {"since": 3, "until": None, "k": 1, "price": 20}), ("data", 3, {"at": 6, "k": 1})]
     rows = [(stream, "main", {**row, "rowtime": at}) for stream, at, row in told]
     played.play(rows[:3], [_bound(6)], rows[3:], [_bound(7)], ENDS)
-    # The bound of 6 stands with the row before it, at 2, so before the price of 4, which was read first.
+    # The bound of 6 is with the row before it, at 2, so before the price of 4, which was read first.
     assert played.rows("lost", "price", "reason") == [(20, "LATE")]
     assert played.answers == [(5, 6, 10), (6, 7, 10)]
 

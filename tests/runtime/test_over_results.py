@@ -91,7 +91,7 @@ def both(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple
 
 
 def _split(text: str) -> list[str]:
-    """A select list at the commas that stand outside of parentheses."""
+    """A select list at the commas that are outside of parentheses."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")

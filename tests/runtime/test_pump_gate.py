@@ -63,7 +63,7 @@ def refused(query: Any, gate: str) -> list[dict[str, Any]]:
 def test_every_kind_of_target_gets_its_columns_and_no_row_that_does_not_fit(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, few: bool
 ) -> None:
-    if not few:  # then rows are told apart by Spark, not on the driver
+    if not few:  # then rows are distinguished by Spark, not on the driver
         monkeypatch.setattr("rowtime.runtime.apart.SMALL", 0)
     select = "SELECT STREAM n, d, k AS text FROM a"
     sql = "".join(

@@ -149,7 +149,7 @@ def test_a_log_goes_on_behind_rows_that_were_set_aside(
     for number in (4, 5):
         send(tmp_path, number)
         go()
-        # As after a death between the handing over and the note of it: nothing comes twice.
+        # As after a death between the delivering and the note of it: nothing comes twice.
         (tmp_path / "check" / "published").write_text("1")
         go()
     assert written(tmp_path)[0] == [0, 1, 4, 5]

@@ -1,4 +1,4 @@
-"""What ticks cost stands in the journal: durations that are true, rows, and the files that are there."""
+"""What ticks cost is in the journal: durations that are true, rows, and the files that are there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Costs of ticks: what the journal has of them, and how the parts of a tick are told apart."""
+"""Costs of ticks: what the journal has of them, and how the parts of a tick are distinguished."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_an_entry_that_is_followed_by_another_driver_stays(
     def overtaken(place: ObjectPlace, data: bytes) -> None:
         monkeypatch.undo()
         create(place, data)
-        new.acquire()  # after the entry, and before the old driver looks what stands behind it
+        new.acquire()  # after the entry, and before the old driver looks what follows it
 
     monkeypatch.setattr(ObjectPlace, "create", overtaken)
     with pytest.raises(Refused) as refused:

@@ -68,7 +68,7 @@ def code(error: pytest.ExceptionInfo[Any]) -> str:
 
 
 def drawn(seed: int, log: Place) -> None:
-    """Calls of two writers, some of which are opened anew, with a clock of their own."""
+    """Calls of two writers, some of which are opened again, with a clock of their own."""
     draw, clock = random.Random(seed), iter(range(1000, 10_000))
     writers: dict[str, Writer] = {}
 

@@ -41,7 +41,7 @@ def home() -> Home:
 
 
 class Driver:
-    """What a driver does with a pump: it claims the log, and hands over ticks."""
+    """What a driver does with a pump: it claims the log, and delivers ticks."""
 
     def __init__(self, home: Home, checkpoint: str = "one") -> None:
         self.home, self.checkpoint = home, checkpoint
@@ -61,7 +61,7 @@ class Driver:
 
 
 def run(home: Home, ticks: range) -> None:
-    """A driver that starts, hands over what may not have been, and the ticks behind that."""
+    """A driver that starts, delivers what may not have been, and the ticks behind that."""
     driver = Driver(home)
     before = sum(count for _, count in TICKS[: ticks.start])
     driver.start((before, before + TICKS[ticks.start][1]) if ticks.start else None)
@@ -125,7 +125,7 @@ def test_a_driver_that_dies_between_two_requests_loses_and_repeats_nothing(carri
 
 
 def test_an_older_driver_that_wakes_up_at_any_request_repeats_nothing() -> None:
-    """It hands over a committed tick, while its successor hands over that and all that follow."""
+    """It delivers a committed tick, while its successor delivers that and all that follow."""
     for at in range(100):
         home = Home(f"memory://{uuid.uuid4().hex}/home")
         home.define("o", COLUMNS)

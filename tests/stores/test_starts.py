@@ -40,7 +40,7 @@ def home_of(folder: str) -> Home:
 
 
 def begun(home: Home) -> starts.Start:
-    """A start that drops two streams, one of which it defines anew, and defines another; its script inserts rows."""
+    """A start that drops two streams, one of which it defines again, and defines another; its script inserts rows."""
     check = f"{str(home.path).removesuffix('/home')}/check"
     start = {"checkpoint": check, "tick": -1, "runs": True, "writers": ["script"]}
     found = starts.begin(home, start, {"again": NEW, "new": NEW}, ["again", "gone"])

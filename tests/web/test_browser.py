@@ -34,7 +34,7 @@ HOSTILE = "<script>alert(1)"
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 IN_VIEW = "one => one.getBoundingClientRect().top >= one.closest('#detail').getBoundingClientRect().top"
 KEEP = bool(os.environ.get("KEEP_SCREENSHOTS"))
-"""``KEEP_SCREENSHOTS=1 make test ARGS=tests/web/test_browser.py`` writes the pictures of docs/console.md anew."""
+"""``KEEP_SCREENSHOTS=1 make test ARGS=tests/web/test_browser.py`` writes the pictures of docs/console.md again."""
 
 
 @pytest.fixture(scope="module")

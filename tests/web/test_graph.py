@@ -1,4 +1,4 @@
-"""Graph: what stands on boxes and edges, who is blamed, and what a box says when it is opened."""
+"""Graph: what is on boxes and edges, who is blamed, and what a box says when it is opened."""
 
 from __future__ import annotations
 

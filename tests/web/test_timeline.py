@@ -1,4 +1,4 @@
-"""Timeline: where everything stood after each tick, and why something is not out yet."""
+"""Timeline: where everything was after each tick, and why something is not out yet."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_accepted_rows_lie_where_the_clock_moved(shown: Shown) -> None:
 
 
 def test_accepted_rows_of_a_clock_that_stands_lie_at_their_times() -> None:
-    """A silent writer holds the clock; the rows of the others are drawn all the same, each tick over its own times."""
+    """A silent writer holds the clock; the rows of the others are drawn nevertheless, each tick over its own times."""
     window = Window(0, 240)
     past = [
         Moment(

@@ -33,7 +33,7 @@ from rowtime.state.checkpoint import Checkpoint, folder_of
 def source_of(
     node: Stream, place: Checkpoint, program: Program, home: Home, given: Mapping[str, GivenStream]
 ) -> Repeatable:
-    """What a stream of a program is read from; its notes stand in a checkpoint. ``given``: streams from Python."""
+    """What a stream of a program is read from; its notes are in a checkpoint. ``given``: streams from Python."""
     kind, options = node.source[0], dict(node.source[1])
     columns = [(column.name, as_read(column.type)) for column in node.columns]
     notes = place.folder / "sources" / folder_of(node.name)

@@ -394,5 +394,5 @@ class Pipeline:
         return {} if self._sessions.given is None else rows_of_session(program, self._sessions.given)
 
     def sources(self, program: Program, place: Checkpoint) -> dict[str, Repeatable]:
-        """The sources of a program, whose notes stand in a checkpoint."""
+        """The sources of a program, whose notes are in a checkpoint."""
         return {node.name: source_of(node, place, program, self.home, self._given) for node in program.streams}

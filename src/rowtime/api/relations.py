@@ -167,7 +167,7 @@ class Panes:
 
 
 def queried(text: str) -> tuple[str, str]:
-    """A query as what stands behind FROM, and as itself."""
+    """A query as what follows FROM, and as itself."""
     return f"({text}) AS q", text
 
 

@@ -141,7 +141,7 @@ class Groups:
 
 
 def _side(one: Relation | str, alias: str) -> str:
-    """What stands behind FROM or JOIN, under a name."""
+    """What follows FROM or JOIN, under a name."""
     if isinstance(one, str):
         return f"{named(one)} AS {alias}"
     return f"({one.text}) AS {alias}" if one.text else f"{one.source} AS {alias}"

@@ -57,7 +57,7 @@ def follow(query: Query) -> None:
 
     show: Any = display.display
     shown = show(page(), raw=True, display_id=True)
-    if query.isActive and hasattr(IPython.get_ipython(), "kernel"):  # a terminal would print each anew
+    if query.isActive and hasattr(IPython.get_ipython(), "kernel"):  # a terminal would print each again
 
         def update() -> None:
             while not query.ended(EVERY):

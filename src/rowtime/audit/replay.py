@@ -1,6 +1,6 @@
 """The recorded input of a checkpoint, run again in a scratch checkpoint.
 
-What a pipeline has read stands in its checkpoint: positions, clocks, bounds set by hand. A replay
+What a pipeline has read is in its checkpoint: positions, clocks, bounds set by hand. A replay
 reads these ranges again, of the sources as they are now: as one batch, but for the moments that cut it
 (`state.cuts`), or tick by tick as far as the journal goes back. If the plan changed, it changes here too, by the
 same rules. Nothing of the checkpoint that is replayed is written.

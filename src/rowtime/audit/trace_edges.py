@@ -68,7 +68,7 @@ def _edges(
     mine = listed.get(node.name, ())
     for n, child in enumerate(node.inputs):
         theirs = listed.get(child.name, ())
-        if node in sinks:  # a sink hands over the rows that it gets
+        if node in sinks:  # a sink delivers the rows that it gets
             yield from ((place, child.name, place) for place in mine if place in theirs)
         elif mine and theirs:
             for above, below in _joined(pairing, node, n, _at(pairing.reached[node.name], mine), theirs):

@@ -68,7 +68,7 @@ def _say_failed(error: Exception, as_json: bool) -> None:
 
 
 def _causes(error: BaseException) -> Iterator[str]:
-    """What made the error, the innermost last: Java's causes stand in the text of Spark's errors."""
+    """What made the error, the innermost last: Java's causes are in the text of Spark's errors."""
     seen: dict[str, Any] = {}
     for one in causes(error):
         seen |= {_told(one): None} if one is not error else {}

@@ -1,6 +1,6 @@
 """Arrow types of declared columns: Spark SQL's type text, read without a JVM.
 
-The grammar is the part of Spark's that can stand in a stored stream:
+The grammar is the part of Spark's that can be in a stored stream:
 ``BIGINT``, ``DECIMAL(10, 2)``, ``ARRAY<T>``, ``MAP<K, V>``, ``STRUCT<a: T, b: T>``.
 """
 
@@ -51,7 +51,7 @@ _TOKEN: Final = re.compile(r"\s*(`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\w+|[<>(),:])"
 def arrow_type(text: str) -> pa.DataType:
     """The Arrow type of a Spark SQL type; ``Refused`` (R208) where a log cannot hold it.
 
-    ``STRING COLLATE c`` is a string; so are ``VARCHAR(n)`` and ``CHAR(n)``, whose length stands in the
+    ``STRING COLLATE c`` is a string; so are ``VARCHAR(n)`` and ``CHAR(n)``, whose length is in the
     metadata of a field (`MOST`, `PADDED`).
     """
     return _TypeText(text).whole()

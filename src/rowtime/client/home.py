@@ -123,7 +123,7 @@ class Home:
     def drop(self, name: str) -> bool:
         """Remove a stream: its definition and its log. True if there was a definition.
 
-        The log goes too, so that a stream defined anew under the name starts empty.
+        The log goes too, so that a stream defined again under the name starts empty.
         """
         path = self._definition_path(name)
         with _reaching(self.path):

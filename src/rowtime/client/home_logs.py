@@ -40,7 +40,7 @@ class Logs(Protocol):
         ...
 
     def put_aside(self, name: str, start: str) -> None:
-        """Put a log aside, if it is there: the stream begins anew."""
+        """Put a log aside, if it is there: the stream begins again."""
         ...
 
     def aside(self, name: str, start: str) -> bool:

@@ -76,7 +76,7 @@ class Lease:
                 continue
 
     def _write(self, before: bytes) -> None:
-        """Write the object anew, if it holds what it held."""
+        """Write the object again, if it holds what it held."""
         self._number += 1
         after = self._text()
 

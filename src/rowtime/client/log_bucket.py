@@ -9,7 +9,7 @@ Nothing has to be locked, and what was created is never changed. An index saves 
 object, and a pack from reading each: the writer that has put ``SHARD_FILES`` items behind the last one adds both. They
 only save work.
 
-A reader lists what stands behind the last item that it knows, in one request for up to 1,000 new items.
+A reader lists what follows the last item that it knows, in one request for up to 1,000 new items.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class LogBucket:
         return data
 
     def text(self, path: str) -> bytes:
-        """What stands behind the label of an object that is no rows."""
+        """What follows the label of an object that is no rows."""
         return log_objects.text_of((self._log / path).read_bytes())
 
     def pen(self, writer: str) -> BucketPen:

@@ -1,7 +1,7 @@
 """The objects of a stream log in a bucket: what they hold, so that each says itself what it is and whether it is whole.
 
 The key of an item is its position alone, because two items must not be at one position. So what a file of a log on a
-disk has in its name (`log_items`) stands inside the object, with a random number that tells who has written it, and the
+disk has in its name (`log_items`) is inside the object, with a random number that tells who has written it, and the
 checksum of the object as it is with zeros in place of the checksum: rows are a Parquet file that has this **label** in
 its footer, all else is a text that begins with it.
 """
@@ -73,7 +73,7 @@ def _summed(entry: Entry, known: int) -> Entry:
 
 
 def _resealed(data: bytes, label: bytes, known: int) -> bytes:
-    """The object with another checksum in its label. Footers stand at the end, and the label last in a footer."""
+    """The object with another checksum in its label. Footers are at the end, and the label last in a footer."""
     at = (data.rindex(label) if data.startswith(_PARQUET) else 0) + len(label) - len(_NO_SUM)
     return b"%s%08x%s" % (data[:at], known, data[at + len(_NO_SUM) :])
 

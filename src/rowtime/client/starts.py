@@ -3,8 +3,8 @@
     <home>/starts/<id>.json       what a start changes, written before it does; locked by its process
     <home>/starts/.lock           held by whoever settles a start
 
-The logs of streams that it drops and defines anew are put aside (`home_logs`). In a bucket there are no locks: a record
-is a lease there (`leases`), which a start renews, and which whoever settles it takes first.
+The logs of streams that it drops and defines again are put aside (`home_logs`). In a bucket there are no locks: there
+a record is a lease (`leases`), which a start renews, and which a process takes before it settles the start.
 
 A start that succeeds settles its record itself. One that died leaves it, and whoever looks for a definition next
 settles it: the changes stay if the checkpoint has committed a tick since, else everything is as it was. Law: settling

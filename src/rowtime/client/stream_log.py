@@ -1,6 +1,6 @@
 """The embedded stream log, as its readers see it: of each writer the items from a position on.
 
-A log is a folder (`log_folder`) or stands in a bucket (`log_bucket`); `log_items` says what is in it. A writer exists
+A log is a folder (`log_folder`) or is in a bucket (`log_bucket`); `log_items` says what is in it. A writer exists
 from its first item.
 """
 

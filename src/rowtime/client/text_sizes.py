@@ -39,7 +39,7 @@ def _fit(sizes: Sizes) -> Fit:
     return lambda value: _struct(value, fields)
 
 
-def _text(text: str | None, most: int, padded: bool) -> str | None:  # noqa: FBT001 - as it stands in the sizes
+def _text(text: str | None, most: int, padded: bool) -> str | None:  # noqa: FBT001 - as it is in the sizes
     if text is None:
         return None
     if text[most:].strip(" "):

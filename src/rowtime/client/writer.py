@@ -151,7 +151,7 @@ class Writer:
         """Promise that no later row of this writer is earlier than ``at``.
 
         A strict bound promises that the next row is later. A bound that is weaker than an
-        earlier one is written all the same; readers ignore it.
+        earlier one is written nevertheless; readers ignore it.
         """
         micros = to_micros(at)
         at = strictly(micros) if strict else micros

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def arrow_type(kind: DataType) -> pa.DataType:
-    """The type by which Spark hands over values of a type; instants are in UTC."""
+    """The type by which Spark delivers values of a type; instants are in UTC."""
     from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415 - Spark
 
     return to_arrow_type(kind, **_in_utc())

@@ -23,7 +23,7 @@ def folder_of(names: Sequence[str], values: Sequence[str | None]) -> str:
 
 
 def escaped(text: str) -> str:
-    """A name or a value as it stands in the name of a folder."""
+    """A name or a value as it is in the name of a folder."""
     return text.translate(_ESCAPES)
 
 

@@ -57,7 +57,7 @@ def is_secret_variable(name: str) -> bool:
 
 
 def secret_spans(option: str, value: str) -> list[tuple[int, int]]:
-    """Where the value of an option is secret: all of it, what stands behind a user, or parts of a URL."""
+    """Where the value of an option is secret: all of it, what follows a user, or parts of a URL."""
     if option.lower().endswith(_WITH_USER):
         start = value.find(":") + 1
         return [(start, len(value))] if start < len(value) else []

@@ -15,7 +15,7 @@ from rowtime.expr.order import Order
 
 
 class Kind(Enum):
-    """A class of Spark types that the rules do not tell apart any further."""
+    """A class of Spark types that the rules do not distinguish any further."""
 
     INTEGER = "integer"
     DECIMAL = "decimal"

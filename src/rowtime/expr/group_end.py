@@ -39,7 +39,7 @@ class GroupEnd:
 
 
 def group_end(node: exp.Expr, key: str) -> GroupEnd:
-    """The end of the group of a grouping expression whose value stands in column ``key``."""
+    """The end of the group of a grouping expression whose value is in column ``key``."""
     node, moved = unshifted(node)
     if moved:
         key = f"({key} - INTERVAL '{moved}' MICROSECOND)"

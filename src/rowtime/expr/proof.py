@@ -1,4 +1,4 @@
-"""A proof tree: the order of an expression, the rule that gives it, and what the rule stands on."""
+"""A proof tree: the order of an expression, the rule that gives it, and what the rule is on."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Proof:
         return self
 
     def lines(self) -> Iterator[str]:
-        """One line a rule, parts below what stands on them."""
+        """One line a rule, parts below what is on them."""
         return lines_of(self.as_json())
 
     def as_json(self) -> dict[str, Any]:

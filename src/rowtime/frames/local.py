@@ -33,7 +33,7 @@ else:
     Rows = object
 
 MOST: Final = 1_000_000  # rows that the driver takes itself (docs/design/whole-ticks.md)
-FEW: Final = 100_000  # rows that are handed over to Spark: they become part of its plan
+FEW: Final = 100_000  # rows that are delivered to Spark: they become part of its plan
 _JOINS: Final = {"inner": "INNER", "left": "LEFT", "left_semi": "SEMI", "left_anti": "ANTI"}
 _BESIDE: Final = ("inner", "left")  # joins that give the columns of both sides
 
@@ -286,7 +286,7 @@ class LocalFrame(Rows):
         self._shared = True
 
     def spark(self) -> DataFrame:
-        """The rows as Spark has them; of many it is better that Spark reads them, and the tick, anew."""
+        """The rows as Spark has them; of many it is better that Spark reads them, and the tick, again."""
         if self._spark is None:
             if self._table().num_rows > FEW:
                 raise TooMany(str(self._table().num_rows))
@@ -330,7 +330,7 @@ class LocalFrame(Rows):
         return self._of(listed, behind, fields)
 
     def _of(self, what: str = "*", behind: str = "", fields: Sequence[Column] | None = None) -> LocalFrame:
-        """A query over the rows: what it selects, and what stands behind FROM."""
+        """A query over the rows: what it selects, and what follows FROM."""
         rows = self.query
         sql = f"SELECT {what} FROM {rows}{behind}"  # noqa: S608 - translated
         return LocalFrame(self._session, self.fields if fields is None else fields, rows.over(sql))

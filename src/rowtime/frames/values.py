@@ -183,7 +183,7 @@ def number(n: int, kind: str | None = None) -> Value:
 
 
 def constant(node: exp.Expr) -> int:
-    """A whole number that stands there; ``5L`` is a cast."""
+    """A whole number that is there; ``5L`` is a cast."""
     if isinstance(node, exp.Neg):
         return -constant(node.this)
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal | exp.Neg):

@@ -66,7 +66,7 @@ def _alternating(order: Ints, begins: NDArray[np.bool_], first: NDArray[np.bool_
 
 
 def _within(running: Ints, opens: Ints, group: Ints) -> Ints:
-    """Running sums that begin anew in each group."""
+    """Running sums that begin again in each group."""
     before = np.concatenate((np.zeros(1, np.int64), running))[opens]
     return running - before[group]
 

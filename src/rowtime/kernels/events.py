@@ -160,7 +160,7 @@ def _generated(
 
 
 def _given(positions: np.ndarray, given: Sequence[tuple[int, int]], bound: int) -> np.ndarray:
-    """The strongest of the bounds that stand before each row."""
+    """The strongest of the bounds that are before each row."""
     ordered = sorted(given)
     strongest = np.maximum.accumulate([bound, *(at for _, at in ordered)])
     return strongest[np.searchsorted([position for position, _ in ordered], positions, side="left")]

@@ -26,7 +26,7 @@ NARROW = 8  # elements; blocks as short as this are combined column by column
 class Layout:
     """Heads, kept rows and new rows sorted by key; frames are asked for the new rows.
 
-    ``order``: where each element stood before the sort; ``place``: its number in stream order (-1 of a head). Of each
+    ``order``: where each element was before the sort; ``place``: its number in stream order (-1 of a head). Of each
     new row: ``at``, its index; ``start``, the first element of its key; ``first``, the first of them that is a row.
     ``ends`` are the index past the last element of each key that has a new row, ``begins`` that of its first.
     """
@@ -129,7 +129,7 @@ def folded(parts: Parts, frames: Frames, combine: Combine, empty: Sequence[float
 
     A frame that begins in one block of 2^k elements and ends in the next is the end of the one and the beginning of the
     other. Ends and beginnings of blocks are folded for each k in turn, and serve the frames that fit. Nothing is taken
-    away again, so what stands outside of a frame (NaN, infinities, large numbers) does not touch it.
+    away again, so what is outside of a frame (NaN, infinities, large numbers) does not touch it.
     """
     found = tuple(np.full(len(frames.lo), neutral, part.dtype) for part, neutral in zip(parts, empty, strict=True))
     some = np.flatnonzero(frames.hi > frames.lo)

@@ -1,4 +1,4 @@
-"""Numbers by which values are told apart as Spark tells them apart: NULL is NULL, NaN is NaN, both zeros are one."""
+"""Numbers by which values are distinguished as Spark tells them apart: NULL is NULL, NaN is NaN, both zeros are one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The bounds of an event time over the items of one tick: which item caused which advance.
 
-Semantics 8. Items stand in the merged order. A row goes out before the bound that it causes, so
+Semantics 8. Items are in the merged order. A row goes out before the bound that it causes, so
 the bound in force before a row is that of the items before it. Times are µs UTC.
 """
 

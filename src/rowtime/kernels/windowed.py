@@ -79,7 +79,7 @@ class Wanted:
 class Windows:
     """The calls of one operator over one set of keys.
 
-    ``expires``: a key of which no row comes for longer than that (µs) begins anew.
+    ``expires``: a key of which no row comes for longer than that (µs) begins again.
     """
 
     keys: tuple[str, ...]

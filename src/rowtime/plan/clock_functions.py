@@ -1,6 +1,6 @@
 """The functions of the clock (``CURRENT_TIMESTAMP``, ``NOW()``, ``CURRENT_DATE``), fixed for a query.
 
-Semantics 3: they give the time at which the query first started. It stands in the journal, so
+Semantics 3: they give the time at which the query first started. It is in the journal, so
 that a restart and a replay compute the same rows; the plan has the functions.
 """
 

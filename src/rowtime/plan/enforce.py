@@ -62,7 +62,7 @@ class Enforcer:
 
 
 def over(node: Operator, inputs: Sequence[Operator]) -> Operator:
-    """The operator over other inputs, which stand in its fields in their order; itself if they are its own."""
+    """The operator over other inputs, which are in its fields in their order; itself if they are its own."""
     pairs = list(zip(node.inputs, inputs, strict=True))
     if all(new is old for old, new in pairs):
         return node

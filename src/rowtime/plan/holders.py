@@ -1,4 +1,4 @@
-"""Whose clock holds an operator, the slowest input, stream and writer below it; and since when it stands there."""
+"""Whose clock holds an operator, the slowest input, stream and writer below it; and since when it is there."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Keeper:
         return tuple(found)
 
     def values(self, secrets: Secrets) -> dict[str, str]:
-        """The values of the variables of the script, but for those that are secret or stand in what is."""
+        """The values of the variables of the script, but for those that are secret or are in what is."""
         open_ = {name: self.variables[name] for name in variables_in(self.text.written) if name in self.variables}
         hidden = {name for name, value in open_.items() if name in self.secret or is_secret_variable(name)}
         return {name: value for name, value in open_.items() if name not in hidden and secrets.hide(value) == value}
@@ -96,7 +96,7 @@ def lasting(options: Options) -> Options:
 
 
 def lasts(name: str) -> bool:
-    """Tell whether an option says what is read or written; what else is left out stands in the journal.
+    """Tell whether an option says what is read or written; what else is left out is in the journal.
 
     That is the end that a source declares, and which versions of a table it has passed over; how long the files of a
     sink are, and whether a tick is a transaction, may change at any time.

@@ -106,7 +106,7 @@ class Program:
         return StoredPlan.made(self.written, self.operators, self.values)
 
 
-def compile_script(  # noqa: PLR0913 - a script and all that Python hands over beside it
+def compile_script(  # noqa: PLR0913 - a script and all that Python delivers beside it
     text: str,
     home: Definitions | None = None,
     variables: Mapping[str, str] | None = None,

@@ -4,7 +4,7 @@ The gate of a pump and the casts behind it judge each row by itself, so another 
 The rows that are there were written by the old one. NOT NULL and CHECK may come and go, and a text may become longer.
 A number may become wider where a target keeps no types: in lines of text, records, tables of a database that has the
 wider type, and functions. Parquet files keep their types, and a reader of two types would fail; the types of a stream
-log stand in the scripts of its readers.
+log are in the scripts of its readers.
 """
 
 from __future__ import annotations

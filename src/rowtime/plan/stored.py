@@ -66,7 +66,7 @@ class StoredPlan:
 
     ``retired``: what the sinks wrote to that are gone. ``spans``: what operators were called before. ``since``: the
     tick from which on it rules, where another plan came before. ``casts``: its pumps cast and check what they write.
-    ``values``: those of the variables of its script that are no secrets. ``anew``: the tick in which all that had been
+    ``values``: those of the variables of its script that are no secrets. ``again``: the tick in which all that had been
     read before was computed once more, by the plan of that tick; 0 for none.
     """
 
@@ -80,7 +80,7 @@ class StoredPlan:
     anew: int = 0
 
     structured: ClassVar[bool] = True
-    """True if the parts of its operators can be told apart."""
+    """True if the parts of its operators can be distinguished."""
 
     @classmethod
     def made(cls, sql: str, operators: Iterable[Operator], values: Mapping[str, str]) -> Self:

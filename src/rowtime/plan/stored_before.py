@@ -23,7 +23,7 @@ from rowtime.sql.former import to_former
 from rowtime.sql.generate import to_spark
 
 _WIRED: Final = ("gate", "gates", "made", "event", "idle_after")
-"""Fields that are not stored, but stood in the text of an operator inside of another's."""
+"""Fields that are not stored, but were in the text of an operator inside of another's."""
 _SCALARS: Final[Mapping[str, object]] = {"None": None, "True": True, "False": False}
 _FIELD: Final = re.compile(r"(?:^|; )(?=\w+=)")
 _PAIR: Final = re.compile(r"\], \[(?=[\w.\-]+, )")
@@ -69,7 +69,7 @@ class FormerPlan(StoredPlan):
         return _operator(node.kind, node.name, tuple(called.get(one.name, one.name) for one in node.inputs), text)
 
     def marks(self, node: Operator, now: StoredOperator, was: StoredOperator) -> Names | None:
-        """The marks of running calls stand behind everything else of a call."""
+        """The marks of running calls follow everything else of a call."""
         mine = [call.mark for call in getattr(node, "calls", ()) if call.mark]
         if now == was or not mine:
             return {} if now == was else None

@@ -22,7 +22,7 @@ from rowtime.plan.retyped import below, changes, declared, unfit
 from rowtime.plan.row_by_row import RowByRow
 from rowtime.plan.stored import Fields, StoredOperator, StoredPlan, micros_of
 
-PASSING = ("console", "memory", "function")  # formats that keep nothing of what was handed over
+PASSING = ("console", "memory", "function")  # formats that keep nothing of what was delivered
 _OWN_TARGET = (
     "Declare it as it was. Or define a new target with its own directory, topic or table, and replace this pump "
     "with one of another name that writes to it."
@@ -99,11 +99,11 @@ class _Matching:
         self._nodes = program.operators
         # A plan from before pumps cast and checked what they write: these begin with the rows from now on.
         self._edges = tuple(edge for edge in program.edges if not plan.casts or self._has_new_gate(edge))
-        self.through: dict[str, str] = {}  # their operators, and the old one that stood in the place of each
+        self.through: dict[str, str] = {}  # their operators, and the old one that was in the place of each
         self.sunk: dict[str, str] = {}  # the same for sinks
         self._targets = declared(plan.sql) if plan.casts else {}
         self._program = program
-        self._above: dict[str, dict[str, str]] = {}  # the same for what stands above the edge of a retyped target
+        self._above: dict[str, dict[str, str]] = {}  # the same for what is above the edge of a retyped target
         # Operators of pumps whose targets have rows that do not bear another declaration: the pump, and why.
         self.unfit: dict[str, tuple[str, str]] = {}
         self.retyped: dict[str, str] = {}  # targets that are declared otherwise, in words

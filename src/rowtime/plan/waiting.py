@@ -60,7 +60,7 @@ class Wait:
 def waiting(plan: StoredPlan, entry: Mapping[str, Any], now: int, patience: int = PATIENCE) -> list[Wait | Poisoned]:
     """Every operator that holds rows after ``entry``, in plan order; first of all the poisoned clocks.
 
-    ``now`` is the time of day, ``patience`` how long a bound may stand before it counts as stalled (both µs).
+    ``now`` is the time of day, ``patience`` how long a bound may be before it counts as stalled (both µs).
     """
     held: dict[str, int] = {}
     for key, rows in entry.get("held", {}).items():

@@ -42,7 +42,7 @@ def adopted_files(program: Program, types: Types, takers: Collection[str]) -> di
 def _below(
     node: Operator, columns: dict[str, str], readers: Mapping[str, int], types: Types | None = None
 ) -> tuple[Operator, dict[str, str], bool]:
-    """What stands below operators that only give columns other names, its columns, and if nobody else reads any."""
+    """What is below operators that only give columns other names, its columns, and if nobody else reads any."""
     alone = readers[node.name] == 1
     while (renames := _renames(node, types)) is not None:
         columns = {name: renames.get(own, own) for name, own in columns.items()}

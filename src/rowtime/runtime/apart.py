@@ -44,7 +44,7 @@ class Apart:
 def apart(rows: DataFrame, broken: str, count: int | None, reason: str = MALFORMED, clock: str = ROWTIME) -> Apart:
     """Refuse the rows in which the column ``broken`` is not NULL; ``count``: an upper limit of how many there are.
 
-    ``clock``: SQL of the time that refuses a row, by default its own; what ``broken`` says of a row stands in
+    ``clock``: SQL of the time that refuses a row, by default its own; what ``broken`` says of a row is in
     ``raw_record``.
     """
     fits: DataFrame
@@ -98,6 +98,6 @@ def above(tick: RunningTick, node: Sink, delta: Delta, floor: int) -> Delta:
     if found.refused is None:
         return delta
     refused = found.counts[BEHIND]
-    # Only what it refuses: how many rows pass while it stands there depends on the cut into ticks.
+    # Only what it refuses: how many rows pass while it is there depends on the cut into ticks.
     tick.turn_away(gate, found.refused, {"in": refused, "accepted": 0, BEHIND: refused})
     return replace(delta, rows=found.accepted, peek=None, files=None)

@@ -81,7 +81,7 @@ class Brokers:
         return self._ask(lambda admin: [p for topic in topics for p in self._described(admin, topic)])
 
     def ids(self, *topics: str) -> dict[str, str]:
-        """The ids of topics, which one made anew under the same name does not have; none where a broker has none."""
+        """The ids of topics, which one made again under the same name does not have; none where a broker has none."""
         self._ask(lambda admin: [self._described(admin, topic) for topic in topics if topic not in self._ids])
         return {topic: self._ids[topic] for topic in topics if self._ids[topic] != _NO_ID}
 
@@ -100,7 +100,7 @@ class Brokers:
         return {p: Extent(firsts[p], max(ends[p], firsts[p])) for p in asked}
 
     def _described(self, admin: Any, topic: str) -> list[Partition]:
-        """Asked anew each time: a consumer's ``partitionsFor`` may be minutes old."""
+        """Asked again each time: a consumer's ``partitionsFor`` may be minutes old."""
         future = admin.describeTopics(self._jvm.java.util.List.of(topic)).topicNameValues().get(topic)
         try:
             found = future.get()

@@ -52,5 +52,5 @@ class ColumnTypes:
         return self._spark.range(0).selectExpr(*texts)
 
     def between(self, node: Operator) -> list[DataFrame]:
-        """What stands between the inputs of a join or group and its result: keys beside rows, keys and aggregates."""
+        """What is between the inputs of a join or group and its result: keys beside rows, keys and aggregates."""
         return node.between(self.rows)

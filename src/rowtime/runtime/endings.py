@@ -2,8 +2,8 @@
 
 Reading everything that is there ends nothing: a file may come tomorrow. A stream ends where its
 definition, the start of the run, or a statement says so, once every file that is there has been
-taken. The end stands behind the last of these files, and its place is journaled: a file that comes
-later stands behind the end, and its rows are refused, in a live run as in a replay.
+taken. The end follows the last of these files, and its place is journaled: a file that comes
+later follows the end, and its rows are refused, in a live run as in a replay.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def with_end(  # noqa: PLR0913 - what is known of the stream
 
 
 def recorded_end(part: Slice, ended: Mapping[str, int]) -> Slice:
-    """A range with the end that stands before the files numbered ``ended``, perhaps among its rows."""
+    """A range with the end that is before the files numbered ``ended``, perhaps among its rows."""
     # Before the first row of the file that follows.
     bounds = tuple(BoundItem(writer, (number << ROWS_BITS) - 1, END) for writer, number in ended.items())
     inside = any(part.end.get(writer, 0) > number for writer, number in ended.items())

@@ -145,7 +145,7 @@ def of_now(now: Mapping[str, str]) -> dict[str, Any]:
 
 
 def check_replay(checkpoint: Checkpoint, now: Mapping[str, str]) -> None:
-    """Refuse to compute anew with functions that are others than those of the run (R450, R407)."""
+    """Refuse to compute again with functions that are others than those of the run (R450, R407)."""
     for name, known in recorded(checkpoint).items():
         if known["python"] == VERSION and now.get(name, known["print"]) != known["print"]:
             raise _other(name)

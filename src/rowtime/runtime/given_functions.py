@@ -44,7 +44,7 @@ def _go_where(given: SparkSession, derived: SparkSession) -> None:
 
 
 def declare(derived: SparkSession, names: Collection[str]) -> None:
-    """Register Python functions of the session anew, as deterministic. Raises ``Refused`` (R107) for any others."""
+    """Register Python functions of the session again, as deterministic. Raises ``Refused`` (R107) for any others."""
     jvm: Any = derived._jvm  # noqa: SLF001 - as above
     name_of = "org.apache.spark.sql.execution.python.UserDefinedPythonFunction"
     (made,) = jvm.java.lang.Class.forName(name_of).getConstructors()

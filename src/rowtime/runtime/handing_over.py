@@ -36,7 +36,7 @@ class HandingOver:
     def publish(self, entry: Entry) -> None:
         """Publish what the entry of a tick has for its sinks: one after the other, but Delta tables in stores at once.
 
-        If some fail, the others get theirs all the same, and the error is that of one.
+        If some fail, the others get theirs nevertheless, and the error is that of one.
         """
         groups: dict[str, list[SinkNode]] = {"": []}
         for node in self.nodes:

@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Commits:
-    """The commits of a ``catalog`` of pyiceberg; `commit_table` stands in the place of its own."""
+    """The commits of a ``catalog`` of pyiceberg; `commit_table` is in the place of its own."""
 
     def __init__(self, catalog: Any) -> None:
         self._catalog, self._commit = catalog, catalog.commit_table

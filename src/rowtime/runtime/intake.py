@@ -82,7 +82,7 @@ def _rows(spark: SparkSession, source: Source, part: Slice, *, here: bool) -> Da
 
 
 def _ends_inside(part: Slice, control: StreamClocks) -> bool:
-    """True if rows of the range may stand behind the end of their stream."""
+    """True if rows of the range may follow the end of their stream."""
     return "end inside" in part.detail or any(at >= END for at in control.clocks.values())
 
 

@@ -115,7 +115,7 @@ class Marks:
         return found
 
     def _reads_all(self, node: int, nodes: dict[int, str], above: dict[int, int]) -> bool:
-        """True if what stands above a node reads all its rows, and once; up to where they are handed to other tasks."""
+        """True if what is above a node reads all its rows, and once; up to where they are handed to other tasks."""
         while (node := above.get(node, -1)) >= 0:
             said = nodes.get(node, "")
             if said.startswith(("Exchange", "BroadcastExchange")):

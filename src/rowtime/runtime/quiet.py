@@ -1,6 +1,6 @@
 """Errors without secrets: what a driver of a database or a client of Kafka says may quote the options it was given.
 
-An error that quotes a secret is raised anew with the text that may be shown, and without the errors that caused it.
+An error that quotes a secret is raised again with the text that may be shown, and without the errors that caused it.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ Ledger = MutableMapping[str, Counter[str]]
 class RunningTick:
     """The tick under way; implements `operators.contract.Tick`."""
 
-    def __init__(  # noqa: PLR0913 - the pipeline's parts, handed over once
+    def __init__(  # noqa: PLR0913 - the pipeline's parts, delivered once
         self,
         spark: SparkSession,
         number: int,
@@ -307,7 +307,7 @@ class RunningTick:
         if staged is not None:
             self.outputs[node.name] = staged
 
-    # -- what stands behind them ------------------------------------------------------
+    # -- what follows them ------------------------------------------------------
 
     def _new(self, segments: Iterable[Segment]) -> None:
         found = [*segments]

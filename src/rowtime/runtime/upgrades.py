@@ -91,7 +91,7 @@ def _carried(entry: Entry, upgrade: Upgrade) -> dict[str, dict[str, Any]]:
     sources = {**upgrade.continues, **upgrade.copies}
     found: dict[str, dict[str, Any]] = {part: {} for part in (*_BY_NAME, *_BY_KEY)}
     for now, was in sources.items():
-        # A copy judges rows from here on: what was counted before stands with the other.
+        # A copy judges rows from here on: what was counted before is with the other.
         for part in _BY_NAME if now not in upgrade.copies else ("control", "clocks", "since"):
             if was in entry.get(part, {}):
                 found[part][now] = deepcopy(entry[part][was])

@@ -119,7 +119,7 @@ class CallParser(FaultParser):
         return self.expression(exp.Anonymous(this=name, expressions=values))
 
     def _skip_character_set(self) -> None:
-        """Pass over what stands directly in front of a text and says how it is coded: all texts are Unicode."""
+        """Pass over what is directly in front of a text and says how it is coded: all texts are Unicode."""
         word, text = self._curr, self._next
         if word is None or text is None or word.token_type != TokenType.VAR:
             return

@@ -1,7 +1,7 @@
 """Function calls: each keeps the name and the arguments that it was written with.
 
 Semantics 5: a function that is not ours is Spark's, with Spark's meaning. So a call is ``exp.Anonymous``, unless the
-planner knows something about the function. Those have a node (`KNOWN`), whose arguments stand in Spark's order and
+planner knows something about the function. Those have a node (`KNOWN`), whose arguments are in Spark's order and
 whose text is the call as it was written: ``node.meta["called"]`` is the name.
 """
 

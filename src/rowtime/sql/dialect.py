@@ -22,7 +22,7 @@ class RowtimeGenerator(SparkGenerator):
         **calls.TEXTS,
         exp.Cast: lambda self, e: e.meta.get("spelled") or self.cast_sql(e),
         exp.Literal: lambda self, e: e.meta.get("spelled") or self.literal_sql(e),
-        # Spark does not read ``>>`` behind the word ARRAY, wherever that stands in the text.
+        # Spark does not read ``>>`` behind the word ARRAY, wherever that is in the text.
         exp.BitwiseLeftShift: lambda self, e: self.func("SHIFTLEFT", e.this, e.expression),
         exp.BitwiseRightShift: lambda self, e: self.func("SHIFTRIGHT", e.this, e.expression),
         exp.ILike: lambda self, e: self.ilike_sql(e),
@@ -75,7 +75,7 @@ class RowtimeGenerator(SparkGenerator):
         return [clause, *super().after_limit_modifiers(expression), final]
 
     def ordered_sql(self, expression: exp.Ordered) -> str:
-        """A sort key, with the disorder that a T-sort mends."""
+        """A sort key, with the disorder that a T-sort fixes."""
         clauses = {
             "within": " WITHIN {}",
             "early": " EARLY BEYOND {}",

@@ -29,7 +29,7 @@ TYPES = (
 """Types of columns, which a definition may misspell as well."""
 
 _BEFORE_A_NAME = ("FROM", "JOIN", "INTO", "AS", "STREAM", "VIEW", "PUMP", "TABLE", "FUNCTION", ".", ",")
-"""What a name of the user's own stands behind, which resembles a keyword by chance."""
+"""What a name of the user's own follows, which resembles a keyword by chance."""
 
 REWORDED = {
     "Expecting )": "a closing parenthesis is missing",

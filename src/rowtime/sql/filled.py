@@ -10,7 +10,7 @@ from rowtime.core.secrets import VARIABLE, starred
 
 
 class Piece(NamedTuple):
-    """The value of one variable: where it stands, and where the variable stands in what was written."""
+    """The value of one variable: where it stands, and where the variable is in what was written."""
 
     start: int
     end: int

@@ -20,7 +20,7 @@ from rowtime.sql.filled import as_written
 def locate(node: exp.Expr, first: Token, last: Token) -> None:
     """Record on a node that it reaches from one token to another.
 
-    ``col`` is the column where the node would end if it stood on one line, so that
+    ``col`` is the column where the node would end if it were on one line, so that
     ``col - (end - start)`` is the column of its beginning for every located node.
     """
     node.update_positions(line=first.line, col=first.col + last.end - first.end, start=first.start, end=last.end)

@@ -81,7 +81,7 @@ class RowtimeParser(IntervalParser, PeriodParser, WindowParser, JoinParser):
         return balanced(super()._parse_conjunction())
 
     def _parse_hint(self) -> exp.Hint | None:
-        """STREAM stands directly after SELECT, where Spark has its hints."""
+        """STREAM is directly after SELECT, where Spark has its hints."""
         if self._prev.token_type == TokenType.SELECT and _is_word(self._curr, "STREAM"):
             self._advance()
         return super()._parse_hint()
@@ -236,7 +236,7 @@ class RowtimeParser(IntervalParser, PeriodParser, WindowParser, JoinParser):
         return [key for key in keys if key is not None]
 
     def _is_name_in_list(self, after: int) -> bool:
-        """Whether what stands before the token ``after`` is a name alone, and no call or named argument."""
+        """Whether what is before the token ``after`` is a name alone, and no call or named argument."""
         tokens = self._tokens
         return after < len(tokens) and tokens[after].token_type in (TokenType.COMMA, TokenType.DOT)
 

@@ -20,7 +20,7 @@ QUERY_WORDS = ("SELECT", "WITH", "(", "VALUES")
 
 
 FINAL = (("AFTER", "WATERMARK"), ("STREAM", "AFTER", "WATERMARK"), ("ON", "WINDOW", "CLOSE"), ("FINAL",))
-"""What stands behind EMIT in Beam and Calcite, in RisingWave and in ksqlDB for rows that are final."""
+"""What follows EMIT in Beam and Calcite, in RisingWave and in ksqlDB for rows that are final."""
 _EARLIER = (("AFTER", "DELAY"), ("STREAM", "AFTER", "DELAY"))
 _OTHER_PLANS = ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL", "ANALYZE")
 

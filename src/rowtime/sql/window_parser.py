@@ -11,7 +11,7 @@ from rowtime.sql.syntax_fault import FaultParser
 
 
 class WindowParser(FaultParser):
-    """Reads windows; that of an input stands in front of its name or behind it."""
+    """Reads windows; that of an input is in front of its name or behind it."""
 
     def _parse_window(self, *args: Any, **options: Any) -> exp.Expr | None:
         """A frame given by its lower end alone reaches to the current row; a call before OVER ends at its bracket."""
@@ -56,7 +56,7 @@ class WindowParser(FaultParser):
         return table
 
     def _parse_subquery(self, this: exp.Expr | None, *args: Any, **options: Any) -> exp.Subquery | None:
-        held = exp.Table()  # the window stands in front of the name, and the node is made with it
+        held = exp.Table()  # the window is in front of the name, and the node is made with it
         if this:
             self._parse_input_window(held)
         subquery = super()._parse_subquery(this, *args, **options)

@@ -34,7 +34,7 @@ FOREVER = 2**62  # stands for a last tick that has not come
 _LONGEST: Final = 200  # bytes of a folder name; file systems allow 255
 _BEGINNING: Final = 120  # bytes of a longer one that stay readable
 _MARKS: Final = frozenset({LOCK, "plan.json", "journal", "statements.writer", "statements.done", "statements.dropped"})
-_OF_NOBODY: Final = ("lost+found", "last-error.txt", FAILING)  # what may stand in a folder before its first start
+_OF_NOBODY: Final = ("lost+found", "last-error.txt", FAILING)  # what may be in a folder before its first start
 _ANOTHER_FOLDER: Final = "Give --checkpoint a folder of its own: a new one, or an empty one."
 _PUBLISHED = re.compile(r"(-?\d+)(?: ([0-9a-f]{8}))?\s*")
 _SUM_IN_NAME = re.compile(r"\.([0-9a-f]{8})\.parquet$")
@@ -179,7 +179,7 @@ class Checkpoint:
 
     @property
     def published(self) -> int:
-        """The last tick whose output has been handed over as a whole, as far as is known; -1 for none.
+        """The last tick whose output has been delivered as a whole, as far as is known; -1 for none.
 
         A missing or damaged file is ignored: the last tick is delivered again, as after a crash.
         """
@@ -212,7 +212,7 @@ class Checkpoint:
         """Move the refused rows of a committed entry to where they stay; again, it moves what is left.
 
         Only what the entry names comes there: not what another attempt of a task has written, nor a driver that
-        was thought dead. From then on the checksum of a file stands in its name. In a store the files are there once
+        was thought dead. From then on the checksum of a file is in its name. In a store the files are there once
         `files.arrived` returns.
         """
         sums = entry.get("sums", {})

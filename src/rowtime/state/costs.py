@@ -8,7 +8,7 @@ The entry of a tick has its cost under ``cost``::
      "times": {"trades": [1767225598000000, 1767225600000000, 1767225599100000]},
      "before": {"ended": 1767225599120000, "ms": {"sinks": 4.0, "journal": 9.2}}}
 
-Times are µs UTC, durations milliseconds. An entry cannot hold how long its own writing took, nor the handing over that
+Times are µs UTC, durations milliseconds. An entry cannot hold how long its own writing took, nor the delivering that
 follows it. So ``ended`` is the moment before the entry is written, and ``before`` has what the tick before this one
 took after its own entry; it is missing if another process, or another attempt, ran that tick. Nothing is computed from
 costs: replays, ``verify`` and the next tick do not read them. Entries of older versions, and of upgrades, have none.
@@ -60,7 +60,7 @@ class Left(NamedTuple):
 class TickCost:
     """What a tick cost: ``began`` and ``ended`` in µs UTC, milliseconds by part, rows by stream and by sink.
 
-    ``complete``: false while it is not known how long the journal entry and the handing over took; then ``ended`` is
+    ``complete``: false while it is not known how long the journal entry and the delivering took; then ``ended`` is
     the moment before them. ``files`` and ``size`` (bytes): what the tick has written, state, refused rows and output.
     ``jobs``: how many Spark jobs it ran, the clock pass and sinks included. ``times``: the event times of the rows that
     gates accepted: least, greatest and, where each row was looked at, mean (µs UTC). ``left``: by stream, how much was

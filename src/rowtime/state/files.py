@@ -98,7 +98,7 @@ def write_over(path: Place, data: bytes) -> None:
 
 
 def append(path: Place, data: bytes) -> None:
-    """Append to a file that is there, durably; after an ``OSError`` it is as it was. An object is written anew."""
+    """Append to a file that is there, durably; after an ``OSError`` it is as it was. An object is written again."""
     if isinstance(path, ObjectPlace):
         path.replace(path.read_bytes() + data)
         return
@@ -162,7 +162,7 @@ def damaged(what: str) -> Failure:
 def move(source: Place, target: Place) -> None:
     """Move a file, also between file systems and out of a store; the target appears whole or not at all.
 
-    In a store it has both names for a while. If another driver moves the object as well, it arrives all the same.
+    In a store it has both names for a while. If another driver moves the object as well, it arrives nevertheless.
     """
     if isinstance(source, ObjectPlace):
         with contextlib.suppress(FileNotFoundError):
@@ -222,7 +222,7 @@ def begin_to_remove(path: Place) -> None:
 
 
 def sweep(folder: Place, kept: Collection[str]) -> None:
-    """Remove what stands in a folder under other names than these, which may be those of files in its folders."""
+    """Remove what is in a folder under other names than these, which may be those of files in its folders."""
     inside: dict[str, list[str]] = {}
     for name in kept:
         first, _, rest = name.partition("/")

@@ -9,7 +9,7 @@ object of its own that many entries share. A new base is written once the differ
 with B bytes of which b change in a tick, a tick writes some ``sqrt(2 * B * b)`` bytes, not B.
 
 If there is no lock, an **epoch** keeps a second driver out (semantics 14.3). A driver begins with an entry of its own,
-which repeats the last one with the epoch one higher. The entry of a tick stands under the number tick + epoch, so this
+which repeats the last one with the epoch one higher. The entry of a tick is under the number tick + epoch, so this
 one takes the place of the next entry of every older driver. Without epochs the number is the tick.
 """
 
@@ -39,7 +39,7 @@ _BASE_NAME = re.compile(r"(\d{12})-[0-9a-f]{6}\.json")
 
 
 class _Base(NamedTuple):
-    """What entries are told apart from: the name of its file, what it holds, and its length in bytes."""
+    """What entries are compared with: the name of its file, what it holds, and its length in bytes."""
 
     name: str
     entry: Mapping[str, Any]

@@ -1,10 +1,10 @@
 """Whether a pipeline runs, is being retried, was stopped, or has crashed: read from its checkpoint by anybody.
 
 A driver holds the lock of its checkpoint, and empties the lock's file when it gives it back. So a file that nobody
-holds and that names a process was left by one that died. What failed stands in ``failing.json``: a driver that tries a
+holds and that names a process was left by one that died. What failed is in ``failing.json``: a driver that tries a
 tick again writes it, and removes it once a tick succeeds.
 
-What a driver does now stands in ``driver.json``, the tick under way among it. A store has no locks, so there a driver
+What a driver does now is in ``driver.json``, the tick under way among it. A store has no locks, so there a driver
 writes it every few seconds as a sign of life (`runtime.pulse`); one that has not come for long was left by a driver
 that died.
 """

@@ -25,7 +25,7 @@ def page_of(name: str, title: str, /, *, pipeline: Pipeline, **values: Any) -> R
 
 
 def facts_of(pipeline: Pipeline) -> dict[str, Any]:
-    """What stands on each page of a pipeline."""
+    """What is on each page of a pipeline."""
     records = pipeline.records
     alive = records.liveness
     moments = records.moments

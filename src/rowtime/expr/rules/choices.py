@@ -110,7 +110,7 @@ def _ladder(node: exp.Expr, parts: Parts) -> Found:
     listed = [(when.this, when.args["true"]) for when in whens]
     truths = [_truth(condition) for condition, _ in listed]
     listed = [pair for pair, truth in zip(listed, truths, strict=True) if truth is not False]
-    if True in truths:  # what stands behind a condition that always holds is never reached
+    if True in truths:  # what follows a condition that always holds is never reached
         always = [_truth(condition) for condition, _ in listed].index(True)
         listed, default = listed[:always], listed[always][1]
     if not listed:

@@ -70,16 +70,16 @@ class Operator(ABC):
     in_traces: ClassVar[bool] = True
     """True if the trace of a row lists the operator's own rows."""
     at_edge: ClassVar[bool] = False
-    """True if it stands between the query of a pump and its target."""
+    """True if it is between the query of a pump and its target."""
 
     has_own_time: ClassVar[bool] = False
     """True if its rows come out by a time of their own, and by no clock of arrivals."""
     holds_itself: ClassVar[bool] = False
     """True if the bound that it promises holds its rows back; else those of its inputs do."""
     keeps_places: ClassVar[bool] = False
-    """True if its rows stand in the order and the places of its input's, which a merge below it can make."""
+    """True if its rows are in the order and the places of its input's, which a merge below it can make."""
     begins_anywhere: ClassVar[bool] = False
-    """True if a plan that goes on may have it anew: its results are those of the rows from there on."""
+    """True if a plan that goes on may have it again: its results are those of the rows from there on."""
 
     keeps_rows_alone: ClassVar[bool] = False
     """True if it keeps at most rows on their way and marks of rows that went by: it may get others from a tick on."""
@@ -161,7 +161,7 @@ class Operator(ABC):
         raise TypeError(f"{self.kind}: it has no form for versions")
 
     def beneath_keeping(self) -> Operator:
-        """The same on versions, where what keeps events stands above."""
+        """The same on versions, where what keeps events is above."""
         return self
 
     @classmethod
@@ -265,7 +265,7 @@ class Operator(ABC):
         return frozenset() if self.has_own_time else frozenset().union(*below)
 
     def begins_now(self) -> bool:
-        """True if a plan that goes on may have it anew, though it holds rows: of those read from then on."""
+        """True if a plan that goes on may have it again, though it holds rows: of those read from then on."""
         return False
 
     def found_by_name(self) -> bool:
@@ -289,13 +289,13 @@ class Operator(ABC):
         return rows(self.inputs[0])
 
     def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:  # noqa: ARG002 - the operator's
-        """The tables without rows that stand between its inputs and its result, over which it has expressions."""
+        """The tables without rows that are between its inputs and its result, over which it has expressions."""
         return []
 
     def renames_for(self, types: Mapping[str, str]) -> dict[str, str] | None:  # noqa: ARG002 - the operator's
         """What each of its columns is called below, if it does no more than that to rows of these types; else ``None``.
 
-        A name that does not stand there is the same below.
+        A name that is not there is the same below.
         """
         return None
 

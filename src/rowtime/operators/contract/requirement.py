@@ -18,7 +18,7 @@ class Requirement:
 
     How an edge that falls short gets there: by a merge, which ``numbers`` the rows, and keeps where they came from, for
     a gate that refuses them (``origins``, or ``traced`` where the gate came to ask for it later). ``own``: only numbers
-    of a merge will do, which begin with 0 and leave none out. ``near``: the merge stands directly below; else below the
+    of a merge will do, which begin with 0 and leave none out. ``near``: the merge is directly below; else below the
     projections and filters of the same query that the rows pass on the way. ``name``: of the merge, behind its query's.
     """
 

@@ -25,7 +25,7 @@ class Control:
     """The scalars that an operator keeps from tick to tick; its own class says what each of them means.
 
     Nobody changes one: an operator gives its tick other values (`Tick.remember`), and what the tick has at its end is
-    journaled, by name. A field that does not stand in the journal has its default, and one that has its default is not
+    journaled, by name. A field that is not in the journal has its default, and one that has its default is not
     written: a default is what older checkpoints mean.
     """
 

@@ -12,6 +12,6 @@ def passed(value: int, column: str) -> str:
     """A BIGINT that differs from tick to tick, as Spark SQL whose compiled code does not.
 
     Spark compiles numbers into its code, and keeps an array beside it: a comparison with a new number would start cold
-    in every tick. The index is 0 whatever stands in ``column`` (BIGINT, never null); so nothing is folded.
+    in every tick. The index is 0 whatever is in ``column`` (BIGINT, never null); so nothing is folded.
     """
     return f"get(array({value}L), CAST(pmod({column}, 1L) AS INT))"

@@ -31,7 +31,7 @@ class Tick(Protocol):
 
     @property
     def trying(self) -> bool:
-        """True if what cannot be computed is to be told apart (`refuse_computed`); in other ticks it ends the tick.
+        """True if what cannot be computed is to be distinguished (`refuse_computed`); in other ticks it ends the tick.
 
         A tick in which a value has failed is run again so. What an operator sends out must be the same in both.
         """

@@ -1,6 +1,6 @@
 """Alters lifetimes one by one: to-point, shift, extend, alter duration, limit, quantize (semantics 9.6).
 
-What an expression over the event makes of its times stands in columns that do not go on. Each row is mapped by itself,
+What an expression over the event makes of its times is in columns that do not go on. Each row is mapped by itself,
 those that take an event back as well, so nothing is kept. An event that has no length left is no event.
 """
 

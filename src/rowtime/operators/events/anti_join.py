@@ -2,7 +2,7 @@
 
 What is uncovered as far as the bound is a function of the events alive there. Pieces that end
 below the bound are final; those that reach it have gone out as open, and are taken back when
-their end is known. EMIT CHANGES computes what is uncovered of a left event anew for every change of
+their end is known. EMIT CHANGES computes what is uncovered of a left event again for every change of
 it and of the right events that it meets; what differs from the one before goes out with that change.
 """
 

@@ -22,7 +22,7 @@ from rowtime.operators.streams.union_all import prefix
 
 @dataclass(frozen=True)
 class BoundedEvents(GatedRows):
-    """Events of a ``shape`` from rows of ``columns``, judged by the bounds that stand among them.
+    """Events of a ``shape`` from rows of ``columns``, judged by the bounds that are among them.
 
     ``input``: the merged rows of the stream (input 0 below) and of `ImportedBounds` (input 1).
     """

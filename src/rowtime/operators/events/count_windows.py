@@ -2,7 +2,7 @@
 
 In each group of keys every start time ends a window, once there were n. Below the bound no
 start is to come, so the window is final; its result is a point at its last start. EMIT CHANGES
-computes the windows of a group anew for every change of its starts, from the starts that may yet
+computes the windows of a group again for every change of its starts, from the starts that may yet
 change and the last ones before these; what differs goes out with that change.
 """
 
@@ -143,7 +143,7 @@ class CountWindows(EventGroups):
         return self.selected(self._windowed(ranked, self.key_names), times)
 
     def _each(self, ranked: DataFrame) -> DataFrame:
-        """Every event in each of the windows that it is in, which `FIRST` tells apart."""
+        """Every event in each of the windows that it is in, which `FIRST` distinguishes."""
         first, end = f"greatest({RANK} - {self.size - 1}, 1)", f"least({RANK}, {MOST} - {self.size - 1})"
         each = ranked.selectExpr("*", f"{first} AS {LOWEST}", f"{end} AS {HIGHEST}").where(f"{LOWEST} <= {HIGHEST}")
         each = each.selectExpr("*", f"explode(sequence({LOWEST}, {HIGHEST})) AS {FIRST_RANK}")

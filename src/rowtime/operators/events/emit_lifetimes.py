@@ -50,7 +50,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class NotFinal(UpTo):
-    """``held``: by writer the least start (µs UTC) of its events that are not final, anew after each tick."""
+    """``held``: by writer the least start (µs UTC) of its events that are not final, again after each tick."""
 
     held: Mapping[str, int] = field(default_factory=dict)
 

@@ -2,7 +2,7 @@
 
 Each time the least bound of that stream's writers rises, a row says so. Events go by arrival in the merged order
 (semantics 2.4: the rowtime that the writer gave, else the recorded arrival time), since a start says nothing about it.
-So a bound stands at the clock of its writer after it (semantics 3), among the rows of whoever takes it.
+So a bound is at the clock of its writer after it (semantics 3), among the rows of whoever takes it.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class ImportedBounds(Operator):
         return (self.source,)
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """What an earlier item of another writer may stand before."""
+        """What an earlier item of another writer may be before."""
         return (
             StateNote("a bound per writer", "the writer leaves", "writers", fields=("writers", "bounds")),
             StateNote("bounds above the least clock of the writers", "that clock passes them", fields=("pending",)),
@@ -194,7 +194,7 @@ class ImportedBounds(Operator):
         return dict(by_writer(items))
 
     def _said(self, intake: Intake) -> dict[str, list[tuple[int, int, int]]]:
-        """(position, bound, arrival) of the bounds of each writer that stand beside the rows."""
+        """(position, bound, arrival) of the bounds of each writer that are beside the rows."""
         found: dict[str, list[tuple[int, int, int]]] = {}
         for writer, position, at in intake.bounds:
             found.setdefault(writer, []).append((position, at, intake.sent.get((writer, position), BEGINNING)))

@@ -48,7 +48,7 @@ def with_met(rows: DataFrame, steps: Mapping[str, Sequence[tuple[int, int]]]) ->
 def _met_here(rows: pa.Table, steps: Mapping[str, Sequence[tuple[int, int]]]) -> pa.Array:
     """As above of rows on the driver: their places and those of the steps are sorted together.
 
-    The first step of a writer stands before all of its rows; NULL is what a writer has met of whom nothing is known.
+    The first step of a writer is before all of its rows; NULL is what a writer has met of whom nothing is known.
     """
     if not steps:
         return pa.array(np.full(rows.num_rows, BEGINNING))

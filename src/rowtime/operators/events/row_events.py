@@ -50,7 +50,7 @@ class RowEvents(GatedRows):
         return self._given(tick, delta, made)
 
     def _met(self, items: pa.Table) -> Intake:
-        """The bounds that stand before rows: their rowtimes, unless they generate bounds."""
+        """The bounds that are before rows: their rowtimes, unless they generate bounds."""
         if self.shape.generates or not items.num_rows:
             return Intake(None)
         times, positions, writer = items["at"].to_numpy(), items[POSITION].to_numpy(), items[WRITER][0].as_py()

@@ -37,7 +37,7 @@ lasted so far has ended; and that one, where HAVING leaves it out of the result.
 class SnapshotTypes(UpTo):
     """``types``: the Spark type of each aggregate's sum, empty if it only counts; from the first rows on.
 
-    "exact " stands before that of a sum that is kept in limbs (`RunningSums`), as it stays for ever.
+    "exact " is before that of a sum that is kept in limbs (`RunningSums`), as it stays for ever.
     """
 
     types: Sequence[str] = field(default_factory=list)
@@ -88,7 +88,7 @@ class Snapshot(EventGroups):
         due = ahead.between(before, bound) if bound > before else None
         kept = sums.between(BEGINNING, END)
         roomy = running.roomy(trying=tick.trying)
-        if roomy != running:  # all that is kept is written anew
+        if roomy != running:  # all that is kept is written again
             old = ahead.between(before, END), kept
             due, kept = (None if rows is None else running.moved(rows, roomy) for rows in old)
             running = roomy

@@ -1,6 +1,6 @@
 """Windows and snapshots as they are known after every change: EMIT CHANGES of GROUP BY (semantics 9.5).
 
-Each group is computed anew for every change of an event in it, from the events that there are
+Each group is computed again for every change of an event in it, from the events that there are
 then; what differs from the one before goes out with that change. So what goes out is a
 function of the order of the changes, and any aggregate has it.
 """
@@ -50,7 +50,7 @@ class GroupsSoFar(UpTo):
 class SpeculativeGroups(EventGroups):
     """``aggregates`` of each window or, without a ``size``, of each snapshot; fields as in `LifetimeWindows`.
 
-    ``inner``: what keeps events stands above, and has to know below which time no window changes any more.
+    ``inner``: what keeps events is above, and has to know below which time no window changes any more.
     """
 
     size: Micros = 0

@@ -107,7 +107,7 @@ class StitchSoFar(UpTo):
 
 @dataclass(frozen=True)
 class SpeculativeStitch(Stitch):
-    """A `Stitch` of versions of events: each payload is put together anew for every change of one of its events."""
+    """A `Stitch` of versions of events: each payload is put together again for every change of one of its events."""
 
     control: ClassVar = StitchSoFar
     kind: ClassVar[str] = "speculative stitch"

@@ -35,7 +35,7 @@ class SortMarks(Waiting):
     ``marks``: by writer, until it leaves, the greatest time.
     ``floors``: by writer, until it leaves, below what its rows are late: it came later, or a bound was set.
     ``raised``: by writer, until it leaves, the row that raised its mark last by far (`Raise`).
-    ``followed``: by bound of the input, the new time there, anew in each tick; ``None`` if it follows from no other.
+    ``followed``: by bound of the input, the new time there, again in each tick; ``None`` if it follows from no other.
     ``shown``: the greatest promise of any writer.
     ``clock``: the least promise, where who comes starts.
     ``known``: the writers of the last tick, and what each had promised (older versions: a list of the writers);

@@ -133,7 +133,7 @@ def in_words(node: exp.Expr) -> str:
 def with_failing(tick: Tick, node: Groups, routes: Mapping[str, Route], places: Mapping[str, str]) -> dict[str, Route]:
     """The routes, and in a tick that is looked at row by row that of groups which fail.
 
-    ``places``: columns of the select list and where they stand in a group row.
+    ``places``: columns of the select list and where they are in a group row.
     """
     if not tick.trying:
         return dict(routes)

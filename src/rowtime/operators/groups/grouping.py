@@ -91,7 +91,7 @@ class Groups(Operator):
         yield from (part for item in self.aggregates for part in _arguments(item.expression))
 
     def same_keys(self) -> Pairs:
-        """The keys of a group and of its rows, as they stand beside the columns or among them."""
+        """The keys of a group and of its rows, as they are beside the columns or among them."""
         hidden = self.emits().extra
         names = {item.expression.name: item for item in self.items if isinstance(item.expression, exp.Column)}
         found: list[tuple[str, str]] = []
@@ -188,7 +188,7 @@ def _is_text(node: exp.Expr) -> bool:
 
 
 def _takes(rows: DataFrame, aggregate: str) -> bool:
-    """False for an aggregate that Spark refuses: what stands beside it is typed without it."""
+    """False for an aggregate that Spark refuses: what is beside it is typed without it."""
     from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415
 
     try:

@@ -285,7 +285,7 @@ class Join(OfRows):
         return (self.low, self.high) if n == 0 else (-self.high, -self.low)
 
     def _tries(self, tick: Tick) -> bool:
-        """True if pairs of which the condition cannot be computed are told apart."""
+        """True if pairs of which the condition cannot be computed are distinguished."""
         return tick.trying and self.on is not None
 
     def _computed(self, tick: Tick, pairs: DataFrame) -> DataFrame:

@@ -57,7 +57,7 @@ class Over(Unary):
     """``calls`` over the rows of each value of ``keys``; ``passed`` columns go through.
 
     ``order``: what RANGE measures, an ascending function of the rowtime. ``closers``: the keys that are such functions;
-    a value that time has left never comes back. ``expires`` (µs): how long a key may have no row before it begins anew.
+    a value that time has left never comes back. ``expires`` (µs): after how long without a row a key begins again.
     """
 
     keys: tuple[Item, ...]

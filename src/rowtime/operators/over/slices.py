@@ -72,7 +72,7 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _by_key(windows: Windows, heads: pa.Table | None, kept: pa.Table | None, fresh: pa.Table, slices: int) -> Answer:
-    """Slices of keys, by their hash; what there is of a key stands in one of them."""
+    """Slices of keys, by their hash; what there is of a key is in one of them."""
     known = {POSITION, AT, RANGE_VALUE, KEY_HASH, DUE, *windows.keys, *windows.arguments}
     fresh = fresh.select([name for name in fresh.column_names if name in known])
     places = [_of_slice(fresh, number, slices) for number in range(slices)]
@@ -96,7 +96,7 @@ def _taken(rows: pa.Table | None, number: int, slices: int) -> pa.Table | None:
 
 
 def _joined(answers: Iterable[Answer], places: Ints | None) -> Table:
-    """The values of all slices; those whose rows stood at ``places`` in the order of the rows."""
+    """The values of all slices; those whose rows were at ``places`` in the order of the rows."""
     found = list(answers)
     values = {name: pa.concat_arrays([answer.values[name] for answer in found]) for name in found[0].values}
     if places is None:

@@ -1,4 +1,4 @@
-"""``CURRENT_BOUND()``: the bound of the event time that stood before each row (semantics 8.1).
+"""``CURRENT_BOUND()``: the bound of the event time that was before each row (semantics 8.1).
 
 A row goes out before the bound that it causes. So the bound before it is that of the rows before it in the merged
 order, however they were cut into ticks.

@@ -2,7 +2,7 @@
 
 Semantics 8.1. The rows pass as they came, under their own rowtimes; what is added is the bound of the event time, in
 the merged order of the items. Operators further down read it from this node (`panes`), so filters and projections
-between them change nothing. The bound stands beside the rows, as a `Timeline`.
+between them change nothing. The bound is beside the rows, as a `Timeline`.
 """
 
 from __future__ import annotations

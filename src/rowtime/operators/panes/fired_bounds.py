@@ -1,7 +1,7 @@
 """Fired bounds: the bounds that let panes fire, among the fires, for whoever groups these by the ends of their panes.
 
 Semantics 8.2. A fire carries the end of its pane as its event time, and the bound of the panes' input follows the fires
-that it causes. So it stands under its own time behind every fire of that time; the end stands last.
+that it causes. So it is under its own time behind every fire of that time; the end is last.
 """
 
 from __future__ import annotations

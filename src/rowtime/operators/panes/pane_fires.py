@@ -1,6 +1,6 @@
 """Fires of panes: what a group shows each time that a bound lets some of its rows out.
 
-Semantics 8.3. The rows of a group stand in the order of the bounds that let them out. Each such bound is a fire, with
+Semantics 8.3. The rows of a group are in the order of the bounds that let them out. Each such bound is a fire, with
 all rows up to it; so the partial results of a fire are a running total over the group's fires. Many late fires of one
 pane cost in proportion to their number. If an aggregate has no partial form, each fire reads its rows again.
 """

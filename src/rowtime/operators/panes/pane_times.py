@@ -19,7 +19,7 @@ class PaneControl(UpTo, PartialTypes):
 
     ``highest`` (µs UTC): the greatest event time.
     ``raised``: by writer, the row that raised it last by far.
-    ``place``: where that row stood in what its writer sent.
+    ``place``: where that row was in what its writer sent.
     ``jumps``: by number of a bound that comes from elsewhere, the item that raised it last by far.
     """
 

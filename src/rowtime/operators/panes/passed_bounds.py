@@ -1,9 +1,9 @@
 """Passed bounds: the bounds of an event time among the rows, on the way to where regions meet.
 
-Semantics 8.1, mode INPUT_WATERMARK. A bound stands behind the item that caused it: under its rowtime
+Semantics 8.1, mode INPUT_WATERMARK. A bound follows the item that caused it: under its rowtime
 and its writer, with a position between its own and the next. So wherever inputs are merged,
 rows and bounds have one order (semantics 3), and whoever reads it knows the least of the inputs.
-A bound that no item caused stands behind everything that was there; the end stands last.
+A bound that no item caused follows everything that was there; the end is last.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class PassedBounds(Operator):
         return replace(below, columns=columns, extra=ORIGIN, arrival=False, event=None)
 
     def promises(self, clocks: Sequence[Clocks], control: PassedOn) -> Clocks:  # noqa: ARG002
-        """Those of the input: no bound stands below the clock of its item."""
+        """Those of the input: no bound is below the clock of its item."""
         return clocks[0]
 
     def link(self, n: int) -> Link:

@@ -14,7 +14,7 @@ from rowtime.operators.contract import DataFrame, micros
 from rowtime.operators.contract import functions as F
 from rowtime.sql.generate import literal
 
-FEW = 64  # writers that a literal tells apart; it is searched from its beginning for every row
+FEW = 64  # writers that a literal distinguishes; it is searched from its beginning for every row
 
 
 def beside(rows: DataFrame, times: Mapping[str, int], name: str) -> DataFrame:

@@ -48,7 +48,7 @@ def apart(rows: DataFrame, texts: Iterable[str], attempted: Attempted) -> tuple[
         calls = [call for call in root.find_all(exp.Anonymous) if call.name.lower() not in known]
         for call in reversed(calls):  # what is inside of another call comes behind it
             plain = all(isinstance(value, exp.Column | exp.Literal) for value in call.expressions)
-            if plain or call.find_ancestor(exp.Lambda):  # no function of Python stands inside of a lambda
+            if plain or call.find_ancestor(exp.Lambda):  # no function of Python is inside of a lambda
                 continue
             if (spelled := to_spark(call)) not in columns:
                 rows, columns[spelled] = _computed(rows, call, len(columns), attempted)

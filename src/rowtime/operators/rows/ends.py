@@ -34,7 +34,7 @@ class Lead:
 
 @dataclass(frozen=True)
 class Ends:
-    """The groups of ``keys``; their values stand in columns of the keys' names.
+    """The groups of ``keys``; their values are in columns of the keys' names.
 
     ``stamp``: what the rows of a group have as rowtime, over these columns; else the end: that of
     the ``lead``, where it is something that the groups are gathered by, or of the group.

@@ -21,5 +21,5 @@ def array(numbers: Iterable[int]) -> str:
 
 
 def value_at(values: Sequence[int], positions: Sequence[int], way: Literal["<", "<="] = "<=") -> str:
-    """The value that stands behind as many values as the row has reached of the ascending positions."""
+    """The value that follows as many values as the row has reached of the ascending positions."""
     return f"get({array(values)}, {reached(array(positions), len(positions), way)})"

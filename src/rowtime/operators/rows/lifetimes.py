@@ -60,7 +60,7 @@ def made(start: str, end: str, weight: str = "1L", version: str = "0L", met: str
 
 
 def instant(micros: str) -> str:
-    """BIGINT as TIMESTAMP; what has no end stands at the last instant there is."""
+    """BIGINT as TIMESTAMP; what has no end is at the last instant there is."""
     return f"timestamp_micros(least({micros}, {MAX_MICROS}L))"
 
 

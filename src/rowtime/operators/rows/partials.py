@@ -26,7 +26,7 @@ from rowtime.sql.generate import to_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_COLLATED = " collate "  # stands in the text of a type that is, or holds, text with a collation
+_COLLATED = " collate "  # is in the text of a type that is, or holds, text with a collation
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Accumulators:
         return all(form is not None for form in self.forms)
 
     def places(self, items: Sequence[Item]) -> list[str]:
-        """Where each entry of a select list stands in a group row: in a column of its own or in a kept one."""
+        """Where each entry of a select list is in a group row: in a column of its own or in a kept one."""
         same = {
             name: f"__s{index}_0"
             for index, (name, _) in enumerate(self.aggregates)

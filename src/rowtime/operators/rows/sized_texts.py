@@ -1,4 +1,4 @@
-"""CHAR(n) and VARCHAR(n): texts of n characters, or of n at most, wherever they stand in a value.
+"""CHAR(n) and VARCHAR(n): texts of n characters, or of n at most, wherever they are in a value.
 
 As Spark has it: blanks behind the last character that fits are cut off, a longer text does not fit, and a CHAR that is
 shorter is filled with blanks. Two keys of a map that are the same after that do not fit either.

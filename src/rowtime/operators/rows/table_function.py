@@ -1,7 +1,7 @@
 """A table function of Python over a stream: rows in, rows out, with state that is checkpointed.
 
 The function gets the rows of a tick writer by writer, in the order in which they arrived, as
-Arrow tables. What a function remembers stands in the journal, so a restart goes on where
+Arrow tables. What a function remembers is in the journal, so a restart goes on where
 the last tick ended. It runs in the driver, for state and order are of one place.
 """
 
@@ -82,7 +82,7 @@ class TableFunctionCall(Unary):
         return (StateNote(what, until, "writers", fields=("states",)),)
 
     def emits(self) -> Shape:
-        """The function's columns; rows keep their rowtime and writer, and are numbered anew."""
+        """The function's columns; rows keep their rowtime and writer, and are numbered again."""
         return replace(self.input.emits().without_origin(), columns=self.columns, arrival=False, event=None)
 
     def made_from(self, n: int, column: str) -> Made | None:

@@ -30,7 +30,7 @@ class Sent(Control):
 class Sink(Unary):
     """Where a pump or a query writes: a format with options, or a registered function.
 
-    ``ordered``: rows are handed over in stream order. ``rowtime``: the name of the column
+    ``ordered``: rows are delivered in stream order. ``rowtime``: the name of the column
     that carries ROWTIME, empty for none.
     """
 

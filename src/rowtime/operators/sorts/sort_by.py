@@ -40,7 +40,7 @@ def sortable(below: Operator) -> Requirement:
 
 @dataclass(frozen=True)
 class Stamps(Control):
-    """``stamps``: for each clock of the input the rowtime of a row there (both µs UTC), anew in each tick."""
+    """``stamps``: for each clock of the input the rowtime of a row there (both µs UTC), again in each tick."""
 
     stamps: Mapping[str, int] = field(default_factory=dict)
 

@@ -1,6 +1,6 @@
 """Bounds of columns of declared order that a stream's writers send, on their way among the rows.
 
-Such a bound says nothing about the rowtime. It stands in the merged order behind what its
+Such a bound says nothing about the rowtime. It is in the merged order behind what its
 writer has sent before it: its rowtime is the clock of its writer (semantics 3).
 """
 

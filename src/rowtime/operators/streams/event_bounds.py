@@ -1,6 +1,6 @@
 """Bounds of an event time that a stream's writers send, on their way among the rows.
 
-Semantics 8.1, mode MANUAL. Such a bound says nothing about the rowtime. It stands in the merged
+Semantics 8.1, mode MANUAL. Such a bound says nothing about the rowtime. It is in the merged
 order behind the rows before it: its rowtime is the clock of its writer (semantics 3).
 """
 

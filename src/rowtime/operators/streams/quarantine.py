@@ -44,7 +44,7 @@ def undecided(resync: int, columns: Iterable[str], sometimes: tuple[str, ...] = 
 
 @dataclass(frozen=True)
 class Quarantine:
-    """What a gate keeps: rows that are open, and what stands behind them."""
+    """What a gate keeps: rows that are open, and what follows them."""
 
     gate: Operator
     tick: Tick
@@ -58,7 +58,7 @@ class Quarantine:
 
     @property
     def bounds(self) -> list[Item]:
-        """The bounds that stand behind rows that are open."""
+        """The bounds that follow rows that are open."""
         return [(writer, position, at) for writer, position, at in self.control.behind]
 
     def decided(self, present: Collection[str]) -> bool:

@@ -87,7 +87,7 @@ class Stream(Operator):
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
-        """None: the source stands behind it."""
+        """None: the source follows it."""
         return ()
 
     @classmethod
@@ -195,7 +195,7 @@ class Stream(Operator):
         tick.remember(self, started=sorted(verdict.started))
         marks = self._bounded(verdict.marks, replace(intake, shown={}), verdict.held)
         left = self._settle(tick, intake, marks)
-        # Who has been raised stands at a mark or where the stream stood, not at the time that was judged.
+        # Who has been raised is at a mark or where the stream stood, not at the time that was judged.
         highest = max([verdict.highest, *marks.values(), *before.values()])
         whole = quarantine is None and verdict.refused is None and not intake.in_band and not self._sized
         after, peek = self.promises([], tick.control(self)), intake.peek if whole else None
@@ -276,7 +276,7 @@ class Stream(Operator):
         return after
 
     def _settle(self, tick: Tick, intake: Intake, own: Mapping[str, int]) -> dict[str, int]:
-        """Keep where the writers stand after the tick; the clocks of those that left behind their items come back."""
+        """Keep where the writers are after the tick; the clocks of those that left behind their items come back."""
         control = tick.control(self)
         present, floors, clock = set(intake.present), control.floors, control.clock
         after = {w: max(at, floors.get(w, BEGINNING)) for w, at in own.items()}
@@ -380,7 +380,7 @@ def _in_size(name: str, kind: str) -> str:
 
 
 def _bound_items(tick: Tick, bounds: Sequence[tuple[str, int, int]]) -> DataFrame:
-    """Bounds that stand beside the rows, as items among them."""
+    """Bounds that are beside the rows, as items among them."""
     writers, positions, times = zip(*bounds, strict=True)
     columns = {
         WRITER: pa.array(writers),

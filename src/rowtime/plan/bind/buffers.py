@@ -1,7 +1,7 @@
 """Binds what gives the rows of a stream out again, after FROM: DELAY, GATE and SAMPLE.
 
 ``STREAM(DELAY(TABLE s, interval))``, ``STREAM(GATE(TABLE s, TABLE permits))`` and
-``STREAM(SAMPLE(TABLE s PARTITION BY k, percent))``. Semantics 8.2: an event time that is passed on begins anew behind
+``STREAM(SAMPLE(TABLE s PARTITION BY k, percent))``. Semantics 8.2: an event time that is passed on begins again behind
 what holds rows: its bound is the time of what was sent last.
 """
 

@@ -32,7 +32,7 @@ class Definitions(Protocol):
 
 @dataclass(frozen=True)
 class Without:
-    """The definitions of a home directory, but for those of some ``hidden`` names, which a script gives anew."""
+    """The definitions of a home directory, but for those of some ``hidden`` names, which a script gives again."""
 
     home: Definitions
     hidden: frozenset[str]
@@ -92,7 +92,7 @@ class Catalog:
         return self.streams.get(key)
 
     def names(self) -> list[str]:
-        """Everything that can stand after FROM."""
+        """Everything that can be after FROM."""
         stored = set(self.home.names()) if self.home is not None else set()
         return sorted({*self.streams, *self.made, *self.views, *self.tables, *(stored - self.dropped)})
 

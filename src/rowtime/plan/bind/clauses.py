@@ -64,7 +64,7 @@ def refuse_later(text: str, query: exp.Expr) -> None:
 
 
 def plain(query: exp.Expr) -> exp.Expr:
-    """A query without its parentheses; what stands behind them makes a query of its own."""
+    """A query without its parentheses; what follows them makes a query of its own."""
     while isinstance(query, exp.Subquery):
         behind = {key: query.args[key] for key in _AROUND if query.args.get(key)}
         if behind:

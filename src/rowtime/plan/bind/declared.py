@@ -16,7 +16,7 @@ from rowtime.sql.intervals import duration_of
 from rowtime.sql.script import parse_column
 from rowtime.sql.statements import ColumnDef, DeclaredOrder
 
-MOST_ROWS = 10_000  # of a tolerance: their values stand in every journal entry
+MOST_ROWS = 10_000  # of a tolerance: their values are in every journal entry
 
 
 def order_text(column: ColumnDef) -> str:

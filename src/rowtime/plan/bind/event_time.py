@@ -173,7 +173,7 @@ def _over_fires(fresh: Callable[[str], str], node: Operator) -> Iterator[Operato
     elif node.side_by_side:
         met = meeting(fresh, [over_fires(fresh, one) for one in node.inputs], node.name)
         yield from [met] if met else []
-    elif node.merges_writers:  # what stands above the bounds is put in order anew
+    elif node.merges_writers:  # what is above the bounds is put in order again
         yield from _over_fires(fresh, node.inputs[0])
     elif not node.is_gate:
         for below in _over_fires(fresh, node.inputs[0]):

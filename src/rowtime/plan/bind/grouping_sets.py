@@ -1,7 +1,7 @@
 """GROUPING SETS, ROLLUP and CUBE: a GROUP BY for each set under a UNION ALL, as the standard defines them.
 
 A key that a set does not have is NULL in its rows, and GROUPING tells that NULL from one of the data. Each set needs
-something that closes its groups (semantics 6), so such a key stands beside the sets, or in each.
+something that closes its groups (semantics 6), so such a key is beside the sets, or in each.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def without_clock(query: exp.Select, text: str, binds: Callable[[exp.Expr], bool
 
 
 def _sets_of(nodes: Sequence[exp.Expr]) -> list[Set]:
-    """What stands between commas is combined, each set with each."""
+    """What is between commas is combined, each set with each."""
     found: list[Set] = [()]
     for node in nodes:
         found = [(*one, *more) for one in found for more in _of(node)]

@@ -55,7 +55,7 @@ class Joins:
         self._taken: set[str] = set()
 
     def bind(self, left: From, right: From, node: exp.Join) -> From:
-        """The join of what stands before a JOIN with what stands behind it."""
+        """The join of what is before a JOIN with what follows it."""
         take_match(self.text, node, right.inputs[0].alias)
         tables = [is_table(source.node) for source in (left, right)]
         clause = self._clause(left, right, node, tabled=any(tables))
@@ -280,7 +280,7 @@ class Joins:
     def _with_table(
         self, clause: Clause, tables: Sequence[bool], on: exp.Expr | None, merged: Mapping[str, exp.Expr]
     ) -> From:
-        """The stream's rows with the rows of the table; the table may stand on either side."""
+        """The stream's rows with the rows of the table; the table may be on either side."""
         if all(tables):
             raise self._refused("R155", "no input of the join is a stream", clause.node.this, "Join a stream.")
         n = tables.index(False)

@@ -1,4 +1,4 @@
-"""Binds the functions that alter lifetimes, where they stand after FROM: ``FROM EXTEND(s, INTERVAL '1' MINUTE)``."""
+"""Binds the functions that alter lifetimes, where they are after FROM: ``FROM EXTEND(s, INTERVAL '1' MINUTE)``."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class LifetimeJoins:
         self.text, self.sources = binder.text, binder.sources
 
     def bind(self, left: From, right: From, node: exp.Join, more: Sequence[exp.Expr] = ()) -> From:
-        """The join of what stands before a JOIN with what stands behind it; ``more``: what WHERE adds to ON."""
+        """The join of what is before a JOIN with what follows it; ``more``: what WHERE adds to ON."""
         kind, side = (str(node.args.get(part) or "").upper() for part in ("kind", "side"))
         side = side or ("LEFT" if kind in _ALONE else "")
         tabled = is_table(right.node) and is_lifetimes(left.node)

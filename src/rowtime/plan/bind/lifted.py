@@ -1,4 +1,4 @@
-"""A query of groups as one over a sub-query of the groups, so that windows, filters and joins can stand above them."""
+"""A query of groups as one over a sub-query of the groups, so that windows, filters and joins can be above them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAME = "qualify_{}"  # of a column that only what is above reads
 Outside = Callable[[exp.Expr], Sequence[exp.Column]]
 """The columns in a sub-query that belong to the query outside."""
 AROUND = ("qualify", "limit", "with_", "emit", "emit_changes", "emit_final", "unbounded_state")
-"""The clauses of a query that belong to the whole, whatever stands inside."""
+"""The clauses of a query that belong to the whole, whatever is inside."""
 
 
 class Lifted:
@@ -132,7 +132,7 @@ class LiftedGroups:
         return listed if listed is not None and node not in self._keys else self._below.column(node)
 
     def _call(self, call: exp.Expr) -> None:
-        """The arguments of what stands before OVER, which itself is no aggregate of the groups."""
+        """The arguments of what is before OVER, which itself is no aggregate of the groups."""
         for part in list(call.iter_expressions()):
             if part is call.this and isinstance(call, exp.Filter | exp.IgnoreNulls):
                 self._call(part)

@@ -48,7 +48,7 @@ class Windowing:
         self._named = {window.name.lower(): window for window in query.args.get("windows") or []}
         self._shared: dict[tuple[object, ...], _Shared] = {}
         self._columns: dict[tuple[object, ...], Column] = {}
-        for window in self._named.values():  # one that nobody uses is looked at all the same
+        for window in self._named.values():  # one that nobody uses is looked at nevertheless
             try:
                 frame_of(resolved(window, self._named))
             except NoWindow as wrong:

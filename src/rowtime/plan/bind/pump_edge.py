@@ -55,7 +55,7 @@ class PumpEdge:
 
     @property
     def operators(self) -> tuple[Operator, ...]:
-        """What stands between the query and the target, from below."""
+        """What is between the query and the target, from below."""
         found: list[Operator] = []
         part = self.top
         while part is not None and part is not self.node:

@@ -1,7 +1,7 @@
 """QUALIFY: a filter above the windows of a query, which may be windows over its groups.
 
 ``SELECT a FROM s QUALIFY ROW_NUMBER() OVER w <= 3`` is ``SELECT a FROM (SELECT a, ROW_NUMBER() OVER w AS n FROM s)
-WHERE n <= 3``; over groups, the windows stand in a query of their own above them.
+WHERE n <= 3``; over groups, the windows are in a query of their own above them.
 """
 
 from __future__ import annotations

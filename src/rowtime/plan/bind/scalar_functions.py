@@ -30,7 +30,7 @@ class Calls:
         name in a body that is no parameter.
         """
         calls = [call for call in root.find_all(exp.Anonymous) if call.name.lower() in self._functions]
-        for call in reversed(calls):  # what stands inside of another call comes behind it
+        for call in reversed(calls):  # what is inside of another call comes behind it
             made = self._made(call, open_)
             if call is root:
                 root = made

@@ -59,7 +59,7 @@ class TableOptions:
 class TopicOptions:
     """Which topic, and what its records are; ``key`` is one column as it is, ``keys`` make a JSON object.
 
-    ``bounds``: bounds stand among the rows. ``transactions``: each tick is one.
+    ``bounds``: bounds are among the rows. ``transactions``: each tick is one.
     """
 
     topic: str
@@ -144,7 +144,7 @@ class LakeOptions:
 
 
 def partitions_of(kind: str, options: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """The columns by whose values the files of a directory stand in folders."""
+    """The columns by whose values the files of a directory are in folders."""
     given = {name.lower(): value for name, value in options} if kind in DIRECTORIES else {}
     return listed(given.get(PARTITIONS.lower(), ""))
 

@@ -59,7 +59,7 @@ def _placed(node: Operator) -> Iterable[Operator]:
 
 
 def _below_others(node: Operator) -> frozenset[str]:
-    """The names of what stands below an operator that keeps versions."""
+    """The names of what is below an operator that keeps versions."""
     above = [one for one in walk(node) if one.keeps_versions]
     return frozenset(one.name for keeping in above for below in keeping.inputs for one in walk(below))
 

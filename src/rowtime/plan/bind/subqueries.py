@@ -177,7 +177,7 @@ def _query(node: exp.Expr) -> exp.Expr | None:
 
 
 def _stands(node: exp.Expr, part: exp.Expr) -> bool:
-    """True if a node stands in an expression itself, and in no query inside."""
+    """True if a node is in an expression itself, and in no query inside."""
     above = node.find_ancestor(exp.Query)
     return above is None or above is part.find_ancestor(exp.Query)
 

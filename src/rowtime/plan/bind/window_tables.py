@@ -1,4 +1,4 @@
-"""Binds the windows that stand after FROM: ``TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), INTERVAL '1' HOUR))``.
+"""Binds the windows that are after FROM: ``TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), INTERVAL '1' HOUR))``.
 
 They add the columns ``window_start`` and ``window_end`` and group nothing (semantics 12); what
 is known of the columns' clocks lets a GROUP BY above them close.

@@ -1,4 +1,4 @@
-"""Formats and their options: what may stand behind USING and in OPTIONS, one file a kind of source or sink."""
+"""Formats and their options: what may follow USING and in OPTIONS, one file a kind of source or sink."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def unused(because: str, *names: str, alike: tuple[str, ...] = ()) -> list[Optio
 
 
 def words(text: str) -> list[str]:
-    """Names that stand in a text with blanks between them."""
+    """Names that are in a text with blanks between them."""
     return text.split()
 
 
@@ -160,7 +160,7 @@ def few_characters(value: str) -> str:
 
 
 def pattern(value: str) -> str:
-    """A pattern of Spark's for dates and times; letters that mean nothing stand in quotes."""
+    """A pattern of Spark's for dates and times; letters that mean nothing are in quotes."""
     bare = re.sub(r"'[^']*'", "", value)
     odd = re.search(r"[A-Za-z]", re.sub(r"[GyMLdQqEDFahKkHmsSVzOXx]", "", bare))
     if "'" in bare or odd is not None or not value:

@@ -29,7 +29,7 @@ _MOCK: Final = re.compile(r"mock://[A-Za-z0-9][\w.-]*")
 
 
 def _url(value: str) -> str:
-    """One address, or several with commas between them; ``mock://name`` stands alone."""
+    """One address, or several with commas between them; ``mock://name`` is alone."""
     if value.startswith(MOCK):
         return "" if _MOCK.fullmatch(value) else "mock:// and a name of letters, digits, . _ and -"
     parts = [part.strip() for part in value.split(",")]

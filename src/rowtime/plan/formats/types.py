@@ -108,7 +108,7 @@ def _part(kind: str, part: exp.DataType) -> str | None:
 def no_partitions(
     kind: str, columns: Sequence[tuple[str, str]], options: Sequence[tuple[str, str]], at: Place
 ) -> Iterator[Problem]:
-    """Columns (R570) by whose values no rows are told apart: by the key of a lake table, or in partitions."""
+    """Columns (R570) by whose values no rows are distinguished: by the key of a lake table, or in partitions."""
     given = {name.lower(): value for name, value in options} if kind in LAKES | DIRECTORIES else {}
     types = dict(columns)
     for option, words, takes in ((PARTITIONS.lower(), "PARTITIONED BY", _PARTITION), ("key", "the key", _KEY)):

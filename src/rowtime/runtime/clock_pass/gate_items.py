@@ -64,7 +64,7 @@ def filled(items: pa.Table) -> pa.Table:
 
 
 def with_bounds(items: pa.Table, gate: Gate, wanted: Collection[Key] | None, block: int = 1) -> pa.Table:
-    """With the bounds that stand beside the rows, of some blocks or all; each writer's items in its order."""
+    """With the bounds that are beside the rows, of some blocks or all; each writer's items in its order."""
     chosen = [b for b in gate.bounds if wanted is None or (b[0], b[1] // block) in wanted]
     if chosen:
         writers, positions, times = zip(*chosen, strict=True)

@@ -42,7 +42,7 @@ class Tally:
 class Judged(NamedTuple):
     """Refused rows, the mark after all, the least and greatest time of the accepted ones; how many are judged.
 
-    ``places``: where the refused rows stand among these; ``mean``: of the times of the accepted ones.
+    ``places``: where the refused rows are among these; ``mean``: of the times of the accepted ones.
     """
 
     refused: pa.Table | None

@@ -1,7 +1,7 @@
 """The schemas by which records of a topic were read, as a checkpoint keeps them.
 
 What a tick reads is a function of its records and of the schemas of their ids. So each id is asked for once, before
-the tick, and the answer stands in the checkpoint: the schema in a file, its checksum in the journal, and that an id is
+the tick, and the answer is in the checkpoint: the schema in a file, its checksum in the journal, and that an id is
 unknown there too. A registry that is changed, emptied or gone later changes nothing that was read.
 """
 

@@ -1,7 +1,7 @@
 """What a sink is: rows are staged with the tick, and published after its commit.
 
 Staging writes the rows of a tick to files under names that nobody reads; the journal entry
-makes them part of the output; publishing hands them over. A crash between the two is mended
+makes them part of the output; publishing hands them over. A crash between the two is fixed
 at the next start, which publishes the last entry's rows again: the very same rows with the
 same sequence numbers, because they are committed. So each sink says what a second
 publishing does: a directory and a stream log take nothing twice; Kafka and functions are

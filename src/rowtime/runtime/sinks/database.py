@@ -163,7 +163,7 @@ class JdbcSink:
 
     @property
     def _prefix(self) -> str:
-        """The schema of the target, with its dot: our tables stand beside it."""
+        """The schema of the target, with its dot: our tables are beside it."""
         return self._table.rpartition(".")[0] + "." if "." in self._table else ""
 
     @property
@@ -287,7 +287,7 @@ class JdbcSink:
             raise self._failure(str(error).split("\n", 1)[0]) from error
 
     def _rows(self, stage: str) -> str:
-        """The staged rows with their times, which stand there as texts."""
+        """The staged rows with their times, which are there as texts."""
         if not self._casts:
             return stage
         names = dict.fromkeys([*self._columns, *self._casts, *([CHANGE] if self._mode == "changes" else [])])

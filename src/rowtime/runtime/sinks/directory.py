@@ -10,7 +10,7 @@ finishes the renames of the last commit.
     _rowtime/<pump>/<checkpoint>/   what is staged; nobody else looks there
 
 The files of a pump have its tag in their names: several pumps may write to one directory. Those of a stream
-PARTITIONED BY columns stand in folders by their values (`core/partition_folders`), staged as in place.
+PARTITIONED BY columns are in folders by their values (`core/partition_folders`), staged as in place.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class DirectorySink:
     def claim(self, asked: Asked) -> Record:
         """The record by which the pump may write, and the lock of its place. Raises ``Refused``, see `ownership`.
 
-        R597 where files stand in other folders than the pump's will.
+        R597 where files are in other folders than the pump's will.
         """
         other = None if self._partitions is None else next(self._elsewhere(self._partitions), None)
         if other is not None:

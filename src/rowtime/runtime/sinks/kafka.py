@@ -2,7 +2,7 @@
 
 What is guaranteed is *at least once, in order*. Every row reaches the topic. One task
 writes them in the order of their sequence numbers, with Kafka's idempotent producer, so
-in each partition the rows of an undisturbed run stand in stream order, and a bound stands
+in each partition the rows of an undisturbed run are in stream order, and a bound stands
 after the rows it follows. After a crash or a failed tick, rows of the unfinished tick are
 written once more, with the same sequence numbers and after their first writing; nothing
 else is ever repeated. A consumer that wants each row once keeps, for each stream, the
@@ -71,7 +71,7 @@ def write_kafka(  # noqa: PLR0913 - the sequence, the columns and the rowtime ar
     target.save(ordered.drop(SEQUENCE))
 
 
-def write_bound(  # noqa: PLR0913 - what stands in a bound
+def write_bound(  # noqa: PLR0913 - what is in a bound
     spark: SparkSession,
     options: Mapping[str, str],
     stream: str,

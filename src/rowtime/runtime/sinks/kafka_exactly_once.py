@@ -49,7 +49,7 @@ class SettledEnds(TopicEnds):
         self._all = TopicEnds({**options, "kafka.isolation.level": "read_uncommitted"}, stream)
 
     def ask(self, *, everywhere: bool = False) -> tuple[dict[Partition, Extent], str]:
-        """As of `TopicEnds`, after all that stands there now."""
+        """As of `TopicEnds`, after all that is there now."""
         there, _ = self._all.ask(everywhere=everywhere)
         until = time.monotonic() + _WAIT
         while True:
@@ -140,7 +140,7 @@ class TransactionalSink(KafkaSink):
         self._remember()
 
     def _counted(self, known: Mapping[str, Any]) -> int:
-        """The number of the next row by what stands in the topic since the last transaction that is remembered.
+        """The number of the next row by what is in the topic since the last transaction that is remembered.
 
         It is asked only if the brokers have forgotten the mark, which they do some days after it was written.
         """

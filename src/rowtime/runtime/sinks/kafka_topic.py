@@ -49,7 +49,7 @@ class KafkaSink:
         self._ends = TopicEnds(options, stream)
         self._target = f"the stream {stream} of the topic {TopicOptions.of(options).topic}"
         self._asked: Asked | None = None
-        self._found: Found | None = None  # what stands at the end of the topic, once that is known
+        self._found: Found | None = None  # what is at the end of the topic, once that is known
         self._record: Record | None = None
         self._seen, self._topic = 0, ""
         self._blind = False  # the brokers do not let the user read the topic
@@ -145,7 +145,7 @@ class KafkaSink:
             assert self._found is not None
             self._take(record, self._found)
         extents, topic = self._ends.ask()
-        if topic != self._topic:  # it was made anew
+        if topic != self._topic:  # it was made again
             self._topic, self._seen = topic, 0
         if extents[self._ends.first].end > self._seen:
             owner = self._ends.since(self._seen, extents).owner(self._record)

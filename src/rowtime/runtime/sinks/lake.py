@@ -97,7 +97,7 @@ class Conflict(Exception):
 class LakeTable(Protocol):
     """A table of one format; ``promised``: its files say themselves which columns hold no NULL.
 
-    ``alone``: no catalog stands between the table and others, so that what is committed to one does not hold up others.
+    ``alone``: no catalog is between the table and others, so that what is committed to one does not hold up others.
     """
 
     promised: bool

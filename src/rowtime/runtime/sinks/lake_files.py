@@ -60,7 +60,7 @@ class NewFile:
 
 
 def packed(files: Sequence[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
-    """Files that follow each other, with so many bytes at most together; none that stands alone."""
+    """Files that follow each other, with so many bytes at most together; none that is alone."""
     group: list[T] = []
     total = 0
     for file in files:

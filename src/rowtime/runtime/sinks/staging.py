@@ -229,7 +229,7 @@ class Stage:
         """Remove files of crashed ticks; raises ``Failure`` (R406) if one of the last tick's is damaged."""
         self.sink.recover([path for path, _ in staged["files"]] if staged else [])
         for path, known in (staged or {}).get("sums", {}).items():
-            if (self.folder / path).exists():  # else it has been handed over
+            if (self.folder / path).exists():  # else it has been delivered
                 check_sum(self.folder / path, known)
 
     def close(self) -> None:

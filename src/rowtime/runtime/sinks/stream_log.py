@@ -148,9 +148,9 @@ class StreamLogSink:
             rows_of(self._named(node, batch.table()), schema, node.rowtime or None)
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
-        """Append the rows that are not there yet, then the bound; after a failure what is there is counted anew.
+        """Append the rows that are not there yet, then the bound; after a failure what is there is counted again.
 
-        In a bucket an older driver of the same checkpoint may hand over the same rows: each of them is there once.
+        In a bucket an older driver of the same checkpoint may deliver the same rows: each of them is there once.
         """
         for left in reversed(range(TRIES)):
             try:

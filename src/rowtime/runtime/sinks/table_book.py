@@ -30,7 +30,7 @@ _PLACE: Final = 2000
 
 
 def key_of(table: str, pump: str) -> str:
-    """The row of a pump and a table, whose schema counts for nothing: the book stands in it."""
+    """The row of a pump and a table, whose schema counts for nothing: the book is in it."""
     name = table.rpartition(".")[2]
     name = name.strip('"') if name.startswith('"') else name.lower()
     key = f"{folder_of(name)}/{folder_of(pump)}"

@@ -3,7 +3,7 @@
 Where columns for writer and position are named, they give the order of the rows, and a
 writer is known from its first row on. If no position is named, a batch is an unordered
 set: its rows are judged against the clock before the batch, so nobody is refused for an
-order that does not exist. Which batches are done stands in the source's notes, because
+order that does not exist. Which batches are done is in the source's notes, because
 After a restart Spark delivers again what it had not committed itself.
 """
 

@@ -89,7 +89,7 @@ class Source(Protocol):
     """One source of one stream, as the driver sees it."""
 
     in_band: bool
-    """True if bounds may stand among the rows (column ``__b``), so that only a job sees them."""
+    """True if bounds may be among the rows (column ``__b``), so that only a job sees them."""
     decodes: bool
     """True if records may fail to decode (column ``__m``)."""
     gives_rowtime: bool
@@ -100,7 +100,7 @@ class Source(Protocol):
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
         """The next range from ``start`` on, and the source's own notes (``state``) after it.
 
-        Known writers stand in ``end`` even where nothing new came. Raises ``Failure``
+        Known writers are in ``end`` even where nothing new came. Raises ``Failure``
         (R501) where the source cannot be reached.
         """
         ...

@@ -3,7 +3,7 @@
 Plain is what both read alike: no quotes, escapes, control characters, blank lines, or blanks at
 the edge of a field; as many fields in each line as there are columns; and values that Arrow's
 stricter rules accept. A file that is not plain anywhere is left to Spark as a whole. Decoded
-rows stand in a Parquet file for the tick, whose row numbers are those of the lines.
+rows are in a Parquet file for the tick, whose row numbers are those of the lines.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _write(rows: pq.ParquetWriter, batch: pa.RecordBatch, schema: pa.Schema) -> 
 
 
 def _is_plain(whole: np.ndarray, separator: int) -> bool:
-    """True if nothing but values, separators and ends of lines stands in a file."""
+    """True if nothing but values, separators and ends of lines is in a file."""
     if not len(whole) or whole[0] == _MARK or whole[-1] == _BLANK:
         return False
     # Each piece begins with the byte before it, the first with the end of a line: pairs of bytes matter.

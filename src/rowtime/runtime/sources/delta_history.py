@@ -66,7 +66,7 @@ class DeltaHistory:
     def whole(self, place: int) -> Sequence[NumberedFile]:
         """The files of a version, by the versions that first had their rows; what the log no longer tells comes first.
 
-        A file into which others were written anew has the place of the oldest of them in its partition.
+        A file into which others were written again has the place of the oldest of them in its partition.
         """
         table = self._opened(place)
         if table is None or table.version() != place:

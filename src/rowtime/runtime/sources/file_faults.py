@@ -2,7 +2,7 @@
 
 Before a file is read, its footer tells whether it is whole and whether its columns have types that Spark reads as the
 declared ones, and its footer or header whether it gives the rowtime: no Spark job is needed for that. If a job fails
-all the same, the file is read as a whole here.
+nevertheless, the file is read as a whole here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Expected:
 
     A NULL in another column only says that a value is not known; without the column that gives the rowtime, all rows
     would get the time of their file, which is no earlier than any of theirs, and the rows of later files would be late.
-    Below ``folder``, if that is given, a column may stand in the names of folders alone. Only ``partitions`` of those,
+    Below ``folder``, if that is given, a column may be in the names of folders alone. Only ``partitions`` of those,
     with their types, are read there.
     """
 

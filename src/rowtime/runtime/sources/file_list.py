@@ -1,8 +1,8 @@
 """The numbered files of a directory: a list in the checkpoint that only grows; the journal has its checksum.
 
 A line is a JSON list: path, arrival (µs UTC), size, and since checksums exist an object with what else a file is known
-by. A file is written to the list when a tick takes it. What stands behind the committed lines is of a tick that did not
-commit, and is numbered anew.
+by. A file is written to the list when a tick takes it. What follows the committed lines is of a tick that did not
+commit, and is numbered again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Kafka as a source: a partition is a writer, its offsets are the positions.
 
 A range is read by the batch reader of Spark's connector with explicit offsets, so it can
-be read again as long as the brokers keep it. Bounds stand among the records, as headers
+be read again as long as the brokers keep it. Bounds are among the records, as headers
 (``docs/kafka.md``); a record's own timestamp is its arrival time.
 """
 

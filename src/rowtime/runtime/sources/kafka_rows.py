@@ -143,7 +143,7 @@ def parsed(records: DataFrame, schema: Columns) -> DataFrame:
     """The value's object as ``__e``, and `UNDECODED` where the text is not exactly one object.
 
     The text is parsed inside an array of an object: alone, Spark reads the first object
-    and says nothing of what stands after it.
+    and says nothing of what is after it.
     """
     members = ", ".join(f"{quoted(name)}: {kind}" for name, kind in schema)
     wrapped = F.concat(F.lit('{"v":['), F.col("__text"), F.lit("]}"))

@@ -1,6 +1,6 @@
 """A lake table as a source: the files that its versions append, numbered in their order; the table is one writer.
 
-What the log of the table says gets its numbers once, whole versions at a time, and stands in the checkpoint from then
+What the log of the table says gets its numbers once, whole versions at a time, and is in the checkpoint from then
 on (`file_list`). So a tick may take a part of a version, and what was read can be read again as long as its files are
 there, whatever becomes of the log. The position of a row is its file's number and its row number in the file.
 """

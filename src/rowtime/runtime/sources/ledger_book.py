@@ -1,8 +1,8 @@
 """The book of a ledger that is read: its lines in the order in which they were given, in the checkpoint.
 
 A tick of the journal is gone some ticks later, and `verify` and `trace` read again what a query has read. The book is a
-row of files of `LINES` lines each, of which only the last one grows, so that a store need not write all of it anew. A
-checksum runs through all lines; the journal has it, with their number. What stands behind is of a tick that did not
+row of files of `LINES` lines each, of which only the last one grows, so that a store need not write all of it again. A
+checksum runs through all lines; the journal has it, with their number. What follows is of a tick that did not
 commit, and is written over.
 """
 

@@ -1,8 +1,8 @@
 """Numbering: which files of a directory are new, and what has become of those that have been read.
 
 A file gets its number when it is found; a number is never used twice. What is found besides new files gets a number
-too, under which nothing is read, so that it stands in the journal at its place: a file that cannot be read (R520), one
-with more rows than when it was read (R521), one that was read under another name (R522). A file that was written anew
+too, under which nothing is read, so that it is in the journal at its place: a file that cannot be read (R520), one
+with more rows than when it was read (R521), one that was read under another name (R522). A file that was written again
 after it was read is another file (R523), and is read.
 
 Each look at the directory compares the size, the time and the place of every file with what is known of it; only where

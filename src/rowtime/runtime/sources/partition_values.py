@@ -1,4 +1,4 @@
-"""The columns of partitions, whose values stand in the log of a table or in the names of folders: not in the files."""
+"""The columns of partitions, whose values are in the log of a table or in the names of folders: not in the files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _fits(value: str, kind: str) -> bool:
 
 
 def with_partitions(rows: DataFrame, values: Values, columns: Sequence[tuple[str, str]]) -> DataFrame:
-    """Rows of numbered files, with the columns of partitions whatever stands in the files under their names."""
+    """Rows of numbered files, with the columns of partitions whatever is in the files under their names."""
     partitions = {name.lower() for one in values.values() for name in one}
     wanted = {name: of for name, of in columns if name.lower() in partitions}
     if not wanted:

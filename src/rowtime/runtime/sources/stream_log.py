@@ -1,7 +1,7 @@
 """The embedded stream log as a source: whole files, chosen by their names alone.
 
 What a tick takes is known without reading a row: positions, bounds, arrival times and
-the rowtimes' range stand in the names of the files (``client.stream_log``).
+the rowtimes' range are in the names of the files (``client.stream_log``).
 """
 
 from __future__ import annotations

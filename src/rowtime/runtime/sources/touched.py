@@ -1,7 +1,7 @@
 """Touched files: those that hold what they held, under another time or at another place of the disk.
 
 A copy of a directory gives new times to all of its files. Each is then compared with what was read, once: what was
-found stands in a file beside the list, so that the next start need not read them again. It only saves work, so a line
+found is in a file beside the list, so that the next start need not read them again. It only saves work, so a line
 that is damaged, or of a tick that did not commit, is passed over. In a store nothing is kept of it.
 """
 
@@ -43,7 +43,7 @@ class Touched:
         self._facts[number] = facts
         text = json.dumps([number, *facts]).encode()
         if not isinstance(self._path, Path):
-            return  # an object would be written anew for each of them
+            return  # an object would be written again for each of them
         with suppress(OSError), self._path.open("ab") as file:
             file.write(text + b" " + _sum(text) + b"\n")
 

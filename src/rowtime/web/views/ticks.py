@@ -29,7 +29,7 @@ def costs(moments: Sequence[Moment]) -> list[TickCost]:
 
 
 def summary(moments: Sequence[Moment]) -> dict[str, Any]:
-    """What stands above: how many ticks, how long they take, and the slowest ones."""
+    """What is above: how many ticks, how long they take, and the slowest ones."""
     found = costs(moments)
     totals = sorted(cost.total for cost in found)
     return {

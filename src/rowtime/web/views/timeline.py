@@ -1,4 +1,4 @@
-"""Timeline: event time across, and below one another what has a clock: where each stood after a tick.
+"""Timeline: event time across, and below one another what has a clock: where each was after a tick.
 
 Every place on the axis is a share of the window, 0 at its left end and 1 at its right; ``None`` lies outside. An entry
 has counts, and of each gate the least and greatest time of its tick's rows, over which accepted rows are spread.
