@@ -409,6 +409,8 @@ FILES = [
     Case("CREATE STREAM x (v INT) USING kafka OPTIONS (kafka.bootstrap.servers 'h:1', subscribe 't', format 'avro'); SELECT STREAM v FROM x", "R504", r"OPTIONS \((schema.registry.url '.*?'), …", "subscribe", "{0}, subscribe"),
     Case("CREATE STREAM x (v INT) USING kafka OPTIONS (kafka.bootstrap.servers 'h:1', subscribe 't', format 'avro'); SELECT STREAM v FROM x", "R504", r"or (schema.registry.url 'mock:.*?') for a test", "subscribe", "{0}, subscribe"),
     Case("CREATE STREAM x (v INT) USING kafka OPTIONS (kafka.bootstrap.servers 'h:1', subscribe 't', schema.registry.url 'mock://n'); SELECT STREAM v FROM x", "R504", r"or set (format 'avro')", "subscribe", "{0}, subscribe"),
+    Case("CREATE STREAM x (v INT) USING kafka OPTIONS (kafka.bootstrap.servers 'h:1', subscribe 't', schema.registry.url 'mock://n', format 'avro', protobuf.message 'M'); SELECT STREAM v FROM x", "R504", r"or set (format 'protobuf')", "format 'avro'", "{0}"),
+    Case("CREATE STREAM x (v INT) USING kafka OPTIONS (kafka.bootstrap.servers 'h:1', subscribe 't', protobuf.message 'M'); SELECT STREAM v FROM x", "R504", r"(Leave it out)", ", protobuf.message 'M'", ""),
     Case("CREATE STREAM x (v INT) USING kafka OPTIONS (kafka.bootstrap.servers 'h:1', subscribe 't', schema.registry.url 'mock://n'); SELECT STREAM v FROM x", "R504", "(Leave it out)", ", schema.registry.url 'mock://n'", ""),
     Case("CREATE STREAM x (v INT, b STRING) USING kafka OPTIONS (kafka.bootstrap.servers 'h:1')" + INTO, "R504", r"OPTIONS \((topic .*?), …", "kafka.boot", "{0}, kafka.boot"),
     Case("CREATE STREAM x (v INT, b STRING) USING kafka OPTIONS (topic 't')" + INTO, "R504", r"OPTIONS \((kafka.*?), …", "topic", "{0}, topic"),

@@ -104,6 +104,8 @@ FOLLOWED: dict[str, str] = {
     "Register it, or set … 'true'.": "tests/kafka/test_avro_sink.py::test_what_the_registry_does_not_take_is_refused_before_the_first_row",
     "Set … 'true', with another subject: schema.registry.subject '…'.": "tests/kafka/test_avro_sink.py::test_what_the_registry_does_not_take_is_refused_before_the_first_row",
     "Give each column a name of letters, digits and _, and a type that Avro has.": "tests/kafka/test_avro_sink.py::test_what_the_registry_does_not_take_is_refused_before_the_first_row",
+    "Declare … STRING, and write it as text: CAST(… AS STRING), or to_json(…).": "tests/kafka/test_protobuf_sink.py::test_columns_that_protobuf_cannot_have",
+    "Give each column a name of letters, digits and _, which begins with no digit.": "tests/kafka/test_protobuf_sink.py::test_columns_that_protobuf_cannot_have",
     "Promote a time of the envelope: SELECT STREAM timestamp_millis(ts_ms) AS ROWTIME, … ORDER BY ….": "tests/kafka/test_debezium.py::test_the_versions_of_each_key_are_events",
     "To go on without them, set the option failOnDataLoss 'false'.": "tests/kafka/test_kafka_source.py::test_lost_offsets_are_named_and_may_be_gone_without",
 }
@@ -217,6 +219,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Install it: pip install 'rowtime[iceberg]'.",
         "Install it: pip install 'rowtime[kafka]'.",
         "Install it: pip install 'rowtime[metrics]'.",
+        "Install it: pip install 'rowtime[protobuf]'.",
         "Install it: pip install polars. query.to_pandas(stream) needs nothing more.",
         "Install it: pip install 'rowtime[openlineage]'.",
         "Install it: pip install 'rowtime[…]'.",

@@ -45,6 +45,7 @@ DUE = _of(BIGINT, "__n")  # µs: the clock at which a kept row is due, or forgot
 HELD_TIME = _of(BIGINT, "__time")  # µs: the rowtime of a row that a merge keeps
 LINE = _of(STRING, "__line")  # a row as a line of a text file
 SEQUENCE = _of(BIGINT, "__seq")  # the number of a row in a Kafka topic
+SCHEMA_ID = _of(BIGINT, "__id")  # the id of the schema of a record of a topic
 UNDECODED = _of(BOOLEAN, "__undecoded")  # true for a record whose text is not one object
 
 # Numbered ones: the name and a number.

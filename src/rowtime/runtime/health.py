@@ -33,6 +33,7 @@ EXTRAS: Final = {
     "ui": ("starlette", "the console"),
     "metrics": ("prometheus-client", "metrics"),
     "openlineage": ("openlineage-python", "OpenLineage events"),
+    "protobuf": ("grpcio-tools", "Protobuf in Kafka topics"),
 }
 """By the name of an extra: the package that it brings, and what it is for."""
 

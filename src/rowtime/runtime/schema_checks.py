@@ -13,12 +13,15 @@ from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.stream import Stream
 from rowtime.plan.bind.sink_options import TopicOptions
 from rowtime.plan.bind.stream_defs import StreamDef
-from rowtime.plan.formats.registry import AVRO, FRAMED, RegistryOptions, form_of
+from rowtime.plan.formats.registry import AVRO, FRAMED, KIND_OF, RegistryOptions, form_of
 from rowtime.plan.program import Program
 from rowtime.runtime.schemas.avro import Unreadable, framed, loaded, types_of
 from rowtime.runtime.schemas.fitting import Misfit, absent, misfits
 from rowtime.runtime.schemas.json_schema import KIND as JSON
 from rowtime.runtime.schemas.json_schema import json_misfits
+from rowtime.runtime.schemas.protobuf import KIND as PROTOBUF
+from rowtime.runtime.schemas.protobuf import compiled, installed
+from rowtime.runtime.schemas.protobuf_shape import endless_misfits, shape_of
 from rowtime.runtime.schemas.registry import Schema, registry_of
 from rowtime.runtime.sinks.kafka_framing import Choice, record_of
 from rowtime.runtime.sources.kafka import assigned
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 def schema_problems(program: Program, home: Place, spark: SparkSession) -> list[Problem]:
     """What does not fit (R548, R549).
 
-    Raises ``Failure``: R501 where a registry does not answer, R502 without Spark's Avro.
+    Raises ``Failure``: R501 where a registry does not answer, R502 without Spark's Avro, or Protobuf's compiler.
     """
     found = []
     for node in program.streams:
@@ -50,8 +53,11 @@ def schema_problems(program: Program, home: Place, spark: SparkSession) -> list[
 
 
 def _loaded(spark: SparkSession, options: Iterable[tuple[str, str]], option: str) -> None:
-    if form_of(options, option) in AVRO:
+    form = form_of(options, option)
+    if form in AVRO:
         loaded(spark)
+    elif KIND_OF[form] == PROTOBUF:
+        installed()
 
 
 def choice_of(node: Sink, home: Place) -> Choice | None:
@@ -59,8 +65,8 @@ def choice_of(node: Sink, home: Place) -> Choice | None:
     if node.format != "kafka" or form_of(node.options, "value.format") not in FRAMED:
         return None
     options = RegistryOptions.of(dict(node.options))
-    topic, in_avro = TopicOptions.of(dict(node.options)).topic, form_of(node.options, "value.format") in AVRO
-    return Choice(registry_of(options, home), options, topic, "AVRO" if in_avro else JSON)
+    topic, kind = TopicOptions.of(dict(node.options)).topic, KIND_OF[form_of(node.options, "value.format")]
+    return Choice(registry_of(options, home), options, topic, kind)
 
 
 def _of_sink(node: Sink, defined: StreamDef, choice: Choice, spark: SparkSession) -> list[Problem]:
@@ -87,8 +93,11 @@ def _of_source(node: Stream, defined: StreamDef, home: Place, spark: SparkSessio
         schema = registry.latest(subject)
         if schema is None:
             continue
-        kind = "AVRO" if form_of(node.source[1], "format") in AVRO else JSON
-        found = _wrong(spark, schema, columns, rowtime) if kind == "AVRO" else json_misfits(columns, rowtime, schema)
+        kind = KIND_OF[form_of(node.source[1], "format")]
+        if kind == PROTOBUF:
+            found = _wrong_message(schema, options.message, columns, rowtime)
+        else:
+            found = json_misfits(columns, rowtime, schema) if kind == JSON else _wrong(spark, schema, columns, rowtime)
         for wrong in found if schema.kind == kind else _of_another(schema, kind):
             what = f"the stream {node.name}: in the schema of {subject} {wrong.what}"
             place = defined.places.get(wrong.column) or defined.places.get("")
@@ -118,3 +127,19 @@ def _wrong(
         return
     yield from absent(columns, rowtime, types)
     yield from misfits(columns, rowtime, types)
+
+
+def _wrong_message(
+    schema: Schema, name: str, columns: Sequence[tuple[str, str]], rowtime: str | None
+) -> Iterator[Misfit]:
+    try:
+        file = compiled(schema)
+        shape = shape_of(file.message(file.find(name)))
+    except Unreadable as error:
+        yield Misfit("", f"no record can be read: {error}", "Read the topic with format 'raw', as bytes.")
+        return
+    endless = list(endless_misfits(columns, shape))
+    yield from endless
+    left = [(column, kind) for column, kind in columns if column not in {one.column for one in endless}]
+    yield from absent(left, rowtime, shape.types)
+    yield from misfits(left, rowtime, shape.types)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from rowtime.core.partition_folders import ESCAPED, LONGEST, NULL, escaped
+from rowtime.expr.store_assignment import type_of
 from rowtime.operators.contract import quoted
 from rowtime.plan.formats.files import DIRECTORIES, PARTITIONS
 from rowtime.plan.formats.lake import LAKES
@@ -41,8 +42,31 @@ def holds_of(stream: StreamDef) -> tuple[Hold, ...]:
         named = stream.format in DIRECTORIES
         return tuple(_in_partitions(stream.columns, options.get(PARTITIONS.lower(), ""), named=named))
     if stream.format == "kafka":
-        return tuple(_small_enough(stream, options))
+        inside = options.get("value.format", "").lower() == "protobuf"
+        return (*_small_enough(stream, options), *(_without_null_inside(stream.columns) if inside else ()))
     return ()
+
+
+def _without_null_inside(columns: Sequence[tuple[str, str]]) -> Iterator[Hold]:
+    """Protobuf has no NULL in a repeated field, nor as the value of a map."""
+    for name, kind in columns:
+        found = type_of(kind)
+        if found is not None and (some := _some_null(quoted(name), found, 0)):
+            words = f"{name} without NULL inside of arrays and maps, which Protobuf does not have"
+            yield words, parse_expression(f"NOT COALESCE({some}, FALSE)")
+
+
+def _some_null(path: str, kind: exp.DataType, depth: int) -> str:
+    """SQL: whether a NULL is inside of an array or a map of a value; empty if its type has neither."""
+    if kind.this is exp.DType.STRUCT:
+        parts = (_some_null(f"{path}.{quoted(part.name)}", part.args["kind"], depth) for part in kind.expressions)
+        return " OR ".join(f"COALESCE({part}, FALSE)" for part in parts if part)
+    if kind.this not in (exp.DType.ARRAY, exp.DType.MAP):
+        return ""
+    values = path if kind.this is exp.DType.ARRAY else f"MAP_VALUES({path})"
+    one = f"x{depth}"
+    inner = _some_null(one, kind.expressions[-1], depth + 1)
+    return f"EXISTS({values}, {one} -> {one} IS NULL{f' OR {inner}' if inner else ''})"
 
 
 def _in_partitions(columns: Sequence[tuple[str, str]], names: str, *, named: bool) -> Iterator[Hold]:

@@ -85,9 +85,9 @@ KAFKA: Final = Format(
         Option("assign", _partitions, meaning="single partitions", default=_ONE_OF, side="source"),
         Option(
             "format",
-            takes.one_of("json", "raw", "avro", "json-schema", *registry.ENVELOPES),
-            meaning="what a record is: a JSON object, its parts as they are (`raw`), Avro or JSON with a schema "
-            "registry, or an envelope of Debezium",
+            takes.one_of("json", "raw", "avro", "json-schema", "protobuf", *registry.ENVELOPES),
+            meaning="what a record is: a JSON object, its parts as they are (`raw`), Avro, Protobuf or JSON with "
+            "a schema registry, or an envelope of Debezium",
             default="`json`",
             side="source",
         ),
@@ -114,7 +114,7 @@ KAFKA: Final = Format(
         Option("topic", takes.some, meaning="the topic", default="required", side="sink"),
         Option(
             "value.format",
-            takes.one_of("json", "raw", "avro", "json-schema"),
+            takes.one_of("json", "raw", "avro", "json-schema", "protobuf"),
             meaning="what the value of a record is; `raw` writes the column `value`, and `key` if there is one",
             default="`json`",
             side="sink",

@@ -20,8 +20,11 @@ TOKEN: Final = f"{PREFIX}bearer.auth.token"
 AUTHORITIES: Final = f"{PREFIX}ssl.ca.location"
 MOCK: Final = "mock://"
 AVRO: Final = ("avro", "debezium-avro")
-FRAMED: Final = (*AVRO, "json-schema")
-"""Formats whose records begin with the id of a schema (Confluent's wire format)."""
+KIND_OF: Final = {**dict.fromkeys(AVRO, "AVRO"), "json-schema": "JSON", "protobuf": "PROTOBUF"}
+"""The kind of the schemas of each format whose records begin with the id of one (Confluent's wire format)."""
+FRAMED: Final = tuple(KIND_OF)
+MESSAGE: Final = "protobuf.message"
+"""The option that names the message of a schema: its first one by default. It says what is read, so it is kept."""
 ENVELOPES: Final = ("debezium-json", "debezium-avro")
 """Formats that are read only: changes of a table of a database."""
 READ_OR_WRITTEN: Final = ("format", "value.format")
@@ -41,13 +44,18 @@ def _user(value: str) -> str:
     return "" if ":" in value.strip(":") else "user:password"
 
 
+def _message(value: str) -> str:
+    name = r"[A-Za-z_]\w*"
+    return "" if re.fullmatch(rf"{name}(\.{name})*", value, re.ASCII) else "the name of a message, such as shop.Order"
+
+
 OPTIONS: Final = (
     Option(
         URL,
         _url,
         meaning="the address of the registry, several of one registry with commas between them, or `mock://name` "
         "for tests",
-        default="required by the formats `avro`, `json-schema` and `debezium-avro`",
+        default="required by the formats `avro`, `protobuf`, `json-schema` and `debezium-avro`",
     ),
     Option(SUBJECT, takes.some, meaning="the subject of the topic's values", default="`<topic>-value`"),
     Option(
@@ -66,6 +74,13 @@ OPTIONS: Final = (
         default="those of the system",
         values="the path of a file",
     ),
+    Option(
+        MESSAGE,
+        _message,
+        meaning="with `protobuf`: the message of a schema that is read or written",
+        default="the first of each schema",
+        values="a name, with or without its package",
+    ),
 )
 
 
@@ -79,6 +94,7 @@ class RegistryOptions:
     user: str = field(default="", repr=False)
     token: str = field(default="", repr=False)
     authorities: str = ""
+    message: str = ""
 
     @classmethod
     def of(cls, named: Mapping[str, str]) -> RegistryOptions:
@@ -86,7 +102,7 @@ class RegistryOptions:
         given = {name.lower(): value for name, value in named.items()}
         urls = tuple(part.strip().rstrip("/") for part in given.get(URL, "").split(","))
         registers = given.get(REGISTERS, "true").strip().lower() == "true"
-        texts = (given.get(name, "") for name in (USER, TOKEN, AUTHORITIES))
+        texts = (given.get(name, "") for name in (USER, TOKEN, AUTHORITIES, MESSAGE))
         return cls(urls, given.get(SUBJECT, ""), registers, *texts)
 
     @property
@@ -115,3 +131,6 @@ def lacking(named: Iterable[tuple[str, str]], option: str, place: Place | None) 
     if vain and not any(form_of(given, one) in FRAMED for one in READ_OR_WRITTEN):
         hint = f"Leave it out, or set {option} 'avro'."
         yield Problem("R504", f"{vain[0]} has no effect on records of the format {form}", place, hint)
+    if MESSAGE in there and not any(form_of(given, one) == "protobuf" for one in READ_OR_WRITTEN):
+        hint = f"Leave it out, or set {option} 'protobuf'."
+        yield Problem("R504", f"{MESSAGE} has no effect on records of the format {form}", place, hint)

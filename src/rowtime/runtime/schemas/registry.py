@@ -89,7 +89,12 @@ class HttpRegistry:
     def latest(self, subject: str) -> Schema | None:
         """See `Registry`."""
         status, found = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
-        return None if status == _NOT_FOUND else self._schema(found)
+        if status == _NOT_FOUND:
+            return None
+        schema = self._schema(found)
+        if "id" in found:  # so that it need not be looked up by its text, nor with its references
+            self._ids[subject, schema] = int(found["id"])
+        return schema
 
     def id_of(self, subject: str, schema: Schema, *, register: bool) -> int:
         """See `Registry`."""

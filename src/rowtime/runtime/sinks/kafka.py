@@ -29,6 +29,7 @@ from rowtime.operators.contract import quoted
 from rowtime.plan.bind.sink_options import CHANGE, TopicOptions
 from rowtime.runtime.brokers import SERVERS, Brokers, answering
 from rowtime.runtime.sinks.kafka_framing import JSON_OPTIONS, Framing, row_columns
+from rowtime.runtime.sinks.protobuf_framing import ProtobufFraming
 from rowtime.runtime.sources.kafka_rows import BOUND_HEADER
 
 STREAM_HEADER: Final = "rowtime-stream"
@@ -44,7 +45,7 @@ def write_kafka(  # noqa: PLR0913 - the sequence, the columns and the rowtime ar
     first_sequence: int,
     columns: Sequence[str],
     rowtime_column: str | None = "rowtime",
-    framing: Framing | None = None,
+    framing: Framing | ProtobufFraming | None = None,
     owner: tuple[int, str] | None = None,
 ) -> None:
     """Write the rows from ``first_sequence`` on to the topic that ``options`` name.
@@ -68,7 +69,7 @@ def write_kafka(  # noqa: PLR0913 - the sequence, the columns and the rowtime ar
     target.partitions()  # a few seconds at most, where Spark's own producer would try for minutes
     # One writer: two would interleave, and then a partition would not be in stream order.
     ordered = records.repartition(1).sortWithinPartitions(SEQUENCE)
-    target.save(ordered.drop(SEQUENCE))
+    target.save(target.written(ordered.drop(SEQUENCE)))
 
 
 def write_bound(  # noqa: PLR0913 - what is in a bound
@@ -104,7 +105,7 @@ def write_bound(  # noqa: PLR0913 - what is in a bound
 class Target:
     """The topic that the options name, and how a row becomes a record of it."""
 
-    def __init__(self, options: Mapping[str, str], framing: Framing | None = None) -> None:
+    def __init__(self, options: Mapping[str, str], framing: Framing | ProtobufFraming | None = None) -> None:
         self.told, self._framing = TopicOptions.of(options), framing
         self._options = {name.lower(): value for name, value in options.items()}
 
@@ -144,6 +145,10 @@ class Target:
             return self._framing.value(members)
         made = F.struct(*(column.alias(name) for name, column in members.items()))
         return F.to_json(made, JSON_OPTIONS).cast("binary")
+
+    def written(self, records: DataFrame) -> DataFrame:
+        """Records whose ``value`` is one of `value`, with the bytes that are written."""
+        return records if self._framing is None else self._framing.written(records)
 
     def save(self, records: DataFrame) -> None:
         """Write and wait; ``Failure`` (R501) where it is Kafka that fails."""

@@ -250,7 +250,7 @@ class TransactionalSink(KafkaSink):
                 target = Target(self._options, self._framing(spark, node, rows))
                 target.told.fit(names)
             value = target.value(rows, names, node.rowtime or None)
-            found = rows.select(target.key(rows).alias("key"), value.alias("value")).toArrow()
+            found = target.written(rows.select(target.key(rows).alias("key"), value.alias("value"))).toArrow()
             for part in found.to_batches():
                 yield from zip(part["key"].to_pylist(), part["value"].to_pylist(), strict=True)
 

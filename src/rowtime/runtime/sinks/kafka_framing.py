@@ -26,11 +26,15 @@ from rowtime.plan.formats.registry import REGISTERS, RegistryOptions
 from rowtime.runtime.schemas.avro import Unreadable, framed, types_of, whole_schema
 from rowtime.runtime.schemas.json_schema import KIND as JSON
 from rowtime.runtime.schemas.json_schema import json_misfits, schema_of_columns
+from rowtime.runtime.schemas.protobuf import KIND as PROTOBUF
+from rowtime.runtime.schemas.protobuf import compiled
+from rowtime.runtime.schemas.protobuf_text import message_name, proto_of
 from rowtime.runtime.schemas.registry import Registry, Schema
+from rowtime.runtime.sinks.protobuf_framing import ProtobufFraming, protobuf_misfits
 from rowtime.state.files import make_folder, write_over
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
 # Spark's default text of a timestamp in JSON stops at milliseconds.
@@ -63,6 +67,10 @@ class Framing:
 
         members = (column.cast(self.types[name]).alias(name) for name, column in columns.items())
         return F.concat(head, to_avro(F.struct(*members), self.schema))
+
+    def written(self, records: DataFrame) -> DataFrame:
+        """Records as they are written: their values are bytes already."""
+        return records
 
 
 def schema_of(spark: SparkSession, columns: StructType, name: str) -> Schema:
@@ -98,7 +106,7 @@ def _field(found: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Choice:
-    """Chooses the schema of a topic's records, of a ``kind``: AVRO or JSON."""
+    """Chooses the schema of a topic's records, of a ``kind``: AVRO, JSON or PROTOBUF."""
 
     registry: Registry
     options: RegistryOptions
@@ -116,20 +124,22 @@ class Choice:
             raise Unreadable(f"it is one of {schema.kind}")
         return {} if self.kind == JSON else types_of(spark, framed(schema))
 
-    def made(self, spark: SparkSession, columns: StructType, required: Sequence[str] | None = None) -> Framing:
+    def made(
+        self, spark: SparkSession, columns: StructType, required: Sequence[str] | None = None
+    ) -> Framing | ProtobufFraming:
         """Raises ``Refused`` (R549) if the registry does not take it, or what it has does not fit the columns.
 
         ``required``: the columns that are never NULL, if that is to be looked at.
         """
+        if self.kind == PROTOBUF:
+            return self._message(columns, required)[0]
         own, subject = self._own(spark, columns), self.options.subject_of(self.topic)
         schema = own if self.options.registers else self.registry.latest(subject) or own
         number = self.registry.id_of(subject, schema, register=self.options.registers)
         try:
             types = self._types(spark, schema)
         except Unreadable as error:
-            what = f"the schema of {subject} in {self.options.called} cannot be used for writing: {error}"
-            hint = f"Set {REGISTERS} 'true', with another subject: schema.registry.subject '…'."
-            raise refuse("R549", what, hint) from None
+            raise self._unusable(subject, error) from None
         if self.kind == JSON:
             given = [(field.name, type_text(field.dataType)) for field in columns]
             wrong = [] if schema is own else list(json_misfits(given, None, schema))
@@ -140,8 +150,49 @@ class Choice:
             _refuse_misfits(subject, list(_misfits(kinds, types, whole_schema(schema), required)))
         return Framing(number, json.dumps(whole_schema(schema)), types)
 
-    def kept(self, spark: SparkSession, columns: StructType, folder: Place) -> Framing:
+    def _unusable(self, subject: str, error: Unreadable) -> Exception:
+        what = f"the schema of {subject} in {self.options.called} cannot be used for writing: {error}"
+        hint = f"Set {REGISTERS} 'true', with another subject: schema.registry.subject '…'."
+        return refuse("R549", what, hint)
+
+    def _message(self, columns: StructType, required: Sequence[str] | None) -> tuple[ProtobufFraming, Schema]:
+        """A message of the newest schema, or one of the columns, with the numbers that the newest schema has."""
+        subject, name = self.options.subject_of(self.topic), self.options.message
+        newest = self.registry.latest(subject)
+        try:
+            if newest is not None and not self.options.registers:
+                number = self.registry.id_of(subject, newest, register=False)
+                framing = ProtobufFraming.of(number, newest, name, columns)
+                _refuse_misfits(subject, list(protobuf_misfits(framing, required)))
+                return framing, newest
+            before = None
+            if newest is not None and newest.kind == PROTOBUF:
+                file = compiled(newest)
+                before = file.message(file.find(name)) if not name or name in file.indexes else None
+            own = Schema(proto_of(columns, name or message_name(self.topic), before), PROTOBUF)
+            compiled(own)  # it refuses two names that are one in JSON
+            number = self.registry.id_of(subject, own, register=self.options.registers)
+            return ProtobufFraming.of(number, own, name, columns), own
+        except Unreadable as error:
+            raise self._unusable(subject, error) from None
+
+    def _kept_message(self, columns: StructType, folder: Place) -> ProtobufFraming:
+        """As `kept`."""
+        asked = [columns.json(), self.options.registers, self.options.message]
+        file = folder / CHOSEN
+        if file.exists():
+            found = json.loads(file.read_text())
+            if found["of"] == asked:
+                return ProtobufFraming.of(found["id"], Schema.of_json(found["schema"]), self.options.message, columns)
+        made, schema = self._message(columns, None)
+        make_folder(folder)
+        write_over(file, json.dumps({"of": asked, "id": made.number, "schema": schema.as_json()}).encode())
+        return made
+
+    def kept(self, spark: SparkSession, columns: StructType, folder: Place) -> Framing | ProtobufFraming:
         """What was chosen for these columns before, as ``folder`` keeps it; else it is chosen now, and kept."""
+        if self.kind == PROTOBUF:
+            return self._kept_message(columns, folder)
         asked = [self._own(spark, columns).text, self.options.registers]
         file = folder / CHOSEN
         if file.exists():
@@ -149,6 +200,7 @@ class Choice:
             if found["of"] == asked:
                 return Framing(found["id"], found["schema"], found["types"], self.kind)
         made = self.made(spark, columns)
+        assert isinstance(made, Framing)
         make_folder(folder)
         content = {"of": asked, "id": made.number, "schema": made.schema, "types": dict(made.types)}
         write_over(file, json.dumps(content).encode())

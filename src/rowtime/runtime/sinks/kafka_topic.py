@@ -23,6 +23,7 @@ from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.kafka import write_bound, write_kafka
 from rowtime.runtime.sinks.kafka_framing import CHOSEN, Choice, Framing, record_of
 from rowtime.runtime.sinks.ownership import Asked, Record, There, entitled
+from rowtime.runtime.sinks.protobuf_framing import ProtobufFraming
 from rowtime.runtime.sinks.topic_owner import Found, TopicEnds, told
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import make_folder, sweep
@@ -206,7 +207,7 @@ class KafkaSink:
         for file in batch.files:
             file.unlink(missing_ok=True)
 
-    def _framing(self, spark: SparkSession, node: SinkNode, rows: DataFrame) -> Framing | None:
+    def _framing(self, spark: SparkSession, node: SinkNode, rows: DataFrame) -> Framing | ProtobufFraming | None:
         """The schema by which rows are written, if they have one."""
         if self._choice is None:
             return None

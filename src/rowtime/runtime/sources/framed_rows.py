@@ -13,13 +13,18 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from rowtime.core.columns import SCHEMA_ID
 from rowtime.core.log import LOG
 from rowtime.operators.rows.calendar import in_calendar
 from rowtime.runtime.schemas.avro import END_MARK, MARK, RECORD, Unreadable, decoded, framed, types_of
 from rowtime.runtime.schemas.fitting import converted, field_of, misfits
 from rowtime.runtime.schemas.json_schema import KIND as JSON
+from rowtime.runtime.schemas.protobuf import KIND as PROTOBUF
+from rowtime.runtime.schemas.protobuf import compiled
+from rowtime.runtime.schemas.protobuf_shape import endless_misfits, shape_of, struct_text
 from rowtime.runtime.sources.envelopes import NAMED, OPERATION
 from rowtime.runtime.sources.kafka_rows import BOUND_HEADER, Columns, Field, instant, items_of, prepared
+from rowtime.runtime.sources.protobuf_rows import Decoding, heads_of, with_decoded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,29 +40,43 @@ ID: Final = (
 
 @dataclass(frozen=True)
 class Reading:
-    """How records of one schema are read: its frame, and the types of their fields; no frame where they cannot be."""
+    """How records of one schema are read: its frame, and the types of their fields; no frame where they cannot be.
+
+    ``decoding``: in Protobuf, where the frame is the name of the message.
+    """
 
     number: int
     frame: str = ""
     types: Mapping[str, str] | None = None
+    decoding: Decoding | None = None
+
+    @property
+    def record(self) -> str:
+        """SQL: the record; NULL where it is none."""
+        return _column(self.number) + ("" if self.decoding is not None else f".{RECORD}")
+
+    @property
+    def fault(self) -> str:
+        """SQL: whether the value is not one record."""
+        broken = f"{self.record} IS NULL"
+        if self.decoding is not None:
+            return broken
+        return f"{broken} OR coalesce({_column(self.number)}.{MARK} <> X'{END_MARK.hex()}', TRUE)"
 
 
 @dataclass(frozen=True)
 class Declared:
     """What a stream wants of records: its columns, and the field that gives the rowtime, if any.
 
-    ``envelope``: they are changes of a table of a database; ``texts``: they are JSON.
+    ``envelope``: they are changes of a table of a database; ``kind``: that of the schemas by which they can be read;
+    ``message``: in Protobuf the message that each is, empty for the first of its schema.
     """
 
     columns: Columns
     rowtime: str | None
     envelope: bool = False
-    texts: bool = False
-
-    @property
-    def kind(self) -> str:
-        """The kind of schemas by which they can be read."""
-        return JSON if self.texts else "AVRO"
+    kind: str = "AVRO"
+    message: str = ""
 
 
 def ids_in(records: DataFrame) -> list[int]:
@@ -74,10 +93,12 @@ def reading_of(spark: SparkSession, number: int, schema: Schema | None, declared
         why = "the schema registry does not know it"
     elif schema.kind != declared.kind:
         why = f"it is a schema of {schema.kind}"
-    elif declared.texts:
+    elif declared.kind == JSON:
         return Reading(number, schema.text)
     else:
         try:
+            if declared.kind == PROTOBUF:
+                return _protobuf(number, schema, declared)
             frame = framed(schema)
             types = types_of(spark, frame)
             wrong = next(misfits(declared.columns, declared.rowtime, types), None)
@@ -94,6 +115,27 @@ def reading_of(spark: SparkSession, number: int, schema: Schema | None, declared
     return Reading(number)
 
 
+def _protobuf(number: int, schema: Schema, declared: Declared) -> Reading:
+    """How records of a message are read. Raises `Unreadable`."""
+    file = compiled(schema)
+    name = file.find(declared.message)
+    message = file.message(name)
+    shape = shape_of(message)
+    wrong = next(endless_misfits(declared.columns, shape), None)
+    wrong = wrong or next(misfits(declared.columns, declared.rowtime, shape.types), None)
+    if wrong is not None:
+        raise Unreadable(wrong.what)
+    read = shape.only(message, {*(name for name, _ in declared.columns), declared.rowtime or ""})
+    heads = heads_of(file.indexes[name])
+    decoding = Decoding(number, heads, message, read.wanted, _column(number), struct_text(read.types))
+    return Reading(number, name, read.types, decoding)
+
+
+def _column(number: int) -> str:
+    """The column of the decoded records of one schema."""
+    return f"__d{number}"
+
+
 def text_behind(readings: Sequence[Reading]) -> str:
     """SQL: the text of a record with the id of a schema by which it can be read, else NULL."""
     able = ", ".join(f"{one.number}L" for one in readings if one.frame)
@@ -104,12 +146,13 @@ def text_behind(readings: Sequence[Reading]) -> str:
 def framed_items(records: DataFrame, declared: Declared, readings: Sequence[Reading]) -> DataFrame:
     """Items of records."""
     columns = declared.columns
-    frame = prepared(records).withColumn("__id", F.expr(ID.format("__k.value")))
+    frame = prepared(records, texts=False).withColumn(SCHEMA_ID, F.expr(ID.format("__k.value")))
     able = [reading for reading in readings if reading.frame]
-    for one in able:
+    frame = with_decoded(frame, [one.decoding for one in able if one.decoding is not None])
+    for one in (one for one in able if one.decoding is None):
         value = F.expr(f"substring(__k.value, {HEAD + 1})")
-        frame = frame.withColumn(f"__d{one.number}", F.when(F.col("__id") == one.number, decoded(value, one.frame)))
-    parts = "".join(f" WHEN __id = {one.number} THEN {_made(one, declared)}" for one in able)
+        frame = frame.withColumn(_column(one.number), F.when(F.col(SCHEMA_ID) == one.number, decoded(value, one.frame)))
+    parts = "".join(f" WHEN {SCHEMA_ID} = {one.number} THEN {_made(one, declared)}" for one in able)
     kinds = ", ".join(f"c{number}: {kind}" for number, (_, kind) in enumerate(columns))
     empty = f"CAST(NULL AS STRUCT<{kinds}{', ' * bool(kinds)}t: BIGINT, ok: BOOLEAN>)"
     whole = f"CASE{parts} ELSE {empty} END" if able else empty
@@ -121,11 +164,11 @@ def framed_items(records: DataFrame, declared: Declared, readings: Sequence[Read
 def _made(reading: Reading, declared: Declared) -> str:
     """SQL: the columns and the rowtime (µs) of a record of one schema, and whether all of it could be read."""
     columns, rowtime = declared.columns, declared.rowtime
-    types, record = reading.types or {}, f"__d{reading.number}.{RECORD}"
+    types, record = reading.types or {}, reading.record
     given = field_of(record, rowtime or "")
     kind = types.get(rowtime or "") if rowtime is not None else None
     micros = in_calendar(_micros(given, kind)) if kind is not None else "CAST(NULL AS BIGINT)"
-    values, faults = [], [f"{record} IS NULL", f"coalesce(__d{reading.number}.{MARK} <> X'{END_MARK.hex()}', TRUE)"]
+    values, faults = [], [reading.fault]
     if kind is not None:
         faults.append(f"({given} IS NOT NULL AND ({micros}) IS NULL)")
     if declared.envelope:

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.core.time import wall_clock
-from rowtime.plan.formats.registry import ENVELOPES
+from rowtime.plan.formats.registry import ENVELOPES, KIND_OF, MESSAGE
 from rowtime.plan.formats.registry import PREFIX as REGISTRY
 from rowtime.runtime.brokers import Brokers, Extent, Partition, answering
 from rowtime.runtime.schemas.pinned import KEY, PinnedSchemas, known_of
@@ -26,8 +26,8 @@ from rowtime.runtime.sources.framed_rows import Declared, Reading, framed_items,
 from rowtime.runtime.sources.kafka_rows import RECORD, Columns, check_raw, json_items, raw_items
 
 TOPICS: Final = ("subscribe", "subscribepattern", "assign")
-_OURS: Final = (*TOPICS, "startingoffsets", "format", "value.format", "rowtime.column", "includeheaders")
-_FORMATS: Final = ("json", "raw", "avro", "json-schema", *ENVELOPES)
+_OURS: Final = (*TOPICS, "startingoffsets", "format", "value.format", "rowtime.column", "includeheaders", MESSAGE)
+_FORMATS: Final = ("json", "raw", "avro", "json-schema", "protobuf", *ENVELOPES)
 # Options of the connector that would decide the range, which the driver does and journals.
 _REFUSED: Final = (
     "endingoffsets",
@@ -44,8 +44,8 @@ _REFUSED: Final = (
 class KafkaSource:
     """The partitions of some topics. ``options`` are those of Spark's connector, in any case.
 
-    ``columns`` are the declared ones: name and Spark type. ``value_format`` is ``json``, ``raw`` or
-    ``avro``, in any case, the last with ``schemas``. ``clock`` says when a reading happens (µs UTC).
+    ``columns`` are the declared ones: name and Spark type. ``value_format`` is one of
+    ``_FORMATS``, in any case, those of a registry with ``schemas``. ``clock`` says when a reading happens (µs UTC).
     Raises ``Refused`` (R504) for options that do not fit together.
     """
 
@@ -65,6 +65,7 @@ class KafkaSource:
         self._columns = list(columns)
         form = _known(value_format)
         self._raw, self._envelopes, self._texts = form == "raw", form in ENVELOPES, form == "json-schema"
+        self._kind = KIND_OF.get(form, "")
         self._schemas, self._readings = schemas, dict[str, Reading]()
         self._clock = clock
         self._rowtime = self._options.get("rowtime.column") or None
@@ -148,7 +149,7 @@ class KafkaSource:
         """The columns, and the field that gives the rowtime, spelled as a column that is declared."""
         wanted = (self._rowtime or "").lower()
         found = next((name for name, _ in self._columns if name.lower() == wanted), self._rowtime)
-        return Declared(self._columns, found, envelope=self._envelopes, texts=self._texts)
+        return Declared(self._columns, found, self._envelopes, self._kind, self._options.get(MESSAGE, ""))
 
     def _read_by(self, spark: SparkSession, known: Mapping[str, str | None]) -> list[Reading]:
         assert self._schemas is not None

@@ -117,8 +117,8 @@ def _header(name: str) -> str:
     return f"CAST({last} AS STRING)"
 
 
-def prepared(records: DataFrame) -> DataFrame:
-    """Records with each as one struct ``__k``, its value as text, and what its headers say of a bound."""
+def prepared(records: DataFrame, *, texts: bool = True) -> DataFrame:
+    """Records with each as one struct ``__k``, its value as text if asked for, and what its headers say of a bound."""
     whole = records.select(F.struct(*RECORD).alias("__k")).selectExpr(
         "__k",
         "try_validate_utf8(CAST(__k.value AS STRING)) AS __text",
@@ -126,7 +126,7 @@ def prepared(records: DataFrame) -> DataFrame:
         f"{_header(BOUND_HEADER)} AS __at",
         f"coalesce(lower(trim({_header(STRICT_HEADER)})), 'false') AS __strict",
     )
-    return whole.selectExpr("__k", "__text", "__bound", f"{_bound_micros()} AS __micros")
+    return whole.selectExpr("__k", *(["__text"] if texts else []), "__bound", f"{_bound_micros()} AS __micros")
 
 
 def _bound_micros() -> str:

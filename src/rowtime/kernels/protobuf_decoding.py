@@ -1,0 +1,317 @@
+"""Many Protobuf messages as Arrow arrays, field by field and not row by row.
+
+What is read of a message is what Protobuf's own readers read: of a field that stands there several times the last one
+counts, messages that stand there several times are merged, of a oneof the last member counts, unknown fields are
+skipped. A message that those readers refuse is malformed, wherever in it that is; so is one in which a known field has
+another wire type than it should.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.kernels.protobuf_types import Field, Form, Message, Repeats, Wanted
+from rowtime.kernels.protobuf_values import (
+    TIME_FORMS,
+    arrow_of,
+    defaults_of,
+    gathered,
+    numbers_of,
+    packed_values,
+    times_of,
+)
+from rowtime.kernels.utf8 import as_texts
+from rowtime.kernels.varints import Memory
+from rowtime.kernels.wire_tokens import DEEPEST, FEW, LENGTH, WIRES, Spans, Tokens, scan
+
+_NONE: Final = Tokens(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+class Parts(NamedTuple):
+    """Pieces of messages in the order of their places: where each begins and ends, and of which message it is one.
+
+    A message that stands in another several times has several pieces.
+    """
+
+    starts: np.ndarray
+    ends: np.ndarray
+    owners: np.ndarray
+    size: int
+
+
+class Decoded(NamedTuple):
+    """The wanted fields by number; which messages are malformed, which lack a required field or hold no time."""
+
+    fields: Mapping[int, pa.Array]
+    bad: np.ndarray
+    lacking: np.ndarray
+
+
+def decode(message: Message, wanted: Wanted, spans: Spans, few: int = FEW) -> tuple[pa.StructArray, np.ndarray]:
+    """Messages as structs, NULL where malformed, and which are."""
+    count = len(spans.starts)
+    parts = Parts(spans.starts, spans.ends, np.arange(count), count)
+    found = _Decoder(spans.memory, few).message(message, wanted, parts, DEEPEST)
+    bad = found.bad | found.lacking
+    return struct_of(message, wanted, found.fields, bad), bad
+
+
+def struct_of(message: Message, wanted: Wanted, fields: Mapping[int, pa.Array], absent: np.ndarray) -> pa.StructArray:
+    """Structs of fields, NULL where ``absent``."""
+    shown = [one for one in message.fields if one.number in wanted.fields]
+    arrays = [fields[one.number] for one in shown]
+    members = [pa.field(one.name, array.type) for one, array in zip(shown, arrays, strict=True)]
+    return pa.StructArray.from_arrays(arrays, fields=members, mask=pa.array(absent))
+
+
+class _Decoder:
+    """Decodes what stands in one memory."""
+
+    def __init__(self, memory: Memory, few: int) -> None:
+        self._memory, self._few = memory, few
+
+    def message(self, message: Message, wanted: Wanted | None, parts: Parts, depth: int) -> Decoded:
+        """The fields of messages; ``wanted``: None if they are only looked at."""
+        bad, lacking = np.zeros(parts.size, bool), np.zeros(parts.size, bool)
+        if not len(parts.starts) and wanted is None:
+            return Decoded({}, bad, lacking)
+        numbers = np.array(sorted(one.number for one in message.fields))
+        tokens, broken = scan(Spans(self._memory, parts.starts, parts.ends), numbers, depth, self._few)
+        bad[parts.owners[broken]] = True
+        mine = {tag: Tokens(parts.owners[one.rows], one.at, one.more) for tag, one in tokens.items()}
+        ends = _ends_of_oneofs(message, mine, parts.size)
+        fields = {}
+        for one in message.fields:
+            for wire in WIRES:
+                odd = mine.get(one.number << 3 | wire)
+                if odd is not None and not _takes(one, wire):
+                    bad[odd.rows] = True
+            inner = None if wanted is None else wanted.fields.get(one.number)
+            state = _State(parts.size, bad, lacking, depth, ends.get(one.number))
+            array = self._field(one, inner, mine, state)
+            if inner is not None:
+                fields[one.number] = array
+        return Decoded(fields, bad, lacking)
+
+    def _field(self, one: Field, wanted: Wanted | None, tokens: Mapping[int, Tokens], state: _State) -> pa.Array | None:
+        found = tokens.get(one.number << 3 | one.wire, _NONE)
+        if one.repeats is not Repeats.ONCE:
+            return self._repeated(one, wanted, found, tokens.get(one.number << 3 | LENGTH, _NONE), state)
+        if one.message is not None:
+            return self._one_message(one, one.message, wanted, found, state)
+        if one.kind in ("string", "bytes"):
+            return self._one_text(one, wanted, found, state)
+        last = _last(found, state)
+        there = found.rows[last]
+        if one.required:
+            state.lacking[_without(there, state.size)] = True
+        if wanted is None:
+            return None
+        values = numbers_of(one.kind, self._memory, found.at[last], found.more[last])
+        if len(there) < state.size:
+            whole = defaults_of(one, state.size, values.dtype)
+            whole[there] = values
+            values = whole
+        absent = None
+        if one.presence and one.default is None and len(there) < state.size:
+            absent = _without(there, state.size)
+        return arrow_of(one, values, absent)
+
+    def _one_text(self, one: Field, wanted: Wanted | None, found: Tokens, state: _State) -> pa.Array | None:
+        last = _last(found, state)
+        there = found.rows[last]
+        if one.required:
+            state.lacking[_without(there, state.size)] = True
+        if one.kind == "string" and len(there) < len(found.rows):  # those that do not count have to be texts too
+            self._texts(one, found, state)
+        tokens = Tokens(there, found.at[last], found.more[last])
+        if wanted is None and one.kind == "bytes":
+            return None
+        values = self._texts(one, tokens, state)
+        if len(there) == state.size:
+            return values
+        places = np.full(state.size, -1)
+        places[there] = np.arange(len(there))
+        whole = values.take(pa.array(places, mask=places < 0))
+        if not one.presence or one.default is not None:
+            empty = b"" if one.kind == "bytes" else ""
+            return pc.fill_null(whole, pa.scalar(empty if one.default is None else one.default, whole.type))
+        return whole
+
+    def _texts(self, one: Field, tokens: Tokens, state: _State) -> pa.Array:
+        values = gathered(self._memory, tokens.at, tokens.more)
+        if one.kind == "bytes":
+            return values
+        texts, wrong = as_texts(values)
+        if wrong is not None:
+            state.bad[tokens.rows[wrong]] = True
+        return texts
+
+    def _one_message(
+        self, one: Field, message: Message, wanted: Wanted | None, found: Tokens, state: _State
+    ) -> pa.Array | None:
+        if state.after is not None:  # what stands before another member of the oneof is gone, but has to be a message
+            stale = found.at < state.after[found.rows]
+            self._look(message, Tokens(*(part[stale] for part in found)), state)
+            found = Tokens(*(part[~stale] for part in found))
+        absent = _without(found.rows, state.size)
+        if one.required:
+            state.lacking[absent] = True
+        if not state.depth:
+            state.bad[found.rows] = True
+            found = _NONE
+        parts = Parts(found.at, found.more, found.rows, state.size)
+        inner = self.message(message, wanted, parts, state.depth - 1)
+        state.bad[inner.bad] = True
+        state.lacking[inner.lacking if one.filled else inner.lacking & ~absent] = True
+        if wanted is None:
+            return None
+        hidden = np.zeros(state.size, bool) if one.filled else absent
+        return self._shown(message, wanted, inner, hidden, state.lacking)
+
+    def _look(self, message: Message, tokens: Tokens, state: _State) -> None:
+        """Mark those of some messages that are malformed."""
+        if len(tokens.rows):
+            parts = Parts(tokens.at, tokens.more, np.arange(len(tokens.rows)), len(tokens.rows))
+            inner = self.message(message, None, parts, state.depth - 1) if state.depth else None
+            state.bad[tokens.rows if inner is None else tokens.rows[inner.bad]] = True
+
+    def _shown(
+        self, message: Message, wanted: Wanted, inner: Decoded, absent: np.ndarray, lacking: np.ndarray
+    ) -> pa.Array:
+        """Messages in their form; ``lacking`` gets those that are no time."""
+        if message.form is Form.STRUCT:
+            return struct_of(message, wanted, inner.fields, absent)
+        if message.form in TIME_FORMS:
+            values, wrong = times_of(message, inner.fields, absent)
+            lacking |= wrong
+            return values
+        (value,) = inner.fields.values()
+        return pc.if_else(pa.array(~absent), value, pa.scalar(None, value.type)) if absent.any() else value
+
+    def _repeated(
+        self, one: Field, wanted: Wanted | None, found: Tokens, lengths: Tokens, state: _State
+    ) -> pa.Array | None:
+        if one.message is not None:
+            owners, values = self._messages(one, one.message, wanted, found, state)
+        elif one.kind in ("string", "bytes"):
+            owners, values = found.rows, self._texts(one, found, state)
+        else:
+            owners, numbers = self._numbers(one, found, lengths, state)
+            values = None if wanted is None else arrow_of(one, numbers, None)
+        if wanted is None:
+            return None
+        assert values is not None
+        if one.repeats is Repeats.MAP:
+            owners, values = _once_each(owners, values)
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=state.size))]).astype(np.int32)
+        if one.repeats is Repeats.MAP:
+            return pa.MapArray.from_arrays(pa.array(offsets), values.field(0), values.field(1))
+        return pa.ListArray.from_arrays(pa.array(offsets), values)
+
+    def _numbers(self, one: Field, found: Tokens, lengths: Tokens, state: _State) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers that stand one by one and packed ones, in the order of their places, and whose they are."""
+        values, owners = numbers_of(one.kind, self._memory, found.at, found.more), found.rows
+        if not len(lengths.rows):
+            return owners, values
+        places, which, packed, broken = packed_values(one, self._memory, lengths.at, lengths.more)
+        state.bad[lengths.rows[broken]] = True
+        if not len(owners):
+            return lengths.rows[which], packed
+        order = np.argsort(np.concatenate([found.at, places]), kind="stable")
+        owners = np.concatenate([owners, lengths.rows[which]])
+        return owners[order], np.concatenate([values, packed])[order]
+
+    def _messages(
+        self, one: Field, message: Message, wanted: Wanted | None, found: Tokens, state: _State
+    ) -> tuple[np.ndarray, pa.Array | None]:
+        count = len(found.rows)
+        if count and not state.depth:
+            state.bad[found.rows] = True
+            found, count = _NONE, 0
+        entry = one.repeats is Repeats.MAP
+        parts = Parts(found.at, found.more, np.arange(count), count)
+        inner = self.message(message, wanted, parts, state.depth - 1)
+        lacking, values = inner.lacking, None
+        if entry and lacking.any():  # an entry whose key comes again may lack what it likes
+            keys = self.message(message, Wanted({1: Wanted()}), parts, state.depth - 1).fields[1]
+            lacking = lacking & _counting(found.rows, keys)
+        if wanted is not None and entry:
+            values = struct_of(message, wanted, inner.fields, np.zeros(count, bool))
+        elif wanted is not None:
+            values = self._shown(message, wanted, inner, np.zeros(count, bool), lacking)
+        state.bad[found.rows[inner.bad]] = True
+        state.lacking[found.rows[lacking]] = True
+        return found.rows, values
+
+
+class _State(NamedTuple):
+    """Of the messages of which a field is read: how many there are, what is wrong with them.
+
+    ``after``: of a member of a oneof, behind which place of each message no other member stands.
+    """
+
+    size: int
+    bad: np.ndarray
+    lacking: np.ndarray
+    depth: int
+    after: np.ndarray | None
+
+
+def _takes(one: Field, wire: int) -> bool:
+    packs = one.repeats is Repeats.MANY and one.kind not in ("string", "bytes", "message", "group")
+    return wire == one.wire or (packs and wire == LENGTH)
+
+
+def _last(found: Tokens, state: _State) -> np.ndarray:
+    """Which values count: the last of each message, if no other member of its oneof follows."""
+    rows = found.rows
+    last = np.ones(len(rows), bool)
+    np.not_equal(rows[1:], rows[:-1], out=last[:-1])
+    if state.after is not None:
+        last &= found.at > state.after[rows]
+    return last
+
+
+def _without(there: np.ndarray, count: int) -> np.ndarray:
+    absent = np.ones(count, bool)
+    absent[there] = False
+    return absent
+
+
+def _ends_of_oneofs(message: Message, tokens: Mapping[int, Tokens], count: int) -> dict[int, np.ndarray]:
+    """By the number of each member of a oneof: where the last of the others stands in each message, -1 for none."""
+    found = {}
+    for members in message.oneofs.values():
+        ends = []
+        for one in members:
+            mine = tokens.get(one.number << 3 | one.wire, _NONE)
+            end = np.full(count, -1)
+            end[mine.rows] = mine.at  # they are in order, so the last one stays
+            ends.append(end)
+        for number, one in enumerate(members):
+            found[one.number] = np.maximum.reduce([end for other, end in enumerate(ends) if other != number])
+    return found
+
+
+def _once_each(owners: np.ndarray, entries: pa.StructArray) -> tuple[np.ndarray, pa.StructArray]:
+    """The entries of maps without those whose key comes again in their map."""
+    keep = _counting(owners, entries.field(0))
+    return (owners, entries) if keep.all() else (owners[keep], entries.filter(pa.array(keep)))
+
+
+def _counting(owners: np.ndarray, keys: pa.Array) -> np.ndarray:
+    """Which entries of maps count: the last of each key."""
+    if not (owners[1:] == owners[:-1]).any():
+        return np.ones(len(owners), bool)
+    codes = pc.dictionary_encode(keys).indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    pairs = (owners * (codes.max() + 1) + codes)[::-1]
+    _, last = np.unique(pairs, return_index=True)
+    keep = np.zeros(len(owners), bool)
+    keep[len(pairs) - 1 - last] = True
+    return keep

@@ -1,0 +1,156 @@
+"""Rows of Arrow as Protobuf messages: each field as one column of bytes, and the columns joined.
+
+What is written is what Protobuf's own writers write, in the order of the numbers: fields that are NULL, and those
+without presence that have their zero value, do not stand there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.core.time import SECOND
+from rowtime.kernels.protobuf_types import WIRE_OF, Field, Form, Message, Repeats
+from rowtime.kernels.varints import written_varints, zigzag
+from rowtime.kernels.wire_tokens import LENGTH
+
+_EMPTY: Final = pa.scalar(b"", pa.binary())
+_WIDTHS: Final = {"float": 4, "sfixed32": 4, "double": 8, "sfixed64": 8}
+_SIGNED: Final = {"float": "<f4", "sfixed32": "<i4", "double": "<f8", "sfixed64": "<i8"}
+_NANOS: Final = 1000  # in a µs
+
+
+def encode(message: Message, rows: pa.StructArray) -> pa.BinaryArray:
+    """Rows as messages, by the names of their fields; what the rows do not have stands in no message.
+
+    Raises ``ValueError`` for a NULL inside of an array or a map.
+    """
+    members = {field.name for field in rows.type}
+    fields = sorted((one for one in message.fields if one.name in members), key=lambda one: one.number)
+    pieces = [_field(one, rows.field(one.name)) for one in fields]
+    if not pieces:
+        return pa.array([b""] * len(rows), pa.binary())
+    return pc.binary_join_element_wise(*pieces, _EMPTY) if len(pieces) > 1 else pieces[0]
+
+
+def _field(one: Field, values: pa.Array) -> pa.BinaryArray:
+    """All that stands in each message for a field."""
+    if one.repeats is Repeats.ONCE:
+        absent = values.is_null().to_numpy(zero_copy_only=False)
+        bodies, zero = _bodies(one, values)
+        if not one.presence and not one.required and not one.filled and zero is not None:
+            absent = absent | zero
+        whole = _tagged(one, one.wire, bodies)
+        return pc.if_else(pa.array(absent), _EMPTY, whole) if absent.any() else whole
+    counts = pc.fill_null(pc.list_value_length(_as_list(values)), 0).to_numpy().astype(np.int64)
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    elements = _as_list(values).flatten()
+    _without_nulls(one, elements)
+    if one.repeats is Repeats.MANY and one.packed and _is_number(one):
+        bodies, _ = _bodies(one, elements)
+        whole = _tagged(one, LENGTH, _sized(_grouped(bodies, ends)))
+        return pc.if_else(pa.array(counts == 0), _EMPTY, whole)
+    if one.repeats is Repeats.MAP:
+        assert one.message is not None
+        _without_nulls(one, elements.field(1))
+        bodies = _sized(encode(one.message, elements))
+    else:
+        bodies, _ = _bodies(one, elements)
+    return _grouped(_tagged(one, one.wire, bodies), ends)
+
+
+def _as_list(values: pa.Array) -> pa.ListArray:
+    if not pa.types.is_map(values.type):
+        return values
+    first, last = values.offsets[0].as_py(), values.offsets[-1].as_py()
+    entries = pa.StructArray.from_arrays([values.keys, values.items], ["key", "value"])[first:last]
+    offsets = pc.subtract(values.offsets, first)
+    return pa.ListArray.from_arrays(offsets, entries, mask=values.is_null())
+
+
+def _without_nulls(one: Field, elements: pa.Array) -> None:
+    if elements.null_count:
+        raise ValueError(f"{one.name} has a NULL inside, which Protobuf cannot have")
+
+
+def _is_number(one: Field) -> bool:
+    return WIRE_OF[one.kind] != LENGTH and one.message is None
+
+
+def _bodies(one: Field, values: pa.Array) -> tuple[pa.BinaryArray, np.ndarray | None]:
+    """The values behind the tags, of NULL anything, and which are zero, if they have a zero value."""
+    message = one.message
+    if message is not None and message.form in (Form.TIMESTAMP, Form.DURATION):
+        return _sized(_time(message, values)), None
+    if message is not None and message.form is Form.WRAPPER:
+        return _sized(encode(message, pa.StructArray.from_arrays([values], [message.fields[0].name]))), None
+    if message is not None:
+        return _sized(encode(message, values)), None
+    if one.kind in ("string", "bytes"):
+        texts = pc.fill_null(values, "" if one.kind == "string" else b"")
+        found = texts.cast(pa.binary())
+        return _sized(found), np.diff(_offsets(found)) == 0
+    return _numbers(one.kind, values)
+
+
+def _numbers(kind: str, values: pa.Array) -> tuple[pa.BinaryArray, np.ndarray]:
+    filled = pc.fill_null(values, False if kind == "bool" else 0)
+    numbers = filled.to_numpy(zero_copy_only=False)
+    if kind in _WIDTHS:
+        width = _WIDTHS[kind]
+        data = numbers.astype(_SIGNED[kind])
+        offsets = np.arange(len(data) + 1) * width
+        return _binary(offsets, data.view(np.uint8)), data.view(f"<u{width}") == 0
+    if kind in ("sint32", "sint64"):
+        unsigned = zigzag(numbers.astype(np.int64))
+    else:
+        unsigned = numbers.astype(np.int64).view(np.uint64)
+    data, offsets = written_varints(unsigned)
+    return _binary(offsets, data), unsigned == 0
+
+
+def _time(message: Message, values: pa.Array) -> pa.BinaryArray:
+    """Seconds and nanoseconds; both of a duration have its sign."""
+    micros = pc.fill_null(values.cast(pa.int64()), 0).to_numpy()
+    if message.form is Form.TIMESTAMP:
+        seconds, rest = np.divmod(micros, SECOND)
+    else:
+        seconds = np.sign(micros) * (np.abs(micros) // SECOND)
+        rest = micros - seconds * SECOND
+    parts = [pa.array(seconds), pa.array((rest * _NANOS).astype(np.int32))]
+    return encode(message, pa.StructArray.from_arrays(parts, [one.name for one in message.fields]))
+
+
+def _tagged(one: Field, wire: int, bodies: pa.BinaryArray) -> pa.BinaryArray:
+    """Bodies behind the tag of their field."""
+    data, _ = written_varints(np.array([one.number << 3 | wire], np.uint64))
+    return pc.binary_join_element_wise(pa.scalar(data.tobytes(), pa.binary()), bodies, _EMPTY)
+
+
+def _sized(bodies: pa.BinaryArray) -> pa.BinaryArray:
+    """Bodies behind their lengths."""
+    data, offsets = written_varints(np.diff(_offsets(bodies)))
+    return pc.binary_join_element_wise(_binary(offsets, data), bodies, _EMPTY)
+
+
+def _grouped(elements: pa.BinaryArray, ends: np.ndarray) -> pa.BinaryArray:
+    """The bytes of several elements as one, ``ends`` of which are between them."""
+    return pa.BinaryArray.from_buffers(
+        pa.binary(),
+        len(ends) - 1,
+        [None, pa.py_buffer(_offsets(elements)[ends]), elements.buffers()[2] or pa.py_buffer(b"")],
+    )
+
+
+def _offsets(found: pa.BinaryArray) -> np.ndarray:
+    if not len(found):
+        return np.zeros(1, np.int32)
+    return np.frombuffer(found.buffers()[1], np.int32)[found.offset : found.offset + len(found) + 1]
+
+
+def _binary(offsets: np.ndarray, data: np.ndarray) -> pa.BinaryArray:
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.BinaryArray.from_buffers(pa.binary(), len(offsets) - 1, buffers)

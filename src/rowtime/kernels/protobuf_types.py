@@ -1,0 +1,107 @@
+"""Protobuf's messages as the kernels need them: what stands on the wire for each field, and what it is in Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+
+from rowtime.kernels.wire_tokens import FIXED32, FIXED64, GROUP, LENGTH, VARINT
+
+WIRE_OF: Final = {
+    **dict.fromkeys(("int32", "int64", "uint32", "uint64", "sint32", "sint64", "bool", "enum"), VARINT),
+    **dict.fromkeys(("fixed64", "sfixed64", "double"), FIXED64),
+    **dict.fromkeys(("fixed32", "sfixed32", "float"), FIXED32),
+    **dict.fromkeys(("string", "bytes", "message"), LENGTH),
+    "group": GROUP,
+}
+"""The wire type of each kind of field."""
+ARROW_OF: Final = {
+    **dict.fromkeys(("int32", "sint32", "sfixed32"), pa.int32()),
+    **dict.fromkeys(("int64", "sint64", "sfixed64", "uint32", "fixed32"), pa.int64()),
+    **dict.fromkeys(("uint64", "fixed64"), pa.decimal128(20, 0)),
+    "bool": pa.bool_(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "enum": pa.string(),
+    "bytes": pa.binary(),
+}
+
+
+class Form(Enum):
+    """What a message is in Arrow."""
+
+    STRUCT = "a struct of its fields"
+    TIMESTAMP = "google.protobuf.Timestamp"
+    DURATION = "google.protobuf.Duration"
+    WRAPPER = "a value that may be NULL"
+
+
+class Repeats(Enum):
+    """How often a field stands in a message."""
+
+    ONCE = "once"
+    MANY = "many"
+    MAP = "entries of a map"
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field.
+
+    ``presence``: a message tells whether it is there; else it has its ``default`` (of an enum a number). ``filled``:
+    a message that is not there counts as an empty one (the value of an entry of a map). ``oneof``: which one it is a
+    member of, -1 for none. ``names``: of the numbers of an enum.
+    """
+
+    name: str
+    number: int
+    kind: str
+    repeats: Repeats = Repeats.ONCE
+    presence: bool = False
+    required: bool = False
+    filled: bool = False
+    packed: bool = True
+    default: Any = None
+    oneof: int = -1
+    message: Message | None = None
+    names: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def wire(self) -> int:
+        """The wire type of one value."""
+        return WIRE_OF[self.kind]
+
+
+@dataclass(eq=False)
+class Message:
+    """A message: its full name and its fields. Messages may contain themselves, so they are compared by identity.
+
+    ``reserved``: numbers that no field may have, from the first to before the second.
+    """
+
+    name: str
+    fields: list[Field] = field(default_factory=list)
+    form: Form = Form.STRUCT
+    reserved: tuple[tuple[int, int], ...] = ()
+
+    @cached_property
+    def oneofs(self) -> dict[int, list[Field]]:
+        """The members of each oneof of several."""
+        found: dict[int, list[Field]] = {}
+        for one in self.fields:
+            if one.oneof >= 0:
+                found.setdefault(one.oneof, []).append(one)
+        return {number: members for number, members in found.items() if len(members) > 1}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which fields of a message are to be had, by their numbers, each with what is to be had of its own message."""
+
+    fields: Mapping[int, Wanted] = field(default_factory=dict)

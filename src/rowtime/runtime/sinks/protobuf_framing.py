@@ -1,0 +1,153 @@
+"""How a pump's rows become Protobuf behind the id of a schema: which fields the columns go to, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from pyspark.sql.types import BinaryType, StructField, StructType
+from sqlglot import exp
+
+from rowtime.expr.store_assignment import always_fits, is_nested, type_of
+from rowtime.kernels.protobuf_encoding import encode
+from rowtime.kernels.protobuf_types import Field, Message, Repeats
+from rowtime.operators.contract import quoted
+from rowtime.operators.rows.values import type_text
+from rowtime.runtime.schemas.fitting import converted, fits
+from rowtime.runtime.schemas.protobuf import compiled
+from rowtime.runtime.schemas.protobuf_shape import shape_of
+from rowtime.runtime.schemas.registry import Schema
+from rowtime.runtime.sources.protobuf_rows import heads_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+UNWRITTEN: Final = ("enum", "group", "uint32", "fixed32", "uint64", "fixed64")
+"""Kinds of fields that take only some values of each type that a column may have."""
+VALUE: Final = "value"  # the column of a record's value
+_ID_BYTES: Final = 4
+
+
+@dataclass(frozen=True)
+class ProtobufFraming:
+    """The schema of records: its id, and the message that each is. ``given``: the types of the columns.
+
+    ``schema`` and ``types`` are what a checkpoint keeps of it.
+    """
+
+    number: int
+    schema: str
+    types: Mapping[str, str]
+    head: bytes
+    message: Message
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, number: int, schema: Schema, name: str, columns: StructType) -> ProtobufFraming:
+        """The framing by a message of a schema. Raises `Unreadable`."""
+        file = compiled(schema)
+        full = file.find(name)
+        message = file.message(full)
+        kinds = ((column.name, type_text(column.dataType)) for column in columns)
+        given = {column: kind if "<" in kind else kind.upper() for column, kind in kinds}
+        types = dict(shape_of(message).types)
+        head = b"\0" + number.to_bytes(_ID_BYTES, "big") + heads_of(file.indexes[full])[0]
+        return cls(number, schema.text, types, head, message, given)
+
+    def value(self, columns: Mapping[str, Column]) -> Column:
+        """Columns by their names as a struct, which `written` encodes."""
+        members = []
+        for name, column in columns.items():
+            kind = self.types[name]
+            nested = is_nested(kind) and F.expr(converted(quoted(name), self.given[name], kind))
+            members.append((nested if isinstance(nested, Column) else column.cast(kind)).alias(name))
+        return F.struct(*members)
+
+    def written(self, records: DataFrame) -> DataFrame:
+        """Records with their values as bytes."""
+        fields = [StructField(one.name, BinaryType()) if one.name == VALUE else one for one in records.schema.fields]
+        return records.mapInArrow(_Encoder(self.head, self.message), StructType(fields))
+
+
+@dataclass(frozen=True)
+class _Encoder:
+    """Runs in Spark's workers."""
+
+    head: bytes
+    message: Message
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            place = batch.schema.get_field_index(VALUE)
+            rows, arrays = batch.column(place), list(batch.columns)
+            bodies = encode(self.message, rows)
+            framed = pc.binary_join_element_wise(pa.scalar(self.head, pa.binary()), bodies, pa.scalar(b"", pa.binary()))
+            arrays[place] = pc.if_else(rows.is_null(), pa.scalar(None, pa.binary()), framed)
+            yield pa.RecordBatch.from_arrays(arrays, batch.schema.names)
+
+
+def protobuf_misfits(framing: ProtobufFraming, required: Sequence[str] | None) -> Iterator[tuple[str, str]]:
+    """What a message that others have made does not take of the columns, and what would make it right."""
+    fields = {one.name: one for one in framing.message.fields}
+    for name, kind in framing.given.items():
+        one, given = fields.get(name), framing.types.get(name)
+        if one is None:
+            yield f"there is no field {name}", f"Leave the column out; there are {', '.join(fields)}."
+        elif given is None:
+            yield f"the field {name} is a message that contains itself, or one without fields", "Leave the column out."
+        elif (odd := next(_unwritten(one), None)) is not None:
+            yield f"the field {name} is {odd}, of which no type has just the values", "Leave the column out."
+        elif not _takes(kind, given):
+            hint = f"Declare {name} {given}."
+            yield f"the field {name} is {given}, which does not take every {kind}", hint
+        elif _has_zero(one) and required is not None and name not in required:
+            yield f"the field {name} is never null, as NULL would be read as zero", f"Declare {name} NOT NULL."
+    for name, one in fields.items():
+        if name not in framing.given and one.required:
+            hint = f"Declare a column {name} {framing.types.get(name, '')} NOT NULL."
+            yield f"the field {name} is never null, and no column has it", hint
+
+
+def _has_zero(one: Field) -> bool:
+    return one.repeats is Repeats.ONCE and (one.required or not one.presence)
+
+
+def _takes(kind: str, given: str) -> bool:
+    """Whether a field takes every value of a column; of structs each member by its name."""
+    if not is_nested(kind) and not is_nested(given):
+        return always_fits(kind, given)
+    one, other = type_of(kind), type_of(given)
+    return one is not None and other is not None and _has_members(one, other) and fits(kind, given)
+
+
+def _has_members(one: exp.DataType, other: exp.DataType) -> bool:
+    """Whether all members of a struct are in another, also inside."""
+    if one.this is not other.this:
+        return False
+    if one.this is exp.DType.STRUCT:
+        there = {part.name: part.args["kind"] for part in other.expressions}
+        return all(
+            part.name in there and _has_members_if_nested(part.args["kind"], there[part.name])
+            for part in one.expressions
+        )
+    return all(_has_members_if_nested(*pair) for pair in zip(one.expressions, other.expressions, strict=False))
+
+
+def _has_members_if_nested(one: exp.DataType, other: exp.DataType) -> bool:
+    nested = (exp.DType.ARRAY, exp.DType.MAP, exp.DType.STRUCT)
+    return one.this not in nested or _has_members(one, other)
+
+
+def _unwritten(one: Field, above: tuple[str, ...] = ()) -> Iterator[str]:
+    """What of a field, or of its message, is not written."""
+    if one.kind in UNWRITTEN:
+        yield f"of the kind {one.kind}"
+    message = one.message
+    if message is not None and message.name not in above:
+        for part in message.fields:
+            yield from _unwritten(part, (*above, message.name))
