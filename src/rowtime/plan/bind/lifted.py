@@ -49,7 +49,7 @@ class LiftedGroups:
 
     def __init__(self, query: exp.Select, outside: Outside) -> None:
         self._query, self._outside = query, outside
-        self.alias = _fresh(query)
+        self.alias, self._asked = _fresh(query), False
         group = query.args.get("group")
         self._keys = [] if group is None else [key.copy() for key in group.expressions]
         groups = query.copy()
@@ -66,7 +66,7 @@ class LiftedGroups:
         """The query with QUALIFY above the groups."""
         made, names = self._made(), [entry.alias for entry in self._entries]
         made.set("qualify", exp.Qualify(this=self._filter(self._query.args["qualify"].this.copy(), names)))
-        return made
+        return self._called(made) if self._asked else made  # without sub-queries it needs no name
 
     def filtered(self) -> exp.Select:
         """The query with a WHERE above the groups for those conditions of HAVING that have sub-queries."""
@@ -77,14 +77,19 @@ class LiftedGroups:
         self._below.query.set("having", exp.Having(this=exp.and_(*below)) if below else None)
         made = self._made()
         made.set("where", exp.Where(this=exp.and_(*above)) if above else None)
-        return made
+        return self._called(made)
 
     def _made(self) -> exp.Select:
         entries = [exp.alias_(self._above(entry.this.copy()), entry.alias, quoted=True) for entry in self._entries]
         made = exp.Select(expressions=entries, stream=True)
         windows = [self._window(window.copy()) for window in self._query.args.get("windows") or []]
         made.set("windows", windows or None)
-        made.set("from_", exp.From(this=exp.Subquery(this=self._below.query, alias=exp.TableAlias(this=self._name))))
+        made.set("from_", exp.From(this=exp.Subquery(this=self._below.query)))
+        return made
+
+    def _called(self, made: exp.Select) -> exp.Select:
+        """The query with a name for its input, by which sub-queries may mean columns of the groups."""
+        made.args["from_"].this.set("alias", exp.TableAlias(this=self._name))
         return made
 
     @property
@@ -110,6 +115,7 @@ class LiftedGroups:
 
     def _subquery(self, query: exp.Expr) -> exp.Expr:
         """A sub-query with columns of the groups for those of the query outside."""
+        self._asked = True
         outside = self._outside(query)
         calls = [call for call in query.find_all(exp.Expr) if is_aggregate(call) and _is_of(call, outside)]
         inside = {id(part) for call in calls for part in call.find_all(exp.Column)}

@@ -26,6 +26,11 @@ def qualified(
     if query.args.get("distinct"):
         hint = "Filter in a sub-query, and write SELECT STREAM DISTINCT around it."
         raise refuse_at(text, clause, "R187", "QUALIFY beside DISTINCT", hint)
+    if (inner_query := clause.find(exp.Query)) is not None:
+        hint = (
+            "Number the rows below: SELECT STREAM … FROM (SELECT STREAM …, ROW_NUMBER() OVER (…) AS n …) AS r WHERE …."
+        )
+        raise refuse_at(text, inner_query, "R190", "a sub-query in QUALIFY is not supported", hint)
     if query.args.get("group") or query.args.get("having") or any(map(has_aggregates, query.expressions)):
         query = LiftedGroups(query, outside).qualified()
     inner = query.copy()
