@@ -79,3 +79,18 @@ def test_the_script_may_ask_to_stop(spark: SparkSession, tmp_path: Path) -> None
     stops = SQL.replace("< 1000;", "< 1000 ON ERROR STOP;")
     with pytest.raises(PySparkException, match="DIVIDE_BY_ZERO"):
         run(spark, tmp_path, [7], stops)
+
+
+def test_columns_that_only_get_other_names_do_so_beside_a_row_that_fails(spark: SparkSession, tmp_path: Path) -> None:
+    got: dict[str, list[Any]] = {"named": [], "halves": []}
+    sql = """CREATE STREAM a (n INT);
+      INSERT INTO a (ROWTIME, n) VALUES (TIMESTAMP '2024-01-01 10:00:00', 0), (TIMESTAMP '2024-01-01 10:00:01', 2);
+      CREATE VIEW other AS SELECT STREAM b AS c FROM (SELECT STREAM n AS b FROM a);
+      CREATE PUMP x AS INSERT INTO named SELECT STREAM c AS d FROM other;
+      CREATE PUMP y AS INSERT INTO halves SELECT STREAM 10 / n AS d FROM a;
+      ALTER STREAM a END"""
+    pipeline = rt.Pipeline(spark, home=tmp_path).sql(sql)
+    for name, rows in got.items():
+        pipeline.sink(name, lambda b, to=rows: to.extend(b.table().to_pylist()) if b.count else None)
+    pipeline.run_available(tmp_path / "check")
+    assert [[row["d"] for row in rows] for rows in got.values()] == [[0, 2], [5.0]]

@@ -89,7 +89,7 @@ class CloseLook:
         chain = self._chains.get(below.name, Chain(deltas[0]))
         chain = replace(chain, conditions=(*chain.conditions, *map(chain.over, node.filters())))
         rows = self._tried(tick, node, chain, below, [chain.over(one) for one in demands])
-        return node.step(tick, [rows, *deltas[1:]])
+        return node.step(tick, [deltas[0] if rows is None else rows, *deltas[1:]])
 
     def query_of(self, node: Operator) -> str:
         """The view, pump or query that an operator is a part of."""
@@ -105,17 +105,21 @@ class CloseLook:
             self._chains[node.name] = chain
             return node.step(tick, [delta])
         asked = self._asked_for[node.name]
-        return self._tried(tick, node, chain, node, [value for name, value in columns.items() if name in asked])
+        made = self._tried(tick, node, chain, node, [value for name, value in columns.items() if name in asked])
+        return node.step(tick, [delta]) if made is None else made
 
     def _tried(
         self, tick: RunningTick, node: Operator, chain: Chain, shape: Operator, demands: Collection[exp.Expr]
-    ) -> Delta:
-        """The rows of a chain with the columns of ``shape``, if the conditions and ``demands`` can be computed."""
+    ) -> Delta | None:
+        """The rows of a chain with the columns of ``shape``, if the conditions and ``demands`` can be computed.
+
+        ``None`` if nothing is computed, so that nothing can fail.
+        """
         rows, emitted = chain.base.rows, shape.emits()
         assert rows is not None
         values = chain.columns or {name: col(name) for name in emitted.names}
         if all(isinstance(one.unnest(), exp.Column) for one in (*chain.conditions, *values.values(), *demands)):
-            return shape.step(tick, [chain.base]) if chain.columns is not None else chain.base
+            return None
         found = judged(
             rows,
             [_told(one) for one in chain.conditions],
