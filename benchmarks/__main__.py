@@ -29,6 +29,7 @@ from benchmarks.late import LATE_1M, LATE_10K
 from benchmarks.latency import LATENCY
 from benchmarks.lifetimes import LIFETIMES
 from benchmarks.many_writers import MANY_WRITERS
+from benchmarks.matches import MATCHES
 from benchmarks.measurement import Measurement, Result, answers_of, summary
 from benchmarks.nexmark import NEXMARK
 from benchmarks.nexmark_flink import NEXMARK_FLINK
@@ -54,6 +55,7 @@ MEASUREMENTS: tuple[Measurement, ...] = (
     MANY_WRITERS,
     *OVER,
     *OVER_FLINK,
+    *MATCHES,
     OVER_STATE,
     *SESSIONS_JOINS,
     *SESSIONS_JOINS_FLINK,
@@ -79,6 +81,7 @@ LONG_ONLY = (
     DELTA_SPARK,
     TSORT,
     *OVER_FLINK,
+    *MATCHES,
     *SESSIONS_JOINS,
     *SESSIONS_JOINS_FLINK,
     *NEXMARK,

@@ -18,6 +18,7 @@ from tests.laws.deeper_pipelines import DEEPER
 from tests.laws.guard_pipelines import GUARDS
 from tests.laws.join_pipelines import JOINS
 from tests.laws.lifetime_pipelines import LIFETIMES
+from tests.laws.match_pipelines import MATCHES
 from tests.laws.over_pipelines import OVER
 from tests.laws.panes_pipelines import PANES
 from tests.laws.pipelines import LAWS, transcript
@@ -62,11 +63,12 @@ def _examples() -> Iterator[tuple[str, Script]]:
         yield f"examples/nexmark_{query}", Script(streams + (NEXMARK / f"{query}.sql").read_text("utf-8"), PLACES)
     for path in sorted((ROOT / "examples/from_sqlstream").glob("*.yaml")):
         yield f"examples/from_sqlstream_{path.stem}", Script(load(path).sql)
+    yield "examples/card_tests", Script(load(ROOT / "examples/row_patterns/card_tests.yaml").sql)
     yield "examples/flights", Script((ROOT / "examples/flights/flights.sql").read_text("utf-8"), PLACES)
 
 
 def _laws() -> Iterator[tuple[str, Script]]:
-    for law in (*LAWS, *AS_OF, *BUFFERS, *DEEPER, *GUARDS, *JOINS, *OVER, *PANES, *SESSIONS, *SORTED):
+    for law in (*LAWS, *AS_OF, *BUFFERS, *DEEPER, *GUARDS, *JOINS, *MATCHES, *OVER, *PANES, *SESSIONS, *SORTED):
         yield f"laws/{_file(law.name)}", Script(transcript(law, ()).sql)
     for law in (*LIFETIMES, *SPECULATION):
         yield f"laws/{_file(law.name)}", Script(law.transcript(()).sql)

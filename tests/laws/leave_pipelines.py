@@ -12,6 +12,7 @@ from rowtime.testing.transcripts import ScriptItem
 from tests.laws.as_of_pipelines import AS_OF
 from tests.laws.buffer_pipelines import BUFFERS
 from tests.laws.join_pipelines import JOINS
+from tests.laws.match_pipelines import MATCHES
 from tests.laws.over_pipelines import OVER
 from tests.laws.panes_pipelines import PANES
 from tests.laws.pipelines import LAWS, Feeds, Law, feeds, items
@@ -44,11 +45,12 @@ FAMILIES = (
     "panes that overlap",
     "panes where regions meet",
     "a gate with permits",
+    "a match within a time",
 )
-"""Of each other family of pipelines a law, or some: joins, OVER, sessions, windows, sets, panes and buffers."""
+"""Of each other family of pipelines a law or more: joins, OVER, sessions, windows, sets, panes, buffers, matches."""
 LEAVING = tuple(
     replace(law, name=f"{law.name}, whose writers come and go", clauses=CLAUSES)
-    for law in (*LAWS, *JOINS, *AS_OF, *OVER, *SESSIONS, *WINDOWS, *SORTED, *PANES, *BUFFERS)
+    for law in (*LAWS, *JOINS, *AS_OF, *OVER, *SESSIONS, *WINDOWS, *SORTED, *PANES, *BUFFERS, *MATCHES)
     if law.name in (*NAMES, *FAMILIES)
 )
 

@@ -16,6 +16,7 @@ from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import DEEPER
 from tests.laws.join_pipelines import JOINS
 from tests.laws.lifetime_pipelines import LIFETIMES
+from tests.laws.match_pipelines import MATCHES
 from tests.laws.over_pipelines import OVER
 from tests.laws.panes_pipelines import PANES
 from tests.laws.pipelines import LAWS, LONG, Law, items, shuffled, transcript
@@ -45,7 +46,7 @@ ticks = settings(
 
 
 def test_every_class_of_operators_has_a_law() -> None:
-    rows = [transcript(law, ()).sql for law in (*LAWS, *CHAINED, *JOINS, *OVER, *PANES, *BUFFERS, *PUMPED)]
+    rows = [transcript(law, ()).sql for law in (*LAWS, *CHAINED, *JOINS, *OVER, *PANES, *BUFFERS, *PUMPED, *MATCHES)]
     events = [law.transcript(()).sql for law in (*LIFETIMES, *SPECULATION)]
     plans = [compile_script(sql) for sql in (*rows, *events)]
     assert set(OPERATORS) == {type(node) for plan in plans for node in plan.operators}

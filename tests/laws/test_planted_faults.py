@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rowtime.runtime.session import derive
-from tests.laws import gate_faults, order_faults, over_faults, window_faults
+from tests.laws import gate_faults, match_faults, order_faults, over_faults, window_faults
 from tests.laws.arrival_pipelines import BY_ARRIVAL
 from tests.laws.checking import check, outcome
 from tests.laws.deeper_pipelines import DEEPER
 from tests.laws.fault_rows import CUT, EXAMPLE, Plant
 from tests.laws.guard_pipelines import GUARDS
+from tests.laws.match_pipelines import MATCHES
 from tests.laws.over_pipelines import OVER
 from tests.laws.pipelines import LAWS
 from tests.laws.pump_pipelines import PUMPED
@@ -26,9 +27,21 @@ if TYPE_CHECKING:
 
 LAW = {
     law.name: law
-    for law in (*LAWS, *DEEPER, *WINDOWS, *SESSIONS, *SORTED, *OVER, *BY_HAND, *BY_ARRIVAL, *GUARDS, *PUMPED)
+    for law in (
+        *LAWS,
+        *DEEPER,
+        *WINDOWS,
+        *SESSIONS,
+        *SORTED,
+        *OVER,
+        *BY_HAND,
+        *BY_ARRIVAL,
+        *GUARDS,
+        *PUMPED,
+        *MATCHES,
+    )
 }
-FAMILIES = (gate_faults, order_faults, window_faults, over_faults)
+FAMILIES = (gate_faults, order_faults, window_faults, over_faults, match_faults)
 FAULTS = tuple(fault for family in FAMILIES for fault in family.FAULTS)
 EXAMPLES = {name: example for family in FAMILIES for name, example in family.EXAMPLES.items()}
 

@@ -508,4 +508,65 @@ ELEMENTS = [
     Case(TAGS + f"SELECT STREAM tag FROM t OVER (RANGE {MINUTE} PRECEDING) AS w LATERAL VIEW EXPLODE(tags) x AS tag", "R190", "leave it out", "OVER .*? AS w ", ""),
     Case(TAGS + "SELECT STREAM tag FROM (SELECT STREAM tags FROM t) LATERAL VIEW EXPLODE(tags) x AS tag", "R190", r"(\) AS s LATERAL VIEW)", r"\) LATERAL VIEW", "{0}"),
 ]
-CASES = [*ELEMENTS, *JOINS, *GROUPS, *OVERS, *EVENTS, *LIFETIMES, *PANES, *FORMS, *FUNCTIONS, *STATEMENTS, *FILES, *MORE]
+def _match(clauses: str, tail: str = "") -> str:
+    return f"SELECT STREAM * FROM s MATCH_RECOGNIZE ({clauses}) AS m{tail}"
+
+
+IN_TIME = "WITHIN INTERVAL '1' HOUR"
+MEASURED = "ORDER BY ROWTIME MEASURES LAST(n) AS x"
+AB = f"{MEASURED} PATTERN (A B) {IN_TIME}"
+MATCHES = [
+    # The pattern.
+    Case(_match(f"{MEASURED} PATTERN (A ! B) {IN_TIME}"), "R172", r"Write names, .*, (\|)", "!", "{0}"),
+    Case(_match(f"{MEASURED} PATTERN () {IN_TIME}"), "R172", r"example PATTERN \((.*)\)[.]$", r"\(\) WITHIN", "({0}) WITHIN"),
+    Case(_match(f"{MEASURED} PATTERN (PERMUTE(A, B) {{- C -}} {{- D) {IN_TIME}"), "R172", "Write (-}) behind", "D\\)", "D {0})"),
+    Case(_match(f"{MEASURED} PATTERN ({'(' * 101}A{')' * 101}) {IN_TIME}"), "R172", "Write it shorter", r"\(\(+A\)\)+", "(A)"),
+    Case(_match(f"{MEASURED} PATTERN (A * B +?+) {IN_TIME}"), "R172", "Put the part with its first quantifier in parentheses", r"B \+\?", "(B+?)"),
+    Case(_match(f"{MEASURED} PATTERN (+ A) {IN_TIME}"), "R172", "Write it behind a variable", r"\+ A", "A+"),
+    Case(_match(f"{MEASURED} PATTERN (A{{}}) {IN_TIME}"), "R172", "Write {n}, ({n,}),", "{}", "{{2,}}"),
+    Case(_match(f"{MEASURED} PATTERN (A{{3,2}}) {IN_TIME}"), "R172", "Write (.*)[.]$", r"\{3,2\}", "{0}"),
+    Case(_match(f"{MEASURED} PATTERN (A B{{0}}) {IN_TIME}"), "R172", "Leave it out", r"\{0\}", ""),
+    Case(_match(f"{MEASURED} PATTERN (A{{5000}}) {IN_TIME}"), "R172", r"or \* or (\+) for", r"\{5000\}", "{0}"),
+    Case(_match(f"{MEASURED} PATTERN (PERMUTE(A, B, C, D, E, F, G, H, I)) {IN_TIME}"), "R172", "at most 8 parts", ", I", ""),
+    Case(_match(f"{MEASURED} PATTERN ((A{{900}}){{900}}) {IN_TIME}"), "R172", "Use smaller numbers", "900", "2"),
+    # Names.
+    Case(_match(f"{AB} DEFINE C AS n > 1"), "R173", "There are: A, (B)", "DEFINE C", "DEFINE {0}"),
+    Case(_match(f"{AB} SUBSET A = (A, B)"), "R173", "Choose another name", "SUBSET A", "SUBSET U"),
+    Case(_match(f"{AB} SUBSET U = (A, B) DEFINE U AS n > 1"), "R173", "Define its variables", "DEFINE U AS n > 1", "DEFINE A AS n > 1, B AS n > 1"),
+    Case(_match(f"{AB} DEFINE A AS n > 1, A AS n < 3"), "R173", "Join them by (AND)", ", A AS", " {0}"),
+    # Calls.
+    Case(_match(f"ORDER BY ROWTIME MEASURES SUM(A.n + B.n) AS x PATTERN (A B) {IN_TIME}"), "R174", "of a SUBSET", "A.n [+] B.n(.*)HOUR", f"U.n) AS x PATTERN (A B) {IN_TIME} SUBSET U = (A, B)"),
+    Case(_match(f"ORDER BY ROWTIME MEASURES PREV(A.n, 1, 2) AS x PATTERN (A B) {IN_TIME}"), "R174", r"Write (PREV)\(A.price, 1\)", r"PREV\(A.n, 1, 2", "{0}(A.n, 1"),
+    Case(_match(f"ORDER BY ROWTIME MEASURES PREV(A.n, B.n) AS x PATTERN (A B) {IN_TIME}"), "R174", r"Write (PREV)\(A.price, 1\)", "A.n, B.n", "A.n, 1"),
+    Case(_match(f"ORDER BY ROWTIME MEASURES SUM(PREV(A.n)) AS x PATTERN (A B) {IN_TIME}"), "R174", "Use a column", r"PREV\(A.n\)", "A.n"),
+    Case(_match(f"ORDER BY ROWTIME MEASURES SUM(COUNT(A.n)) AS x PATTERN (A B) {IN_TIME}"), "R130", "Use a column", r"COUNT\(A.n\)", "A.n"),
+    Case(_match(f"ORDER BY ROWTIME MEASURES COLLECT_LIST(A.n) AS x PATTERN (A B) {IN_TIME}"), "R174", "Supported are (COUNT),", "COLLECT_LIST", "{0}"),
+    Case(_match(f"{AB} DEFINE B AS COUNT(DISTINCT A.n) < 3"), "R174", "Use it in MEASURES", "LAST(.*) DEFINE .* < 3", f"COUNT(DISTINCT A.n) AS x PATTERN (A B) {IN_TIME}"),
+    Case(_match(f"{AB} DEFINE B AS MATCH_NUMBER() < 3"), "R174", "Use it in MEASURES", "LAST(.*) DEFINE .* < 3", f"MATCH_NUMBER() AS x PATTERN (A B) {IN_TIME}"),
+    Case(_match(f"ORDER BY ROWTIME MEASURES MATCH_NUMBER(A.n) AS x PATTERN (A B) {IN_TIME}"), "R174", "Write (.*)[.]$", r"MATCH_NUMBER\(A.n\)", "{0}"),
+    Case(_match(f"{AB} DEFINE B AS FINAL LAST(A.n) < 3"), "R174", "Leave FINAL out", "FINAL ", ""),
+    Case(_match(f"ORDER BY ROWTIME MEASURES FINAL A.n AS x PATTERN (A B) {IN_TIME}"), "R174", "Write (FINAL .*)[.]$", "FINAL A.n", "{0}"),
+    # What has no end.
+    Case(_match(f"{MEASURED} PATTERN (A B $) {IN_TIME}"), "R175", "Write (KEYS .*) at the end of", "AS m", "AS m {0}"),
+    Case(_match(f"{MEASURED} PATTERN (A+ B)"), "R175", "Write (WITHIN .*) after the pattern;", "B\\)", "B) {0}"),
+    Case(_match(f"{MEASURED} PATTERN (A B)"), "R175", "Write (WITHIN .*) after the pattern;", "B\\)", "B) {0}"),
+    # The others.
+    Case(_match(f"ORDER BY ROWTIME MEASURES A.n AS x AFTER MATCH SKIP TO FIRST A PATTERN (A B) {IN_TIME}"), "R176", "Write AFTER MATCH SKIP (PAST LAST ROW)", "TO FIRST A", "{0}"),
+    Case(_match(f"MEASURES LAST(n) AS x PATTERN (A B) {IN_TIME}"), "R177", "Write (ORDER BY ROWTIME),", "MEASURES", "{0} MEASURES"),
+    Case(_match(f"PARTITION BY upper(page) {AB}"), "R177", "Compute it in a sub-query", "s MATCH_RECOGNIZE .PARTITION BY upper.page.", "(SELECT STREAM upper(page) AS p, n FROM s) MATCH_RECOGNIZE (PARTITION BY p"),
+    Case(_match(f"ORDER BY ROWTIME PATTERN (A B) {IN_TIME}"), "R177", r"Write (MEASURES MATCH_NUMBER\(\) AS number)", "PATTERN", "{0} PATTERN"),
+    Case(_match(f"{MEASURED} ALL ROWS PER MATCH WITH UNMATCHED ROWS PATTERN (A {{- B -}}) {IN_TIME}"), "R177", "or WITH UNMATCHED ROWS", " WITH UNMATCHED ROWS", ""),
+    Case(_match(f"{MEASURED}, LAST(n) AS x PATTERN (A B) {IN_TIME}"), "R119", "Give the measure another name", ", LAST(.*?) AS x", ", LAST(n) AS y"),
+    Case(_match(f"{MEASURED} PATTERN (A B) WITHIN INTERVAL '0' SECOND"), "R122", "For example (WITHIN .*)[.]$", "WITHIN .*SECOND", "{0}"),
+    Case("SELECT STREAM * FROM e MATCH_RECOGNIZE (ORDER BY ROWTIME MEASURES A.n AS x PATTERN (A)) AS m", "R193", "EMITs the events as rows", "", "CREATE VIEW rows AS SELECT STREAM k, n FROM e EMIT INTERVALS (x, y); SELECT STREAM * FROM rows MATCH_RECOGNIZE (ORDER BY ROWTIME MEASURES A.n AS x PATTERN (A)) AS m"),
+    # What does not parse.
+    Case(_match("ORDER BY ROWTIME MEASURES LAST(n) PATTERN (A)"), "R101", r"Write .* (AS price), for", r"LAST\(n\)", "LAST(n) {0}"),
+    Case(_match(f"{MEASURED} AFTER MATCH PAST LAST ROW PATTERN (A)"), "R101", "Write AFTER MATCH (SKIP PAST LAST ROW)", "PAST LAST ROW", "{0}"),
+    Case(_match(f"{MEASURED} AFTER MATCH SKIP B PATTERN (A)"), "R101", "Write (PAST LAST ROW),", "SKIP B", "SKIP {0}"),
+    Case(_match(MEASURED), "R101", r"Write (PATTERN \(A B\+ C\)), for", r"AS x", f"AS x {{0}} {IN_TIME}"),
+    Case(_match(f"{MEASURED} PATTERN A"), "R101", r"Write (PATTERN \(A B\+ C\)), for", "PATTERN A", f"{{0}} {IN_TIME}"),
+    Case(_match(f"{AB} SUBSET U (A, B)"), "R101", r"Write SUBSET (U = \(A, B\)), for", r"U \(A, B\)", "{0}"),
+    Case(_match(f"{AB} DEFINE A n > 1"), "R101", "Write DEFINE A (AS) A.price", "A n", "A {0} n"),
+]
+
+CASES = [*ELEMENTS, *JOINS, *GROUPS, *OVERS, *EVENTS, *LIFETIMES, *PANES, *FORMS, *FUNCTIONS, *STATEMENTS, *FILES, *MORE, *MATCHES]

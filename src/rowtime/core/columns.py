@@ -105,6 +105,16 @@ RANGE_VALUE = _of(BIGINT, "__o")  # the value that RANGE measures, µs for times
 KEY_HASH = _of(BIGINT, "__h")  # the hash of the key; equal keys have equal ones
 AT = _of(BIGINT, "__at")  # µs: the rowtime of a row of an OVER
 
+# Row patterns: of a row that goes out, its match and its place in it; of a partition, what is remembered.
+MATCH_AT, MATCH_ROW = hidden(BIGINT, "__match", "__in_match")  # the positions of the first row of the match and its own
+TESTED = _of(BOOLEAN, "__tested")  # whether a condition is satisfied, and in place of columns that it does not read
+SORTED_KEY = "__of"  # and a number: its keys, which order equal rowtimes
+PARTITION = (  # positions: of the first row, of the first that is kept, is no start yet, is behind all matches
+    *hidden(BIGINT, "__first_row", "__kept_from", "__start_from", "__matched_to"),
+    *hidden(BIGINT, "__matches", "__least", "__turn"),  # how many; µs: what may yet go out; which of several is newest
+    *hidden(BIGINT, "__opened", "__decided"),  # µs: the first start that is not decided, and the bound that decides it
+)
+
 # Joins of rows.
 PLACES = tuple(  # ROWTIME, WRITER and POSITION of each side's row
     (_of(TIMESTAMP, f"__{side}t"), _of(STRING, f"__{side}w"), _of(BIGINT, f"__{side}p")) for side in "lr"

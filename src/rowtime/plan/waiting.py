@@ -111,8 +111,10 @@ def _wait(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, befo
     known = entry["sources"].get(stream, {}).get("offsets", {})
     advice = remedy.advice(started=bool(known), stalled=stalled)
     writer = "" if writer == NOBODY else writer
-    times = (since, stalled)
-    return Wait(name, its.kind, rows, to_text(bound), stream, writer, str(advice), *times, advice.ways)
+    times, release = (since, stalled), str(advice)
+    if holding := its.answers.holding(its.fields, entry.get("control", {}).get(name, {})):
+        release = f"{holding}; {release}"
+    return Wait(name, its.kind, rows, to_text(bound), stream, writer, release, *times, advice.ways)
 
 
 def _panes(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, *, stalled: bool) -> Wait | None:

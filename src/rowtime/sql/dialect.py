@@ -46,10 +46,38 @@ class RowtimeGenerator(SparkGenerator):
         nodes.LifetimeEdge: lambda self, e: f"{e.args['which'].strip('_').upper()}({self.sql(e, 'this')})",
         nodes.PeriodPredicate: lambda self, e: f"{self.sql(e, 'this')} {e.args['how']} {self.sql(e, 'expression')}",
         nodes.Earliest: lambda self, e: self.sql(e, "this"),
+        nodes.MatchRecognize: lambda self, e: self.match_text(e),
+        nodes.SkipTo: lambda self, e: {"past": "PAST LAST ROW", "next": "TO NEXT ROW"}.get(
+            e.name, f"TO {e.name.upper()} {self.sql(e, 'to')}"
+        ),
+        nodes.Subset: lambda self, e: f"{self.sql(e, 'this')} = ({self.expressions(e, flat=True)})",
+        nodes.MatchScope: lambda self, e: f"{e.args['kind']} {self.sql(e, 'this')}",
         nodes.Stagger: lambda self, e: (
             f"STAGGER (PARTITION BY {self.expressions(e, flat=True)} RANGE {self.sql(e, 'interval')})"
         ),
     }
+
+    def match_text(self, node: nodes.MatchRecognize) -> str:
+        """An input with the matches in it."""
+        rows = node.args["rows"]
+        define = [f"{part.alias} AS {self.sql(part, 'this')}" for part in node.args.get("define") or []]
+        each = "ONE ROW PER MATCH" if rows == nodes.ONE_ROW else f"ALL ROWS PER MATCH {rows}"
+        clauses = [
+            self._listed("PARTITION BY ", node.args.get("partition_by")),
+            self.sql(node, "order").strip(),
+            self._listed("MEASURES ", node.args.get("measures")),
+            each,
+            f"AFTER MATCH SKIP {self.sql(node, 'skip')}" if node.args.get("skip") else "",
+            f"PATTERN ({node.args['pattern'].name})",
+            f"WITHIN {self.sql(node, 'within')}" if node.args.get("within") else "",
+            self._listed("SUBSET ", node.args.get("subsets")),
+            f"DEFINE {', '.join(define)}" if define else "",
+        ]
+        alias = f" AS {self.sql(node, 'alias')}" if node.args.get("alias") else ""
+        return f"{self.sql(node, 'this')} MATCH_RECOGNIZE ({' '.join(filter(None, clauses))}){alias}"
+
+    def _listed(self, word: str, parts: list[exp.Expr] | None) -> str:
+        return f"{word}{', '.join(self.sql(part) for part in parts)}" if parts else ""
 
     def panes_text(self, node: nodes.Panes) -> str:
         """``PANES(t, DURATION …)`` with the settings that are there."""

@@ -144,3 +144,42 @@ UNTRANSLATED = (
     LifetimeEdge, AtMost, WithinPeriod,
 )  # fmt: skip
 """Nodes that have no Spark SQL text: binding replaces them."""
+
+
+ONE_ROW, SHOW_EMPTY, OMIT_EMPTY, WITH_UNMATCHED = (
+    "ONE ROW", "SHOW EMPTY MATCHES", "OMIT EMPTY MATCHES", "WITH UNMATCHED ROWS"
+)  # fmt: skip
+"""What goes out PER MATCH: one row, or all rows in one of three ways."""
+
+
+class MatchRecognize(exp.Expression):
+    """An input ``this MATCH_RECOGNIZE (…) AS alias``; ``rows``: what goes out; ``pattern``: its text, as a ``Var``."""
+
+    arg_types = {
+        "this": True, "partition_by": False, "order": False, "measures": False, "rows": False, "skip": False,
+        "pattern": True, "within": False, "subsets": False, "define": False, "alias": False,
+    }  # fmt: skip
+
+
+def recognizes(query: exp.Expr) -> bool:
+    """True if a SELECT reads the matches of a pattern."""
+    source = query.args.get("from_")
+    return source is not None and isinstance(source.this, MatchRecognize)
+
+
+class SkipTo(exp.Expression):
+    """Where the next match may begin: ``past``, ``next``, or ``first`` or ``last`` of the variable ``to``."""
+
+    arg_types = {"this": True, "to": False}
+
+
+class Subset(exp.Expression):
+    """A name for several variables: ``this = (expressions)``."""
+
+    arg_types = {"this": True, "expressions": True}
+
+
+class MatchScope(exp.Expression):
+    """``FINAL`` or ``RUNNING`` (``kind``) before a call."""
+
+    arg_types = {"this": True, "kind": True}

@@ -17,6 +17,7 @@ from rowtime.sql.chains import balanced
 from rowtime.sql.interval_parser import IntervalParser
 from rowtime.sql.intervals import duration_of, months_of, singular
 from rowtime.sql.join_parser import JoinParser
+from rowtime.sql.match_parser import MatchParser
 from rowtime.sql.numbers import number_of
 from rowtime.sql.period_parser import PeriodParser
 from rowtime.sql.places import locate
@@ -26,7 +27,7 @@ PANE_SETTINGS = {"duration": ("DURATION",), "period": ("PERIOD",), "offset": ("O
                  "discard_age": ("DISCARD", "AGE")}  # fmt: skip
 
 
-class RowtimeParser(IntervalParser, PeriodParser, WindowParser, JoinParser):
+class RowtimeParser(MatchParser, IntervalParser, PeriodParser, WindowParser, JoinParser):
     """Reads queries and expressions; statements are in ``statement_parser``."""
 
     STRICT_CAST = True  # ANSI mode: CAST fails where it cannot convert
@@ -193,7 +194,7 @@ class RowtimeParser(IntervalParser, PeriodParser, WindowParser, JoinParser):
             match = self.expression(exp.Paren(this=self._parse_disjunction()))
             locate(match, first, self._prev)
             table.set("match", match)
-        return table
+        return self._parse_matches(table)
 
     def _parse_from_now(self, table: exp.Expr | None) -> None:
         """``s FROM NOW``, before the name of the input or behind it."""

@@ -174,6 +174,11 @@ class Operator(ABC):
         """True if it is a filter over the rows that come in; by its stored ``fields``."""
         return False
 
+    @classmethod
+    def holding(cls, fields: Mapping[str, Any], control: Mapping[str, Any]) -> str:  # noqa: ARG003 - the operator's
+        """What it waits for beside a clock, in words; by its stored ``fields`` and what the journal has as scalars."""
+        return ""
+
     def refuses(self) -> bool:
         """True if ``name.rejected`` has the rows that it refuses."""
         return self.is_gate

@@ -21,6 +21,7 @@ from rowtime.plan.bind.join_range import window_of
 from rowtime.plan.bind.joins import Joins
 from rowtime.plan.bind.lifetime_functions import altering, bind_altering
 from rowtime.plan.bind.lifetime_joins import LifetimeJoins, is_inner, starts_of
+from rowtime.plan.bind.match_clause import MatchClause, ordered_input, refuse_events
 from rowtime.plan.bind.panes import has_panes
 from rowtime.plan.bind.periods import Periods, split_off
 from rowtime.plan.bind.scope import From
@@ -28,6 +29,7 @@ from rowtime.plan.bind.sources import Binder, BoundQuery
 from rowtime.plan.bind.table_queries import TableQueries
 from rowtime.plan.bind.window_tables import WINDOW_TABLES, WindowTable
 from rowtime.sql.generate import to_rowtime
+from rowtime.sql.nodes import MatchRecognize
 from rowtime.sql.places import place_of, refuse_at
 
 _AS_OF = "Write FROM a JOIN b FOR SYSTEM_TIME AS OF a.ROWTIME ON a.k = b.k."
@@ -107,7 +109,16 @@ class FromClause:
         named = tuple((to, column) for to, (_, column) in zip(new, columns, strict=True)) if new else columns
         return replace(found, inputs=tuple(replace(one, columns=named, rowtime="") for one in found.inputs))
 
+    def _matched(self, item: MatchRecognize) -> From:
+        """The matches of a pattern in an input."""
+        source = ordered_input(self.binder, item, self.name) or self._input(item.this)
+        refuse_events(self.binder, item, source)
+        bound = MatchClause(self.binder, item, source, self.query, self.name).bind()
+        return self._renamed(bound.node, item, bound.lineage)
+
     def _input(self, item: exp.Expr) -> From:
+        if isinstance(item, MatchRecognize):
+            return self._matched(item)
         altered = altering(item)
         if altered is not None:
             return self._renamed(bind_altering(self.binder, altered, self.name), item, {})

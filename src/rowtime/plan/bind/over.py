@@ -28,7 +28,7 @@ from rowtime.plan.bind.scope import Scope, mark_of
 from rowtime.plan.bind.sources import Sources
 from rowtime.plan.bind.window_calls import Want, wants_of
 from rowtime.sql.generate import to_spark
-from rowtime.sql.nodes import Monotonic
+from rowtime.sql.nodes import Monotonic, recognizes
 
 
 @dataclass
@@ -64,7 +64,8 @@ class Windowing:
                 what = "MONOTONIC cannot contain a window function"
                 hint = "Compute it below: SELECT STREAM MONOTONIC(x) AS x FROM (SELECT STREAM … OVER (…) AS x FROM s)."
                 self.scope.refuse("R102", what, node, hint)
-        if self._expires is not None and not any(shared.keys for shared in self._shared.values()):
+        keyed = recognizes(query) or any(shared.keys for shared in self._shared.values())
+        if self._expires is not None and not keyed:
             what = "KEYS EXPIRE AFTER is supported for the keys of windows only"
             self.scope.refuse("R190", what, query.args["keys_expire"], "Give the window PARTITION BY, or leave it out.")
 

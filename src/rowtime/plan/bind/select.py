@@ -48,6 +48,7 @@ from rowtime.plan.bind.sources import Binder, BoundQuery, Sources
 from rowtime.plan.bind.subqueries import Subqueries, has_group_subqueries, has_subqueries
 from rowtime.plan.bind.union_order import common, distinct_union, flat, sorted_union
 from rowtime.plan.bind.windows import has_clock, refuse_outside
+from rowtime.sql.nodes import recognizes
 from rowtime.sql.places import place_of, refuse_at
 
 
@@ -228,7 +229,7 @@ class _SelectBinder:
         if query.args.get("stream") is not True:
             raise refuse_at(self.text, query, "R105", "a stream cannot be read as a table", "Write SELECT STREAM.")
         later = query
-        if query.args.get("keys_expire") and not self._groups():
+        if query.args.get("keys_expire") and (recognizes(query) or not self._groups()):
             later = query.copy()  # what windows keep, they check themselves
             later.set("keys_expire", None)
         refuse_later(self.text, later)

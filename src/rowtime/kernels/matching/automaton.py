@@ -1,0 +1,307 @@
+"""The automaton of a row pattern: a state for each place of a variable, and what may follow it, the preferred first.
+
+Quantifiers are written out, so no state counts. What follows a state ends where the pattern may end: what is preferred
+less than an end is never looked at. A repetition that need not be must take a row (`_Follower`), as otherwise it could
+go on for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from rowtime.kernels.frames import Ints, Known
+from rowtime.kernels.matching.pattern import (
+    Anchor,
+    Choice,
+    InTurn,
+    LeftOut,
+    Part,
+    Permuted,
+    Repeated,
+    Variable,
+    variables,
+)
+
+MOST_STATES: Final = 2_000
+"""Of one pattern, with its quantifiers written out."""
+
+
+class TooLarge(Exception):
+    """A pattern with more states than an automaton may have."""
+
+
+@dataclass(frozen=True)
+class Follows:
+    """What may follow: states, the preferred first, as long as they are preferred to an end here (``ends``)."""
+
+    states: tuple[int, ...]
+    ends: bool
+
+
+@dataclass(frozen=True)
+class Automaton:
+    """``variable`` and ``left_out`` of each state; what follows it, and whether the match may end there at the end.
+
+    ``first`` and ``other``: what a match begins with at the first row of a partition, and at another one.
+    """
+
+    variables: tuple[str, ...]
+    variable: Ints
+    left_out: Known
+    follows: tuple[Follows, ...]
+    ends_last: Known
+    first: Follows
+    other: Follows
+
+    @cached_property
+    def edges(self) -> tuple[Ints, Ints]:
+        """What follows all states, one after the other, and where that of each begins; then ``other`` and ``first``."""
+        lists = [one.states for one in (*self.follows, self.other, self.first)]
+        begins = np.concatenate(([0], np.cumsum([len(one) for one in lists])))
+        return np.array([state for one in lists for state in one], np.int64), begins.astype(np.int64)
+
+    @cached_property
+    def ends(self) -> Known:
+        """Whether the pattern may end behind each state."""
+        return np.array([one.ends for one in self.follows], np.bool_)
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The states that a match may begin with."""
+        return tuple(dict.fromkeys((*self.other.states, *self.first.states)))
+
+    # -- what is known of all matches ---------------------------------------------------------
+
+    def endless(self) -> str | None:
+        """A variable that may take rows for ever before it is known whether there is a match; ``None`` for none."""
+        done: set[int] = set()
+        for root in self.starts:
+            on, path = [(root, iter(self.follows[root].states))], {root}
+            while on:
+                state, rest = on[-1]
+                following = next(rest, None)
+                if following is None:
+                    on.pop()
+                    path.discard(state)
+                    done.add(state)
+                elif following in path:
+                    return self.variables[int(self.variable[following])]
+                elif following not in done:
+                    on.append((following, iter(self.follows[following].states)))
+                    path.add(following)
+        return None
+
+    def longest(self) -> int:
+        """The most rows that a match looks at, where none is `endless`."""
+        length: dict[int, int] = {}
+
+        def of(state: int) -> int:
+            if state not in length:
+                length[state] = 1 + max(map(of, self.follows[state].states), default=0)
+            return length[state]
+
+        for state in range(len(self.follows)):  # what follows was made before, so the recursion stays shallow
+            of(state)
+        return max(map(of, self.starts), default=0)
+
+    def second(self) -> str | None:
+        """A variable that may be waited for behind the first row; ``None`` if no match looks at a second row."""
+        for state in self.starts:
+            for following in self.follows[state].states:
+                return self.variables[int(self.variable[following])]
+        return None
+
+    def lacks(self, wanted: frozenset[int]) -> bool:
+        """True if a match with rows may have none of some variables."""
+        without = {state for state in range(len(self.follows)) if int(self.variable[state]) not in wanted}
+        return any(self._may_end(state) for state in self._reached(self.starts, without))
+
+    def leads(self, wanted: frozenset[int], *, last: bool) -> bool:
+        """True if the first row of a match may be the first (``last``: the last) one of some variables."""
+        mine = [state for state in self.starts if int(self.variable[state]) in wanted]
+        if not last:
+            return bool(mine)
+        without = {state for state in range(len(self.follows)) if int(self.variable[state]) not in wanted}
+        return any(
+            self._may_end(state) or any(map(self._may_end, self._reached(self.follows[state].states, without)))
+            for state in mine
+        )
+
+    def _may_end(self, state: int) -> bool:
+        return bool(self.ends[state] or self.ends_last[state])
+
+    def _reached(self, begin: tuple[int, ...], among: set[int]) -> set[int]:
+        found, todo = set[int](), [state for state in begin if state in among]
+        while todo:
+            state = todo.pop()
+            if state not in found:
+                found.add(state)
+                todo += [one for one in self.follows[state].states if one in among]
+        return found
+
+
+def automaton(pattern: Part) -> Automaton:
+    """The automaton of a pattern; raises ``TooLarge``."""
+    graph = _Graph(variables(pattern))
+    begin = graph.of(pattern, _END, out=False)
+    names, states = graph.names, graph.states
+    follow = _Follower(graph.nodes)
+    return Automaton(
+        tuple(names.values()),
+        np.array([one.variable for one in states], np.int64),
+        np.array([one.out for one in states], np.bool_),
+        tuple(follow.of(one.next) for one in states),
+        np.array([follow.of(one.next, last=True).ends for one in states], np.bool_),
+        follow.of(begin, first=True),
+        follow.of(begin),
+    )
+
+
+@dataclass
+class _State:
+    variable: int
+    out: bool
+    next: int
+
+
+@dataclass
+class _Split:
+    next: list[int]
+
+
+@dataclass
+class _Mark:
+    """A repetition that need not be begins, or has ended (``enters`` is false)."""
+
+    number: int
+    enters: bool
+    next: int
+
+
+@dataclass
+class _Place:
+    first: bool
+    next: int
+
+
+_Node = _State | _Split | _Mark | _Place
+_END = -1
+
+
+class _Graph:
+    """The nodes of a pattern, which are made from its end."""
+
+    def __init__(self, names: dict[str, str]) -> None:
+        self.nodes: list[_Node] = []
+        self.states: list[_State] = []
+        self.names = names
+        self.numbers = {name: n for n, name in enumerate(names)}
+        self.marks = 0
+
+    def _add(self, node: _Node) -> int:
+        self.nodes.append(node)
+        if isinstance(node, _State):
+            self.states.append(node)
+        if len(self.states) > MOST_STATES or len(self.nodes) > 10 * MOST_STATES:
+            raise TooLarge
+        return len(self.nodes) - 1
+
+    def of(self, part: Part, then: int, *, out: bool) -> int:
+        """The node where a part begins that ``then`` follows."""
+        match part:
+            case Variable(name):
+                then = self._add(_State(self.numbers[name.upper()], out, then))
+            case Anchor(first):
+                then = self._add(_Place(first, then))
+            case InTurn(of):
+                for one in reversed(of):
+                    then = self.of(one, then, out=out)
+            case Choice(of):
+                then = self._add(_Split([self.of(one, then, out=out) for one in of]))
+            case Permuted(of):
+                then = self._permuted(of, {(): then}, out=out)
+            case LeftOut(inner):
+                then = self.of(inner, then, out=True)
+            case Repeated():
+                then = self._repeated(part, then, out=out)
+        return then
+
+    def _permuted(self, of: tuple[Part, ...], known: dict[tuple[Part, ...], int], *, out: bool) -> int:
+        """One part, then the others in any order; ``known``: the nodes of those that are left, which orders share."""
+        if of not in known:
+            orders = ((one, of[:number] + of[number + 1 :]) for number, one in enumerate(of))
+            known[of] = self._add(
+                _Split([self.of(one, self._permuted(rest, known, out=out), out=out) for one, rest in orders])
+            )
+        return known[of]
+
+    def _repeated(self, part: Repeated, then: int, *, out: bool) -> int:
+        if part.most is None:
+            loop = _Split([])
+            at = self._add(loop)
+            loop.next = self._turns(part, self._once(part.part, at, out=out), then)
+            then = at
+        else:
+            end = then
+            for _ in range(part.most - part.least):
+                then = self._add(_Split(self._turns(part, self._once(part.part, then, out=out), end)))
+        for _ in range(part.least):
+            then = self.of(part.part, then, out=out)
+        return then
+
+    def _once(self, part: Part, then: int, *, out: bool) -> int:
+        number, self.marks = self.marks, self.marks + 1
+        left = self._add(_Mark(number, enters=False, next=then))
+        return self._add(_Mark(number, enters=True, next=self.of(part, left, out=out)))
+
+    @staticmethod
+    def _turns(part: Repeated, again: int, then: int) -> list[int]:
+        return [again, then] if part.greedy else [then, again]
+
+
+class _Follower:
+    """Finds what follows a place without a row between, in the order of preference."""
+
+    def __init__(self, nodes: list[_Node]) -> None:
+        self.nodes = nodes
+        self.number = {id(node): n for n, node in enumerate(n for n in nodes if isinstance(n, _State))}
+
+    def of(self, begin: int, *, first: bool = False, last: bool = False) -> Follows:
+        """What follows a node; ``first``: it stands before the first row; ``last``: behind the last one."""
+        found: dict[int, None] = {}
+        for state in self._states(begin, first=first, last=last):
+            if state == _END:
+                return Follows(tuple(found), ends=True)
+            found.setdefault(state)
+        return Follows(tuple(found), ends=False)
+
+    def _states(self, begin: int, *, first: bool, last: bool) -> Iterator[int]:
+        seen: set[tuple[int, frozenset[int]]] = set()
+        todo: list[tuple[int, frozenset[int]]] = [(begin, frozenset())]
+        while todo:
+            at, entered = todo.pop()
+            if (at, entered) in seen:
+                continue
+            seen.add((at, entered))
+            if at == _END:
+                yield _END
+                return
+            match self.nodes[at]:
+                case _State() as state:
+                    if not last:
+                        yield self.number[id(state)]
+                case _Split(following):
+                    todo += [(one, entered) for one in reversed(following)]
+                case _Mark(number, enters, following):
+                    if enters:
+                        todo.append((following, entered | {number}))
+                    elif number not in entered:
+                        todo.append((following, entered))
+                case _Place(of_first, following):
+                    if first if of_first else last:
+                        todo.append((following, entered))

@@ -1,0 +1,210 @@
+"""Matches of many partitions: which rows become starts, one after the other, and what is not decided yet.
+
+Starts are tried ahead of their turn, as many of all partitions at once as pays (`Rounds`); those that a match skips
+are forgotten. What is undecided is looked at once more when more is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import numpy as np
+
+from rowtime.core.time import END
+from rowtime.kernels.frames import Ints, Known
+from rowtime.kernels.matching.automaton import Automaton
+from rowtime.kernels.matching.paths import EXCEEDED, FOUND, NONE, Outcome, Paths
+from rowtime.kernels.matching.rows import Conditions, Rows
+
+AT_ONCE: Final = 4_096
+"""Starts that are tried together cost little more than one."""
+_USEFUL: Final = 0.25  # of the starts that were tried: with fewer, fewer are tried
+
+To = Literal["past", "next", "first", "last"]
+
+
+class TooManyPaths(Exception):
+    """A start has more paths than may be followed; ``row``: which."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(str(row))
+        self.row = row
+
+
+@dataclass(frozen=True)
+class Clause:
+    """What is looked for: ``within`` (µs); where the next match may begin (``to``: the variables of first and last).
+
+    ``in_turn``: starts are tried in their turn alone, so that no condition is asked that need not be.
+    ``behind``: how many rows behind a match its measures read. ``whole``: whether all rows of a match go out, so that
+    none of an undecided start lies below the start itself.
+    """
+
+    machine: Automaton
+    within: int | None = None
+    skip: To = "past"
+    to: frozenset[int] = frozenset()
+    behind: int = 0
+    whole: bool = False
+    in_turn: bool = False
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Certain matches by start, and where each partition stands.
+
+    ``states``: those of the rows of all matches, one match after the other, from ``offset``. ``next``: of each
+    partition the first row that is not decided as a start. ``least`` (µs): of each partition, no row that is here and
+    that goes out for a later start lies below it; END if there is none. ``until`` (µs): the bound that decides its
+    first start without a further row; END for none.
+    """
+
+    starts: Ints
+    states: Ints
+    offset: Ints
+    next: Ints
+    least: Ints
+    until: Ints
+
+
+def matches(clause: Clause, rows: Rows, conditions: Conditions, begin: Ints) -> Matches:
+    """The matches from the rows ``begin`` of each partition on. Raises ``TooManyPaths``."""
+    return _Search(clause, rows, conditions, begin).found()
+
+
+@dataclass
+class _Search:
+    clause: Clause
+    rows: Rows
+    conditions: Conditions
+    begin: Ints
+    parts: list[tuple[Ints, Ints, Ints]] = field(default_factory=list)
+    """Of the matches of each round: starts, lengths and states."""
+
+    def __post_init__(self) -> None:
+        self.paths = Paths(self.clause.machine, self.rows, self.conditions, self.clause.within)
+        self.viable = np.flatnonzero(self.paths.viable)
+        self.next = self.begin.copy()
+        self.stands = np.zeros(len(self.begin), np.bool_)  # undecided
+        self.share = AT_ONCE
+
+    def found(self) -> Matches:
+        todo = np.flatnonzero(self.next < self.rows.ends)
+        while len(todo):
+            outcome = self.paths.run(self._launched(todo))
+            self._walk(todo, outcome)
+            todo = todo[~self.stands[todo] & (self.next[todo] < self.rows.ends[todo])]
+        starts, lengths, states = (np.concatenate(one) if one else np.zeros(0, np.int64) for one in self._columns())
+        order = np.argsort(starts, kind="stable")
+        offset = np.concatenate(([0], np.cumsum(lengths)))
+        places = _ranges(offset[order], lengths[order])
+        sorted_offset = np.concatenate(([0], np.cumsum(lengths[order])))
+        until = np.full(len(self.begin), END)
+        if self.clause.within is not None:
+            until[self.stands] = self.rows.times[self.next[self.stands]] + self.clause.within
+        return Matches(starts[order], states[places], sorted_offset, self.next, self._least(), until)
+
+    def _columns(self) -> list[list[Ints]]:
+        return [list(one) for one in zip(*self.parts, strict=True)] or [[], [], []]
+
+    def _launched(self, todo: Ints) -> Ints:
+        """The next starts of some partitions that may begin a match; a partition that has none is done."""
+        each = 1 if self.clause.in_turn else max(1, self.share // len(todo))
+        low = np.searchsorted(self.viable, self.next[todo])
+        high = np.searchsorted(self.viable, self.rows.ends[todo])
+        counts = np.minimum(high - low, each)
+        self.next[todo[counts == 0]] = self.rows.ends[todo[counts == 0]]
+        self.reached = self.next.copy()  # up to where (exclusive) the starts of this round speak
+        some = counts > 0
+        last = np.minimum(low + counts, len(self.viable) - 1)
+        self.reached[todo[some]] = np.where(
+            low[some] + counts[some] < high[some], self.viable[last[some]], self.rows.ends[todo[some]]
+        )
+        return np.asarray(self.viable[_ranges(low, counts)])
+
+    # -- from start to start --------------------------------------------------------------------
+
+    def _walk(self, todo: Ints, outcome: Outcome) -> None:
+        """Which of the starts that were tried have their turn, and where this leads each partition."""
+        starts, count = outcome.starts, len(outcome.starts)
+        if not count:
+            return
+        then, waits = self._then(outcome)
+        decided = ((outcome.what == NONE) | (outcome.what == FOUND)) & ~waits
+        reached = self.reached[self.rows.partition[starts]]
+        jump = np.where(decided & (then < reached), np.searchsorted(starts, then), count)
+        inside = jump < count
+        inside[inside] = starts[jump[inside]] < reached[inside]
+        jump[~inside] = count
+        todo = todo[self.next[todo] < self.reached[todo]]
+        first, end = np.searchsorted(starts, self.next[todo]), np.searchsorted(starts, self.reached[todo])
+        todo, first, end = todo[first < end], first[first < end], end[first < end]
+        turn = np.flatnonzero(_visited(jump, first))
+        last = turn[np.searchsorted(turn, end) - 1]
+        exceeded = turn[outcome.what[turn] == EXCEEDED]
+        if len(exceeded):
+            raise TooManyPaths(int(starts[exceeded].min()))
+        self.next[todo] = np.where(decided[last], np.maximum(then[last], self.reached[todo]), starts[last])
+        self.stands[todo] = ~decided[last]
+        used = turn[decided[turn] & (outcome.what[turn] == FOUND)]
+        lengths = outcome.length[used]
+        self.parts.append((starts[used], lengths, outcome.states[_ranges(outcome.offset[used], lengths)]))
+        self.share = self.share * 2 if len(turn) > _USEFUL * count else max(AT_ONCE, self.share // 4)
+
+    def _then(self, outcome: Outcome) -> tuple[Ints, Known]:
+        """Where each start skips to, and which wait for rows that their measures read."""
+        starts, length, skip = outcome.starts, np.maximum(outcome.length, 0), self.clause.skip
+        then = starts + 1
+        some = outcome.what == FOUND
+        if skip == "past":
+            then = np.where(some, starts + np.maximum(length, 1), then)
+        elif skip in ("first", "last"):
+            variable = self.clause.machine.variable[outcome.states]
+            there = np.flatnonzero(np.isin(variable, list(self.clause.to)))
+            if skip == "first":
+                place = np.searchsorted(there, outcome.offset[:-1])
+            else:
+                place = np.searchsorted(there, outcome.offset[1:]) - 1
+            some = some & (length > 0)
+            then[some] = starts[some] + there[place[some]] - outcome.offset[:-1][some]
+        partition = self.rows.partition[starts]
+        last = starts + np.maximum(length - 1, 0) + self.clause.behind
+        waits = (outcome.what == FOUND) & ~self.rows.over[partition] & (last >= self.rows.ends[partition])
+        return then, waits
+
+    # -- what may yet go out --------------------------------------------------------------------
+
+    def _least(self) -> Ints:
+        least = np.full(len(self.begin), END)
+        stands = np.flatnonzero(self.stands)
+        if not len(stands):
+            return least
+        if self.clause.whole or self.clause.in_turn:
+            least[stands] = self.rows.times[self.next[stands]]
+            return least
+        low = np.searchsorted(self.viable, self.next[stands])
+        counts = np.searchsorted(self.viable, self.rows.ends[stands]) - low
+        outcome = self.paths.run(np.asarray(self.viable[_ranges(low, counts)]))
+        np.minimum.at(least, self.rows.partition[outcome.starts], outcome.least)
+        return least
+
+
+def _ranges(begins: Ints, counts: Ints) -> Ints:
+    """The numbers of all ranges, one after the other."""
+    steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.asarray(np.repeat(begins, counts) + steps)
+
+
+def _visited(jump: Ints, first: Ints) -> Known:
+    """The places to which some lead, themselves included; ``jump``: from each place to a later one, or behind them."""
+    seen = np.zeros(len(jump) + 1, np.bool_)
+    seen[first] = True
+    jump = np.append(jump, len(jump))
+    while True:  # after n turns all that is fewer than 2 ** n jumps away
+        before = np.flatnonzero(seen)
+        seen[jump[before]] = True
+        seen[-1] = False
+        if np.count_nonzero(seen) == len(before):
+            return seen[:-1]
+        jump = jump[jump]

@@ -1,0 +1,129 @@
+"""The rows that matches send out: what they pick and fold of their rows, as Arrow columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rowtime.kernels.frames import Frames, Ints, Known
+from rowtime.kernels.matching.automaton import Automaton
+from rowtime.kernels.matching.matcher import Matches
+from rowtime.kernels.matching.rows import NOTHING
+from rowtime.operators.patterns.conditions import Values, whole_array
+from rowtime.operators.patterns.slots import CLASSIFIER, FIRST, Fold, Pick, Slot
+from rowtime.sql.generate import to_spark
+from rowtime.sql.nodes import ONE_ROW, SHOW_EMPTY, WITH_UNMATCHED
+
+UNMATCHED = -1
+
+
+@dataclass(frozen=True)
+class Out:
+    """What goes out: the ``row``, its ``match`` (`UNMATCHED` for none), and how many rows this has up to it."""
+
+    row: Ints
+    match: Ints
+    upto: Ints
+
+
+def going_out(machine: Automaton, found: Matches, mode: str, unmatched: Ints) -> Out:
+    """The rows that go out, by match, then those that no match has."""
+    lengths = np.diff(found.offset)
+    if mode == ONE_ROW:
+        return Out(found.starts + np.maximum(lengths - 1, 0), np.arange(len(lengths)), lengths)
+    match = np.repeat(np.arange(len(lengths)), lengths)
+    place = np.arange(len(match)) - found.offset[match]
+    shown = ~machine.left_out[found.states]
+    empty = np.flatnonzero(lengths == 0) if mode in (SHOW_EMPTY, WITH_UNMATCHED) else np.zeros(0, np.int64)
+    match, place = np.concatenate((match[shown], empty)), np.concatenate((place[shown], np.full(len(empty), -1)))
+    order = np.argsort(match, kind="stable")
+    match, place = match[order], place[order]
+    row = found.starts[match] + np.maximum(place, 0)
+    none = np.full(len(unmatched), UNMATCHED)
+    return Out(np.concatenate((row, unmatched)), np.concatenate((match, none)), np.concatenate((place + 1, none + 1)))
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads the slots of rows that go out; ``ordinals``: the number of each match in its partition."""
+
+    machine: Automaton
+    numbers: Mapping[str, int]
+    found: Matches
+    out: Out
+    values: Values
+    ordinals: Ints
+
+    @cached_property
+    def _there(self) -> Known:
+        return np.asarray(self.out.match != UNMATCHED)
+
+    def columns(self, slots: Sequence[Slot]) -> dict[str, pa.Array]:
+        """The columns of some slots, by name; the average of decimals has its count in one more."""
+        made: dict[str, pa.Array] = {}
+        for slot in slots:
+            for more, column in self._slot(slot).items():
+                made[f"{slot.column.name}{more}"] = column
+        return made
+
+    def _slot(self, slot: Slot) -> Mapping[str, pa.Array]:
+        if isinstance(slot, Pick):
+            return {"": self.values.at(to_spark(slot.value), self._row(slot), slot.move)}
+        if isinstance(slot, Fold):
+            return self._fold(slot)
+        if slot.what == CLASSIFIER:
+            return {"": self._classifier(slot.variables, final=slot.final)}
+        return {
+            "": pa.array(self.ordinals[self.out.match] if len(self.ordinals) else self.out.match, mask=~self._there)
+        }
+
+    def _frames(self, variables: Sequence[str], *, final: bool) -> tuple[Ints, Frames]:
+        """Where rows of some variables stand in all matches, and those of each row that goes out."""
+        mine = np.isin(self.machine.variable[self.found.states], [self.numbers[name] for name in variables])
+        hits = np.flatnonzero(mine)
+        match = np.where(self._there, self.out.match, len(self.found.starts))
+        offset = np.append(self.found.offset, self.found.offset[-1])
+        upto = (
+            np.append(self.found.offset[1:], self.found.offset[-1])[match] if final else offset[match] + self.out.upto
+        )
+        return hits, Frames(np.searchsorted(hits, offset[match]), np.searchsorted(hits, upto))
+
+    def _picked(self, pick: Pick | None, variables: Sequence[str], *, final: bool) -> Ints:
+        """The place among the rows of all matches that a pick means; `NOTHING` for none."""
+        hits, frames = self._frames(variables, final=final)
+        offset = pick.offset if pick is not None else 0
+        first = pick is not None and pick.which == FIRST
+        at = frames.lo + offset if first else frames.hi - 1 - offset
+        there = (at >= frames.lo) & (at < frames.hi)
+        return np.where(there, hits[np.where(there, at, 0)], NOTHING) if len(hits) else np.full(len(at), NOTHING)
+
+    def _row(self, pick: Pick) -> Ints:
+        place = self._picked(pick, pick.variables, final=pick.final)
+        match = np.where(self._there, self.out.match, 0)
+        if not len(self.found.starts):
+            return place
+        return np.where(place == NOTHING, NOTHING, self.found.starts[match] + place - self.found.offset[match])
+
+    def _classifier(self, variables: Sequence[str], *, final: bool) -> pa.Array:
+        place = self._picked(None, variables, final=final)
+        there = place != NOTHING
+        states = self.found.states[np.where(there, place, 0)] if there.any() else np.zeros(len(place), np.int64)
+        names = pa.array(self.machine.variables, pa.string())
+        return names.take(pa.array(self.machine.variable[states], mask=~there))
+
+    def _fold(self, fold: Fold) -> dict[str, pa.Array]:
+        hits, frames = self._frames(fold.variables, final=fold.final)
+        match = np.searchsorted(self.found.offset, hits, "right") - 1
+        rows = self.found.starts[match] + hits - self.found.offset[match] if len(hits) else hits
+        argument = self.values.columns[to_spark(fold.value)].take(pa.array(rows))
+        parts = fold.function.seeds(argument, self.values.rows.times[rows])
+        made = fold.function.value(fold.function.fold(parts, frames))
+        there = pa.array(self._there)
+        return {
+            name: pc.if_else(there, whole_array(column), pa.scalar(None, column.type)) for name, column in made.items()
+        }

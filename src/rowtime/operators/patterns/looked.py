@@ -1,0 +1,176 @@
+"""One tick of MATCH_RECOGNIZE: rows are laid out by partition, matches are found, and what they send out is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from rowtime.core.columns import KEY_HASH, MATCH_AT, MATCH_ROW, POSITION, ROWTIME, WRITER
+from rowtime.core.errors import Failure, Problem, RowtimeError, headline
+from rowtime.core.time import to_text
+from rowtime.kernels.exact import Overflow
+from rowtime.kernels.frames import Ints
+from rowtime.kernels.matching.matcher import Matches, TooManyPaths, matches
+from rowtime.kernels.matching.paths import MOST_PATHS
+from rowtime.kernels.windowed import whole
+from rowtime.operators.contract import Tick, quoted
+from rowtime.operators.patterns.conditions import Built, Tester, Values
+from rowtime.operators.patterns.found import Out, Reader, going_out
+from rowtime.operators.patterns.partitions import MATCHED_TO, MATCHES, START_FROM, Known, Laid, laid_out
+from rowtime.operators.patterns.remembered import Memory, Stand
+from rowtime.operators.rows.exact_sums import average
+from rowtime.sql.nodes import WITH_UNMATCHED
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rowtime.operators.patterns.match import Match
+
+
+@dataclass
+class Looked:
+    """What is looked at in a tick of ``node``, piece by piece."""
+
+    tick: Tick
+    node: Match
+    memory: Memory
+    tester: Tester
+    made: list[pa.Table] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """How many rows go out."""
+        return sum(one.num_rows for one in self.made)
+
+    def at(self, fresh: pa.Table | None, clock: int) -> None:
+        """Take new rows, at a bound; without any, what the bound alone decides."""
+        control = self.tick.control(self.node)
+        before, clock = control.bound, max(control.bound, clock)
+        hashes = self.memory.due(before, clock)
+        if fresh is not None:
+            hashes = np.union1d(hashes, np.asarray(fresh[KEY_HASH]))
+        if not len(hashes):
+            return
+        kept = self.memory.kept(hashes, before)
+        if kept is None and fresh is None:
+            return
+        like = fresh if kept is None else kept
+        assert like is not None
+        heads = self.memory.known(hashes, before, like)
+        kept, fresh = (like.slice(0, 0) if one is None else one for one in (kept, fresh))
+        known = Known(self.node.names, kept, fresh, heads)
+        laid = laid_out(known, clock, self.node.expires, self.node.ahead)
+        if laid is None:
+            return
+        turn = control.turn + 1
+        self._look(laid, clock, turn)
+        self.tick.remember(self.node, turn=turn, bound=clock)
+
+    def _look(self, laid: Laid, clock: int, turn: int) -> None:
+        node, rows = self.node, laid.rows
+        columns = {text: whole(laid.table[name]) for text, name in node.arguments.items()}
+        values = Values(rows, columns, self.tick.control(node).types)
+        built = Built(node.conditions, node.numbers, values, self.tester)
+        begin = laid.upto(laid.of_heads(START_FROM, np.full(len(rows.begins), -1)))
+        found = self._matches(laid, built, begin)
+        partition = rows.partition[found.starts]
+        numbers = laid.of_heads(MATCHES, np.zeros(len(rows.begins), np.int64))
+        first = np.searchsorted(partition, partition)
+        ordinals = numbers[partition] + np.arange(len(partition)) - first + 1
+        covered = self._covered(laid, found)
+        out = going_out(node.machine, found, node.rows, self._unmatched(laid, found, begin))
+        if len(out.row):
+            self.made.append(self._table(laid, out, Reader(node.machine, node.numbers, found, out, values, ordinals)))
+        counts = numbers + np.bincount(partition, minlength=len(rows.begins))
+        self.memory.keep(laid, Stand(found, counts, covered), clock, turn)
+
+    def _matches(self, laid: Laid, built: Built, begin: Ints) -> Matches:
+        """The matches; where a condition fails for a start that may never have its turn, all are tried in turn."""
+        node = self.node
+        try:
+            try:
+                return matches(node.clause, laid.rows, built.made, begin)
+            except (RowtimeError, TooManyPaths, Overflow):
+                raise
+            except Exception:  # noqa: BLE001 - of any expression; who has its turn tells what it is
+                return self._in_turn(laid, built, begin)
+        except TooManyPaths as many:
+            at = to_text(int(laid.rows.times[many.row]))
+            what = f"{node.name}: PATTERN ({node.pattern}) has more than {MOST_PATHS:,} open paths from the row at {at}"
+            hint = "Make the conditions in DEFINE exclude each other, or give quantifiers an upper limit."
+            raise Failure(Problem("R178", what, hint=hint)) from many
+        except Overflow as wrong:
+            raise self._beyond(wrong) from wrong
+
+    def _in_turn(self, laid: Laid, built: Built, begin: Ints) -> Matches:
+        try:
+            return matches(replace(self.node.clause, in_turn=True), laid.rows, built.made, begin)
+        except (RowtimeError, TooManyPaths, Overflow):
+            raise
+        except Exception as wrong:
+            what = f"{self.node.name}: a condition in DEFINE cannot be computed: {headline(wrong)}"
+            hint = "Let it give NULL instead, with NULLIF, TRY_CAST or try_divide."
+            raise Failure(Problem("R179", what, hint=hint)) from wrong
+
+    def _beyond(self, wrong: Overflow) -> Failure:
+        hint = "Cast the argument to a wider type, for example DECIMAL(38, 0)."
+        return Failure(Problem("R507", f"{self.node.name}: {wrong}", hint=hint))
+
+    def _covered(self, laid: Laid, found: Matches) -> Ints:
+        """Of each partition the position up to which (exclusive) its matches reach."""
+        reached = laid.of_heads(MATCHED_TO, np.full(len(laid.rows.begins), -1)).copy()
+        lengths = np.maximum(np.diff(found.offset), 1)
+        last = found.starts + lengths - 1
+        np.maximum.at(reached, laid.rows.partition[found.starts], laid.positions[last] + 1)
+        return reached
+
+    def _unmatched(self, laid: Laid, found: Matches, begin: Ints) -> Ints:
+        """The rows that are decided now and that no match has."""
+        if self.node.rows != WITH_UNMATCHED:
+            return np.zeros(0, np.int64)
+        rows, every = laid.rows, np.arange(len(laid.rows.times))
+        decided = (every >= begin[rows.partition]) & (every < found.next[rows.partition])
+        before = laid.of_heads(MATCHED_TO, np.full(len(rows.begins), -1))
+        taken = np.zeros(len(every) + 1, np.int64)
+        lengths = np.maximum(np.diff(found.offset), 1)
+        np.add.at(taken, found.starts, 1)
+        np.add.at(taken, found.starts + lengths, -1)
+        matched = (np.cumsum(taken[:-1]) > 0) | (laid.positions < before[rows.partition])
+        return np.flatnonzero(decided & ~matched)
+
+    # -- rows -------------------------------------------------------------------------------
+
+    def _table(self, laid: Laid, out: Out, reader: Reader) -> pa.Table:
+        node, taken = self.node, laid.table.take(pa.array(out.row))
+        made = {name: taken[name] for name in (*node.names, *node.passed)}
+        made |= {other: taken[name] for name, other in zip(node.names, node.sorting, strict=True)}
+        try:
+            made |= reader.columns(node.slots)
+        except Overflow as wrong:
+            raise self._beyond(wrong) from wrong
+        position = laid.positions[out.row]
+        starts = np.append(reader.found.starts, 0)
+        made[ROWTIME] = pa.array(laid.rows.times[out.row]).cast(pa.timestamp("us", "UTC"))
+        made[WRITER] = pa.repeat("", len(out.row))
+        made[POSITION] = made[MATCH_ROW] = pa.array(position)
+        made[MATCH_AT] = pa.array(np.where(out.match >= 0, laid.positions[starts[out.match]], position))
+        return pa.table(made)
+
+    def rows(self) -> DataFrame | None:
+        """What goes out, with the types that Spark gives it."""
+        if not self.made:
+            return None
+        node, types, table = self.node, self.tick.control(self.node).types, pa.concat_tables(self.made)
+        shape, named = node.emits(), []
+        for slot in node.slots:
+            name = slot.column.name
+            value, kind = quoted(name), types[name]
+            if f"{name}:n" in table.column_names:
+                scale = table[name].type.scale
+                value = average(value, quoted(f"{name}:n"), f"decimal(38,{scale})", kind)
+            named.append(f"CAST({value} AS {kind}) AS {quoted(name)}")
+        rows = self.tick.frame(node, table)
+        return rows.selectExpr(*map(quoted, (*node.names, *node.passed)), *named, *shape.internals)

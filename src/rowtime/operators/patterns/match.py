@@ -1,0 +1,329 @@
+"""MATCH_RECOGNIZE: matches of a pattern in the rows of each partition, once they are certain (semantics 13).
+
+A tick looks again at the rows from the oldest undecided start on, of the keys that got rows or whose time has run out.
+What is certain goes out at once; the merge above lets it go on in stream order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from sqlglot import exp
+
+from rowtime.core.clock import Clocks, least
+from rowtime.core.columns import (
+    ASKED_AT,
+    AT,
+    DUE,
+    KEY_HASH,
+    MATCH_AT,
+    MATCH_ROW,
+    PARTITION,
+    POSITION,
+    ROWTIME,
+    SORTED_KEY,
+)
+from rowtime.core.fields import Micros
+from rowtime.core.time import BEGINNING, END, to_text
+from rowtime.expr.conditions import columns_in
+from rowtime.kernels.hashes import hashes
+from rowtime.kernels.matching.automaton import Automaton, automaton
+from rowtime.kernels.matching.matcher import Clause, To
+from rowtime.kernels.matching.pattern import Anchor, parse, variables
+from rowtime.kernels.windowed import whole
+from rowtime.operators.contract import AGGREGATION, Control, Delta, Link, Made, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract.requirement import NUMBERED
+from rowtime.operators.contract.state import Kept, StateNote
+from rowtime.operators.over.over_rows import in_stream_order
+from rowtime.operators.patterns.conditions import Tester
+from rowtime.operators.patterns.looked import Looked
+from rowtime.operators.patterns.remembered import Memory, Span
+from rowtime.operators.patterns.slots import NUMBER, Condition, Pick, Slot, Told
+from rowtime.operators.patterns.typing import type_slots
+from rowtime.operators.rows.collected import collected
+from rowtime.operators.rows.lifetimes import BEGINS
+from rowtime.operators.rows.select import Item
+from rowtime.sql.generate import to_spark
+from rowtime.sql.nodes import ONE_ROW
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ROWS, PARTITIONS = "rows", "partitions"
+MOST = 2_000_000  # rows that the driver takes at once
+
+
+@dataclass(frozen=True)
+class MatchControl(Control):
+    """What is known of the matches so far.
+
+    ``types``: the Spark types of the slots of conditions and measures, from the first rows on.
+    ``bound`` (µs UTC): up to where starts have been decided.
+    ``least`` (µs UTC): below which no row lies that is here and may yet go out.
+    ``turn``: how often partitions have been written.
+    ``open``: the oldest match that is not certain: its ``key`` as text, its first row (``since``) and the bound that
+    decides it (``until``, both µs UTC), anew in each tick; empty for none.
+    """
+
+    types: Mapping[str, str] = field(default_factory=dict)
+    bound: int = BEGINNING
+    least: int = END
+    turn: int = 0
+    open: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Match(Unary):
+    """The matches of ``pattern`` in the rows of each value of ``keys``; ``slots`` go out, and ``passed`` columns.
+
+    ``conditions``: those of DEFINE, each as its parts between AND. ``rows``: what goes out of a match (`sql.nodes`).
+    ``skip`` and ``to``: where the next match may begin. ``within`` (µs): how far the last row may lie above the first
+    one, exclusive. ``expires`` (µs): how long a key may have no row before its partition ends.
+    """
+
+    keys: tuple[Item, ...]
+    pattern: str
+    conditions: tuple[Condition, ...]
+    slots: tuple[Slot, ...]
+    passed: tuple[str, ...] = ()
+    rows: str = ONE_ROW
+    skip: str = "past"
+    to: tuple[str, ...] = ()
+    within: Micros | None = None
+    expires: Micros | None = None
+
+    control: ClassVar = MatchControl
+    kind: ClassVar[str] = "match"
+    decides: ClassVar[str] = "WINDOW"
+    needs: ClassVar = (NUMBERED,)
+    promise: ClassVar[str] = "the bound of its input, or the first row here that a match still possible may send out"
+    reason: ClassVar[str] = "a later match ends with a later row, or with one that is here, and these are known"
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """Rows from the oldest undecided start on, and where each partition stands."""
+        until = "its start is decided"
+        if self.reach:
+            until += f" and PREV, which reaches {self.reach} back, asks for no row of it"
+        by = "time" if self.span.row < END else "keys" if self.expires is None and self.within is not None else "rows"
+        rows = self._rows.noted("the rows from the oldest undecided start on", until, by)
+        last = "the key has had no row for " + str(timedelta(microseconds=self.expires or 0))
+        within = f"the bound is {timedelta(microseconds=self.within or 0)} past the last row of the key"
+        ends = "the stream ends" if self.span.partition >= END else last if self.expires is not None else within
+        by = "time" if self.span.partition < END else "keys" if self.keys else "one"
+        each = " per key" if self.keys else ""
+        return (rows, self._partitions.noted(f"one place and one match number{each}", ends, by))
+
+    def emits(self) -> Shape:
+        """The keys, the slots and what is passed; in stream order by key, match and row, ahead of the bound."""
+        known = {column.name: column for column in self.input.emits().columns}
+        passed = (replace(known[name], fact=type(known[name].fact)()) for name in self.passed)
+        columns = (*(key.column for key in self.keys), *(slot.column for slot in self.slots), *passed)
+        order = (ROWTIME, *self.sorting, MATCH_AT, MATCH_ROW)
+        extra = (*self.sorting, MATCH_AT, MATCH_ROW)
+        return Shape(columns, order=order, extra=extra, placed=False, single=True)
+
+    def promises(self, clocks: Sequence[Clocks], control: MatchControl) -> Clocks:
+        """The bound, or what may yet go out below it."""
+        return {"": min(least(clocks[0].values()), control.least)}
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - one input
+        """The rows of the same keys; up to the row that goes out unless NEXT reads later ones."""
+        same = tuple((quoted(key.column.name), to_spark(key.expression)) for key in self.keys)
+        moves = [slot.move for slot in self.slots if isinstance(slot, Pick)]
+        later = self.rows != ONE_ROW or max([0, *moves]) > 0
+        return Link(same, meets="true" if later else f"{BEGINS} <= {ASKED_AT}")
+
+    def made_from(self, n: int, column: str) -> Made | None:
+        """From the values of its slot, or as it came."""
+        slot = next((slot for slot in self.slots if slot.column.name == column), None)
+        key = next((key for key in self.keys if key.column.name == column), None)
+        if key is not None:
+            return Made.by(key.expression)
+        if slot is None:
+            return super().made_from(n, column)
+        return Made(columns_in([slot.value] if not isinstance(slot, Told) else []), AGGREGATION)
+
+    def decided_by(self, n: int) -> Iterable[str]:  # noqa: ARG002 - one input
+        """The keys, and what the conditions read."""
+        values = (slot.value for condition in self.conditions for slot in condition.slots)
+        return columns_in([*(key.expression for key in self.keys), *values])
+
+    def row_expressions(self) -> Iterable[exp.Expr]:
+        """The keys, and what conditions and measures read."""
+        return (*(key.expression for key in self.keys), *self.values.values())
+
+    @classmethod
+    def holding(cls, fields: Mapping[str, Any], control: Mapping[str, Any]) -> str:
+        """The oldest match that is not certain, and what decides it."""
+        oldest = control.get("open")
+        if not oldest:
+            return ""
+        key = f" of {oldest['key']}" if oldest["key"] else ""
+        found = (
+            f"the match of PATTERN ({fields['pattern']}) that may begin with the row{key} at {to_text(oldest['since'])}"
+        )
+        decides = f", a bound of {to_text(oldest['until'])}" if oldest["until"] < END else ""
+        return f"{found} is open: a further row{key}{decides} or the end of the stream decides it"
+
+    def null_at_first(self, name: str) -> bool:  # noqa: ARG002 - of any
+        """False: nothing waits for a first row."""
+        return False
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """No rows with the slots beside them."""
+        given = rows(self.input)
+        made = [
+            f"{to_spark(slot.typed)} AS {quoted(slot.column.name)}" for slot in self.slots if not isinstance(slot, Told)
+        ]
+        told = [f"CAST(NULL AS {slot.column.type}) AS {quoted(slot.column.name)}" for slot in self.slots
+                if isinstance(slot, Told)]  # fmt: skip
+        keys = [f"{to_spark(key.expression)} AS {quoted(key.column.name)}" for key in self.keys]
+        wide = given.selectExpr("*", *keys, *told)
+        return wide.crossJoin(given.selectExpr(*made)) if made else wide
+
+    # -- what it looks for --------------------------------------------------------------
+
+    @cached_property
+    def machine(self) -> Automaton:
+        """Its automaton."""
+        return automaton(parse(self.pattern))
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """Its variables by name, in upper case."""
+        return {name: n for n, name in enumerate(variables(parse(self.pattern)))}
+
+    @cached_property
+    def clause(self) -> Clause:
+        """What the matcher looks for."""
+        to = frozenset(self.numbers[name] for name in self.to)
+        skip: To = self.skip  # type: ignore[assignment] # one of these
+        behind = max([0, *(slot.move for slot in self.slots if isinstance(slot, Pick))])
+        return Clause(self.machine, self.within, skip, to, behind, self.rows != ONE_ROW)
+
+    @cached_property
+    def picks(self) -> tuple[Pick, ...]:
+        """Those of conditions and measures."""
+        slots = (*(slot for condition in self.conditions for slot in condition.slots), *self.slots)
+        return tuple(slot for slot in slots if isinstance(slot, Pick))
+
+    @cached_property
+    def reach(self) -> int:
+        """How many rows before a start may be read."""
+        return max([0, *(-pick.move for pick in self.picks)])
+
+    @cached_property
+    def ahead(self) -> int:
+        """How many rows behind a row its conditions read."""
+        slots = (slot for condition in self.conditions for slot in condition.slots)
+        return max([0, *(slot.move for slot in slots if isinstance(slot, Pick))])
+
+    @cached_property
+    def span(self) -> Span:
+        """For how long rows and partitions are kept."""
+        anchors = {part.first for part in parse(self.pattern).walk() if isinstance(part, Anchor)}
+        waits = max(self.ahead, self.clause.behind, int(False in anchors))
+        if self.expires is not None:
+            gap = self.expires + 1
+            rows = self.within if self.within is not None else None
+            if rows is None and self.machine.endless() is None:
+                rows = self.machine.longest() * gap
+            more = (self.reach + waits) * gap
+            return Span(END if rows is None else rows + more, gap)
+        counts = any(isinstance(slot, Told) and slot.what == NUMBER for slot in self.slots)
+        if self.within is None or self.reach or waits:
+            return Span(END, END)
+        return Span(self.within, END if counts or True in anchors else self.within)
+
+    # -- rows -----------------------------------------------------------------------------
+
+    @cached_property
+    def values(self) -> dict[str, exp.Expr]:
+        """What is computed of each row, by its text."""
+        slots = (*(slot for condition in self.conditions for slot in condition.slots), *self.slots)
+        return {to_spark(slot.value): slot.value for slot in slots if not isinstance(slot, Told)}
+
+    @cached_property
+    def arguments(self) -> dict[str, str]:
+        """The columns that these have in the rows that are kept, by text."""
+        return {text: f"__a{number}" for number, text in enumerate(self.values)}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of its keys."""
+        return tuple(key.column.name for key in self.keys)
+
+    @property
+    def sorting(self) -> tuple[str, ...]:
+        """The columns that order the keys, whatever becomes of these above."""
+        return tuple(f"{SORTED_KEY}{number}" for number in range(len(self.keys)))
+
+    @property
+    def _places(self) -> tuple[str, ...]:
+        return (*self.names, KEY_HASH, AT, DUE)
+
+    @property
+    def _rows(self) -> Kept:
+        return Kept(DUE, (*self._places, POSITION, *self.arguments.values(), *self.passed), ROWS)
+
+    @property
+    def _partitions(self) -> Kept:
+        return Kept(DUE, (*self._places, *PARTITION), PARTITIONS)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Look for matches in new rows and kept ones; keep what is not decided."""
+        delta = deltas[0]
+        clock = least(delta.clocks.values())
+        gap = None if self.expires is None else self.expires + 1
+        memory = Memory(tick, self, self.names, self._rows, self._partitions, self.span, self.reach, gap)
+        looked = Looked(tick, self, memory, Tester(tick.spark))
+        if delta.rows is not None:
+            type_slots(tick, self, delta.rows)
+            held: pa.Table | None = None
+            for piece in self._pieces(tick, delta):
+                if held is not None:
+                    looked.at(held, int(held[AT][-1].as_py()))
+                held = piece
+            looked.at(held, clock)
+        else:
+            looked.at(None, clock)
+        memory.forget(clock)
+        lowest, oldest = memory.standing(clock)
+        control = tick.remember(self, bound=clock, least=lowest, open=oldest)
+        rows = looked.rows()
+        return Delta(rows, self.promises([delta.clocks], control), looked.count if rows is not None else 0)
+
+    def _pieces(self, tick: Tick, delta: Delta) -> Iterator[pa.Table]:
+        """The rows in stream order, as many at a time as the driver takes."""
+        assert delta.rows is not None
+        made = [f"{to_spark(value)} AS {self.arguments[text]}" for text, value in self.values.items()]
+        keys = [f"{to_spark(key.expression)} AS {key.column.name}" for key in self.keys]
+        at = f"unix_micros({ROWTIME}) AS {AT}"
+        rows = delta.rows.selectExpr(*map(quoted, self.passed), POSITION, at, *keys, *made)
+        edges = self._edges(tick, rows) if delta.count is None or delta.count > MOST else []
+        for low, high in zip([-1, *edges], [*edges, None], strict=True):
+            inside = f"{POSITION} > {low}" + ("" if high is None else f" AND {POSITION} <= {high}")
+            tick.describe(self, "rows in stream order")
+            found = in_stream_order(collected(rows.where(inside) if edges else rows))
+            if found.num_rows:
+                hashed = (
+                    hashes([whole(found[name]) for name in self.names]) if self.keys else np.zeros(len(found), np.int64)
+                )
+                yield found.append_column(KEY_HASH, pa.array(hashed))
+
+    def _edges(self, tick: Tick, rows: DataFrame) -> list[int]:
+        """Positions between pieces of about equal size."""
+        tick.describe(self, "count rows")
+        parts = -(-rows.count() // MOST)
+        if parts <= 1:
+            return []
+        shares = ", ".join(str(number / parts) for number in range(1, parts))
+        text = f"percentile_approx({POSITION}, array({shares})) AS at"
+        found: list[int] = rows.selectExpr(text).toArrow()["at"][0].as_py()
+        return found

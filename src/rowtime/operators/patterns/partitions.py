@@ -1,0 +1,120 @@
+"""The partitions of a tick: kept rows and new ones side by side, and what is remembered of each partition.
+
+A key has one partition at a time. With ``expires`` a gap beyond it ends the partition, and the next row begins another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from rowtime.core.columns import AT, PARTITION, POSITION
+from rowtime.core.time import END
+from rowtime.kernels.frames import Ints, by_key
+from rowtime.kernels.frames import Known as Flags
+from rowtime.kernels.matching.rows import Rows
+from rowtime.kernels.windowed import ranks, whole
+
+FIRST_ROW, KEPT_FROM, START_FROM, MATCHED_TO, MATCHES, LEAST, TURN, OPENED, DECIDED = PARTITION
+
+
+def newest(keys: Sequence[str], heads: pa.Table) -> pa.Table:
+    """What was remembered last of each partition's key."""
+    codes = ranks([[heads[key]] for key in keys], heads.num_rows)
+    order = np.lexsort((column(heads, TURN), codes))
+    last = np.concatenate((codes[order][1:] != codes[order][:-1], [True])) if len(order) else np.zeros(0, np.bool_)
+    return heads.take(pa.array(order[last]))
+
+
+def column(table: pa.Table, name: str) -> Ints:
+    """A column of whole numbers."""
+    return np.asarray(whole(table[name]), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Laid:
+    """Rows in the order of their partitions; ``fresh``: which are new; ``head``: that of each partition, -1 for none.
+
+    ``last``: of a key's partitions the one that may go on.
+    """
+
+    table: pa.Table
+    fresh: Flags
+    rows: Rows
+    head: Ints
+    last: Flags
+    heads: pa.Table
+
+    def of_heads(self, name: str, default: Ints) -> Ints:
+        """What is remembered of each partition, or a default."""
+        if not self.heads.num_rows:
+            return default
+        known = column(self.heads, name)[np.maximum(self.head, 0)]
+        return np.where(self.head >= 0, known, default)
+
+    @cached_property
+    def positions(self) -> Ints:
+        """The place of each row in the stream."""
+        return column(self.table, POSITION)
+
+    def upto(self, limits: Ints) -> Ints:
+        """Of each partition the first row at a position at or beyond a limit."""
+        below = self.positions < limits[self.rows.partition]
+        sums = np.concatenate(([0], np.cumsum(below)))
+        return np.asarray(self.rows.begins + sums[self.rows.ends] - sums[self.rows.begins])
+
+
+@dataclass(frozen=True)
+class Known:
+    """Kept rows and new ones of some ``keys``, and what is remembered of these: ``heads``, at most one a key."""
+
+    keys: tuple[str, ...]
+    kept: pa.Table
+    fresh: pa.Table
+    heads: pa.Table
+
+
+def laid_out(known: Known, clock: int, expires: int | None, ahead: int) -> Laid | None:
+    """The partitions at a bound; ``None`` if there are no rows.
+
+    A kept row that ``heads`` do not speak of any more is dropped.
+    """
+    keys, kept, fresh, heads = known.keys, known.kept, known.fresh, known.heads
+    body, count = pa.concat_tables([kept, fresh], promote_options="default"), heads.num_rows
+    codes = ranks([[heads[key], body[key]] for key in keys], count + body.num_rows)
+    head_of = np.full(int(codes.max(initial=0)) + 1, -1)
+    head_of[codes[:count]] = np.arange(count)
+    codes = codes[count:]
+    wanted = np.ones(len(codes), np.bool_)
+    if kept.num_rows:
+        mine = head_of[codes[: kept.num_rows]]
+        since = np.append(column(heads, KEPT_FROM), 0)[mine]
+        wanted[: kept.num_rows] = (mine >= 0) & (column(kept, POSITION) >= since)
+    places = np.flatnonzero(wanted)
+    if not len(places):
+        return None
+    places = places[by_key(codes[places])]
+    table, codes = body.take(pa.array(places)).combine_chunks(), codes[places]
+    times = column(table, AT)
+    new_key = np.concatenate(([True], codes[1:] != codes[:-1]))
+    begin, heads_of_rows = new_key.copy(), head_of[codes]
+    if expires is not None:
+        begin[1:] |= ~new_key[1:] & (times[1:] - times[:-1] > expires)
+    begins = np.flatnonzero(begin)
+    ends = np.append(begins[1:], len(codes))
+    head = np.where(new_key[begins], heads_of_rows[begins], -1)
+    if expires is not None and count:
+        gone = times[begins] - column(heads, AT)[np.maximum(head, 0)] > expires
+        head = np.where(gone, -1, head)
+    last = np.append(codes[begins][1:] != codes[begins][:-1], [True])
+    over = ~last | (clock >= END)
+    if expires is not None:
+        over |= clock > times[ends - 1] + expires
+    firsts = np.append(column(heads, FIRST_ROW), 0)[head]
+    is_whole = (head < 0) | (column(table, POSITION)[begins] == firsts)
+    rows = Rows(begins, ends, times, over, is_whole, clock, ahead)
+    return Laid(table, places >= kept.num_rows, rows, head, last, heads)

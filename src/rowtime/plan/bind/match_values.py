@@ -1,0 +1,305 @@
+"""Binds what stands in DEFINE and MEASURES: values of single rows of a match, and aggregates, become slots.
+
+A name of a variable before a column says of which rows; without one it means all rows of the match. What an expression
+computes of a single row becomes one slot, as large as it can be, so that Spark computes it with the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from sqlglot import exp
+
+from rowtime.core.columns import WINDOW_VALUE
+from rowtime.core.errors import Problem
+from rowtime.expr.conditions import col, conjuncts
+from rowtime.expr.many_rows import is_aggregate
+from rowtime.kernels.window_functions import Decayed, Distinct
+from rowtime.kernels.windowed import Frame
+from rowtime.operators.contract import Column
+from rowtime.operators.patterns.slots import CLASSIFIER, FIRST, LAST, NUMBER, ROW, Condition, Fold, Pick, Slot, Told
+from rowtime.plan.bind.frames import NoWindow
+from rowtime.plan.bind.scope import Scope, type_of
+from rowtime.plan.bind.stream_defs import suggestion
+from rowtime.plan.bind.window_calls import wants_of
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.nodes import MatchScope
+from rowtime.sql.numbers import whole_number
+from rowtime.sql.places import place_of
+
+_WIDE = Frame(10**6)  # of a match, which has an end
+_MOST_ROWS = 1_000  # that PREV and NEXT move by
+_SUPPORTED = "Supported are COUNT, SUM, AVG, MIN, MAX, STDDEV, VARIANCE and their kinds, and EXP_AVG."
+
+
+class _Wrong(Exception):
+    """Something has been refused."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """What variables there are: those of the pattern by their names in upper case, and the subsets of them."""
+
+    variables: Mapping[str, str]
+    subsets: Mapping[str, tuple[str, ...]]
+
+    @property
+    def every(self) -> tuple[str, ...]:
+        """The variables of the pattern."""
+        return tuple(self.variables)
+
+    def of(self, name: str) -> tuple[str, ...] | None:
+        """The variables that a name means; ``None`` if there is no such name."""
+        return (name.upper(),) if name.upper() in self.variables else self.subsets.get(name.upper())
+
+    @property
+    def shown(self) -> list[str]:
+        """All names, as they are written."""
+        return [*self.variables.values(), *self.subsets]
+
+
+@dataclass
+class MatchValues:
+    """Binds expressions over the rows of a match; ``whole``: where nothing is said, they are about the whole match."""
+
+    scope: Scope
+    names: Names
+    whole: bool
+    slots: list[Slot] = field(default_factory=list)
+    numbers: Iterator[int] = field(default_factory=count)
+    """Of slots."""
+
+    def measure(self, node: exp.Expr) -> exp.Expr:
+        """A measure over slots."""
+        return self._read(node, _Place(self, None, final=self.whole))
+
+    def conditions(self, variable: str, node: exp.Expr) -> Iterator[Condition]:
+        """What DEFINE says of a variable, each part between AND by itself."""
+        for part in conjuncts(node.unnest()):
+            before = len(self.slots)
+            test = self._read(part, _Place(self, variable, final=False))
+            slots = tuple(slot for slot in self.slots[before:] if not isinstance(slot, Told))
+            yield Condition(variable, test, slots)
+
+    def _read(self, node: exp.Expr, place: _Place) -> exp.Expr:
+        try:
+            return place.read(node)
+        except _Wrong:
+            return node
+
+    def refuse(self, code: str, message: str, node: exp.Expr, hint: str) -> _Wrong:
+        """Note a problem at a node, for who raises it."""
+        self.scope.problems.append(Problem(code, message, place_of(self.scope.text, node), hint))
+        return _Wrong()
+
+    def fresh(self) -> str:
+        """The name of the next slot."""
+        return f"{WINDOW_VALUE}{next(self.numbers)}"
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an expression stands: in DEFINE of ``variable``, or in a measure; ``final``: of the whole match."""
+
+    values: MatchValues
+    variable: str | None
+    final: bool
+
+    def read(self, node: exp.Expr) -> exp.Expr:
+        """The expression over slots."""
+        if isinstance(node, MatchScope):
+            return self._scoped(node)
+        if is_aggregate(node) and not isinstance(node, exp.First | exp.Last):
+            return self._folded(node)
+        if call := _call(node):
+            return self._told(node, call) if call in _TOLD else self._navigated(node)
+        if not any(is_aggregate(part) or _call(part) or isinstance(part, MatchScope) for part in node.walk()):
+            of = {self._variables(column) for column in node.find_all(exp.Column)}
+            if len(of) <= 1:
+                return self._pick(node, next(iter(of)), LAST, 0, 0) if of else self.values.scope.bind(node)
+        made = node.copy()
+        for name, value in node.args.items():
+            if isinstance(value, exp.Expr):
+                made.set(name, self.read(value))
+            elif isinstance(value, list):
+                made.set(name, [self.read(one) if isinstance(one, exp.Expr) else one for one in value])
+        return made
+
+    def _refuse(self, code: str, message: str, node: exp.Expr, hint: str) -> _Wrong:
+        return self.values.refuse(code, message, node, hint)
+
+    # -- whose rows -------------------------------------------------------------------------
+
+    def _variables(self, column: exp.Column) -> tuple[str, ...]:
+        """The variables whose rows a column means."""
+        parts, names, scope = column.parts, self.values.names, self.values.scope
+        if len(parts) > 1:
+            found = names.of(parts[0].name)
+            if found is not None:
+                return found
+            inputs = {one.alias.lower() for one in scope.source.shown}
+            if parts[0].name.lower() not in inputs | scope.names:
+                what = f"there is no variable {parts[0].name} in the pattern"
+                raise self._refuse("R173", what, column, suggestion(parts[0].name, names.shown))
+        return names.every
+
+    def _bare(self, node: exp.Expr) -> exp.Expr:
+        """An expression of one row, bound, without the names of variables."""
+        made = node.copy()
+        made.parent = node.parent
+        for column in list(made.find_all(exp.Column)):
+            parts = column.parts
+            if len(parts) > 1 and self.values.names.of(parts[0].name) is not None:
+                bare = exp.Column(**dict(zip(("this", "table", "db"), [p.copy() for p in parts[:0:-1]], strict=False)))
+                bare.meta.update(column.meta)
+                if column is made:
+                    bare.parent = node.parent
+                    made = bare
+                else:
+                    column.replace(bare)
+        before = len(self.values.scope.problems)
+        bound = self.values.scope.bind(made)
+        if len(self.values.scope.problems) > before:
+            raise _Wrong
+        return bound
+
+    def _one(self, node: exp.Expr, call: exp.Expr) -> tuple[str, ...]:
+        """The variables of an argument, which has to be of one row."""
+        of = {self._variables(column) for column in node.find_all(exp.Column)}
+        if len(of) > 1:
+            what = f"{to_rowtime(call)} reads rows of several variables"
+            raise self._refuse("R174", what, call, "Use columns of one variable, or of a SUBSET, in each call.")
+        return next(iter(of), self.values.names.every)
+
+    # -- single rows ------------------------------------------------------------------------
+
+    def _pick(self, node: exp.Expr, of: tuple[str, ...], which: str, offset: int, move: int) -> exp.Expr:
+        if self.variable is not None and which == LAST and not offset and self.variable in of:
+            which, of = ROW, ()
+        value = self._bare(node)
+        kind = type_of(self.values.scope.columns, value)
+        final = self.final and which != ROW
+        return self._slot(Pick(Column("", kind), value, which, of, offset, move, final))
+
+    def _slot(self, slot: Slot) -> exp.Expr:
+        """The column of a slot; an equal one has the same."""
+        made = replace(slot, column=replace(slot.column, name=self.values.fresh()))
+        self.values.slots.append(made)
+        return col(made.column.name)
+
+    def _navigated(self, node: exp.Expr) -> exp.Expr:
+        name, inner, rows = self._argument(node)
+        move = 0
+        if name in ("PREV", "NEXT"):
+            move = -rows if name == "PREV" else rows
+            bare = inner.unnest()
+            if _call(bare) in ("FIRST", "LAST"):
+                name, inner, rows = self._argument(bare)
+            else:
+                name, rows = "LAST", 0
+        self._plain(inner, node)
+        return self._pick(inner, self._one(inner, node), FIRST if name == "FIRST" else LAST, rows, move)
+
+    def _argument(self, node: exp.Expr) -> tuple[str, exp.Expr, int]:
+        """The name of a call, what it is about, and how many rows it counts."""
+        name = _call(node)
+        given = node.expressions if isinstance(node, exp.Anonymous) else [node.this, node.args.get("expression")]
+        given = [part for part in given if part is not None]
+        default = 1 if name in ("PREV", "NEXT") else 0
+        if not 1 <= len(given) <= 2:  # noqa: PLR2004 - a value and a number
+            raise self._refuse("R174", f"{name} takes a value and a number of rows", node, f"Write {name}(A.price, 1).")
+        rows = whole_number(given[1]) if len(given) > 1 else default
+        if rows is None or not 0 <= rows <= _MOST_ROWS:
+            what = f"{name} takes a number of rows from 0 to {_MOST_ROWS:,}"
+            raise self._refuse("R174", what, node, f"Write {name}(A.price, 1).")
+        return name, given[0], rows
+
+    def _plain(self, inner: exp.Expr, call: exp.Expr) -> None:
+        """Refuse calls inside a call that picks or folds."""
+        for part in inner.walk():
+            if is_aggregate(part) or _call(part) in _CALLS or isinstance(part, MatchScope):
+                what = f"{to_rowtime(call)} cannot contain {to_rowtime(part)}"
+                hint = "Use a column, or an expression over columns of one variable, inside."
+                if is_aggregate(call) and is_aggregate(part) and _call(part) not in _CALLS:
+                    raise self._refuse("R130", f"{to_rowtime(call)} contains another aggregate", part, hint)
+                raise self._refuse("R174", what, part, hint)
+
+    # -- several rows -----------------------------------------------------------------------
+
+    def _folded(self, node: exp.Expr) -> exp.Expr:
+        for inner in _arguments(node):
+            self._plain(inner, node)
+        of, call = self._one(node, node), node.copy()
+        call.parent = node.parent
+        for counted in list(call.find_all(exp.Count)):
+            if isinstance(counted.this, exp.Column) and isinstance(counted.this.this, exp.Star):
+                counted.set("this", exp.Star())
+        try:
+            wants = wants_of(self._bare(call), _WIDE, None)
+        except NoWindow:
+            what = f"{to_rowtime(node)} is not supported over the rows of a match"
+            raise self._refuse("R174", what, node, _SUPPORTED) from None
+        functions = [want.function for want in wants.wants]
+        if self.variable is not None and any(isinstance(one, Distinct | Decayed) for one in functions):
+            what = f"{to_rowtime(node)} is not supported in DEFINE"
+            raise self._refuse("R174", what, node, "Use it in MEASURES, and filter the matches in WHERE.")
+        made = [
+            self._slot(Fold(Column(""), want.argument, want.function, of, want.typed, self.final))
+            for want in wants.wants
+        ]
+        return wants.value(*made)
+
+    # -- what the match says of itself --------------------------------------------------------
+
+    def _told(self, node: exp.Expr, call: str) -> exp.Expr:
+        given = node.expressions
+        if self.variable is not None:
+            raise self._refuse("R174", f"{call} is not supported in DEFINE", node, "Use it in MEASURES.")
+        if call == "MATCH_NUMBER":
+            if given:
+                raise self._refuse("R174", "MATCH_NUMBER takes no argument", node, "Write MATCH_NUMBER().")
+            return self._slot(Told(Column("", "BIGINT"), NUMBER))
+        of = self.values.names.every
+        if given:
+            found = self.values.names.of(given[0].name) if isinstance(given[0], exp.Column) else None
+            if found is None or len(given) > 1:
+                what = f"{to_rowtime(node)} does not name a variable of the pattern"
+                raise self._refuse("R173", what, node, suggestion(given[0].name, self.values.names.shown))
+            of = found
+        return self._slot(Told(Column("", "STRING"), CLASSIFIER, of, self.final))
+
+    def _scoped(self, node: MatchScope) -> exp.Expr:
+        kind = node.args["kind"]
+        if self.variable is not None and kind == "FINAL":
+            what = "FINAL is not allowed in DEFINE: the match is not complete there"
+            raise self._refuse("R174", what, node, "Leave FINAL out.")
+        inner = node.this.unnest()
+        if not (is_aggregate(inner) or _call(inner) in _CALLS):
+            what = f"{kind} stands before FIRST, LAST or an aggregate, not before {to_rowtime(inner)}"
+            raise self._refuse("R174", what, node, f"Write {kind} LAST({to_rowtime(inner)}).")
+        return _Place(self.values, self.variable, kind == "FINAL" or self.values.whole).read(inner)
+
+
+_TOLD = frozenset({"CLASSIFIER", "MATCH_NUMBER"})
+_CALLS = frozenset({"FIRST", "LAST", "PREV", "NEXT", *_TOLD})
+
+
+def _call(node: exp.Expr) -> str:
+    """The name of a call that is there for matches alone; empty for any other expression."""
+    if isinstance(node, exp.First | exp.FirstValue):
+        return "FIRST"
+    if isinstance(node, exp.Last | exp.LastValue):
+        return "LAST"
+    name = node.name.upper() if isinstance(node, exp.Anonymous) else ""
+    return name if name in _CALLS else ""
+
+
+def _arguments(node: exp.Expr) -> Sequence[exp.Expr]:
+    """What an aggregate is computed of, with the condition of its FILTER."""
+    if isinstance(node, exp.Filter):
+        return [*_arguments(node.this), node.expression.this]
+    if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
+        return _arguments(node.this)
+    return [part for part in node.iter_expressions() if not isinstance(part, exp.Star)]

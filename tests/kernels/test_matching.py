@@ -1,0 +1,257 @@
+"""The matcher over many partitions at once against the oracle, which looks for one match after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import Phase, example, find, given, settings
+from hypothesis import strategies as st
+
+import rowtime.kernels.matching.automaton as automaton_module
+import rowtime.kernels.matching.matcher as matcher_module
+import rowtime.kernels.matching.paths as paths_module
+from rowtime.kernels.frames import Frames, Ints
+from rowtime.kernels.matching.automaton import automaton
+from rowtime.kernels.matching.matcher import Clause, Matches, matches
+from rowtime.kernels.matching.pattern import parse, variables
+from rowtime.kernels.matching.rows import Asked, Conditions, Picked, Rows
+from rowtime.kernels.window_functions import Sum, Table
+from tests.oracle import match_recognize as o
+from tests.oracle.feed import Row
+from tests.oracle.row_patterns import NAMES, patterns, text
+
+FAR, FEW = 1_000, 4
+
+
+class Summed:
+    """SUM(v) of the rows of some variables."""
+
+    def __init__(self, values: Ints, of: frozenset[int]) -> None:
+        self.parts, self.variables = Sum().seeds(pa.array(values), values), of
+
+    def begin(self, count: int) -> Table:
+        return {name: pa.array(np.zeros(count, np.int64)) for name in self.parts}
+
+    def take(self, parts: Table, rows: Ints) -> Table:
+        count = len(rows)
+        both = np.column_stack((np.arange(count), count + np.arange(count))).ravel()
+        whole = {
+            name: pa.concat_arrays([parts[name], part.take(pa.array(rows))]).take(pa.array(both))
+            for name, part in self.parts.items()
+        }
+        lows = np.arange(count) * 2
+        return Sum().fold(whole, Frames(lows, lows + 2))
+
+
+def _conditions(kinds: dict[str, str], names: dict[str, str], values: Ints, rows: Rows) -> Conditions:
+    """What the conditions of the oracle are in columns."""
+    number = {name: n for n, name in enumerate(names)}
+    of_rows, of_paths = {}, {}
+    shifted = np.full(len(values) + 1, -FAR)
+    shifted[:-1] = values
+    at = np.arange(len(values))
+    before = np.where(at > rows.begins[rows.partition], shifted[at - 1], -FAR) if len(values) else values
+    after = np.where(at + 1 < rows.ends[rows.partition], shifted[at + 1], -FAR)
+    running = []
+    for name in names:
+        mine, kind = number[name], kinds.get(name, "any")
+        if kind == "high":
+            of_rows[mine] = values > 1
+        elif kind == "rises":
+            of_rows[mine] = (before > -FAR) & (values > before)
+        elif kind == "falls after":
+            of_rows[mine] = (after > -FAR) & (values > after)
+        elif kind == "above first":
+            of_paths[mine] = Asked(
+                (Picked(frozenset(number.values()), last=False),), (), lambda r, p, s: values[r] >= values[p[0]]
+            )
+        elif kind == "above last A" and "A" in number:
+
+            def test(r: Ints, p: Any, s: Any) -> Any:
+                return (p[0] >= 0) & (values[r] > np.where(p[0] >= 0, values[p[0]], 0))
+
+            of_paths[mine] = Asked(
+                (Picked(frozenset({number["A"]}), last=True, offset=1 if name == "A" else 0),), (), test
+            )
+        elif kind == "few":
+            running.append(Summed(values, frozenset({mine})))
+            of_paths[mine] = Asked((), (len(running) - 1,), lambda r, p, s: np.asarray(s[0]["s"]) <= FEW)
+    return Conditions(of_rows, of_paths, running)
+
+
+def _oracle_conditions(kinds: dict[str, str]) -> dict[str, Callable[[o.View], Any]]:
+    def now(view: o.View, by: int = 0) -> int:
+        found = view.last("v", by=by)
+        return -FAR if found is None else int(found)
+
+    def above(name: str, view: o.View) -> bool:
+        found = view.last("v", "A", back=1 if name == "A" else 0)
+        return found is not None and now(view) > found
+
+    def over(name: str, kind: str) -> Callable[[o.View], Any] | None:
+        return {
+            "high": lambda view: now(view) > 1,
+            "rises": lambda view: now(view, -1) > -FAR and now(view) > now(view, -1),
+            "falls after": lambda view: now(view, 1) > -FAR and now(view) > now(view, 1),
+            "above first": lambda view: now(view) >= view.first("v"),
+            "above last A": lambda view: above(name, view),
+            "few": lambda view: sum(view.all("v", name)) <= FEW,
+        }.get(kind)
+
+    return {name: made for name, kind in kinds.items() if (made := over(name, kind)) is not None}
+
+
+KINDS = ["any", "high", "rises", "falls after", "above first", "above last A", "few"]
+
+
+@st.composite
+def cases(draw: Any) -> dict[str, Any]:
+    """A pattern, its conditions, rows of a few partitions, and what else the clause says."""
+    pattern = draw(patterns())
+    kinds = {name: draw(st.sampled_from(KINDS)) for name in NAMES}
+    rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=7)
+    parts = draw(st.lists(st.tuples(rows, st.booleans()), min_size=1, max_size=3))
+    skip = draw(st.sampled_from(["past", "next", "first", "last"]))
+    return {"pattern": pattern, "kinds": kinds, "parts": parts, "skip": skip, "to": draw(st.sampled_from(NAMES)),
+            "within": draw(st.sampled_from([None, None, 2, 4])), "behind": draw(st.sampled_from([0, 0, 1])),
+            "more": draw(st.integers(0, 3)), "whole": draw(st.booleans())}  # fmt: skip
+
+
+def _check(case: dict[str, Any]) -> None:
+    pattern, kinds = parse(text(case["pattern"])), case["kinds"]
+    names, machine = variables(pattern), automaton(pattern)
+    kinds = {name: kind for name, kind in kinds.items() if kind != "above last A" or "A" in names}
+    to = frozenset(n for n, name in enumerate(names) if name == case["to"])
+    if case["skip"] in ("first", "last") and (machine.lacks(to) or machine.leads(to, last=case["skip"] == "last")):
+        return
+    ahead = int(any(kinds.get(name) == "falls after" for name in names))
+    begins, values, times = [0], [], []
+    for rows, _ in case["parts"]:
+        values += [v for v, _ in rows]
+        times += [int(t) for t in np.cumsum([gap for _, gap in rows])]
+        begins.append(len(values))
+    bound = max(times, default=0) + case["more"]
+    over = np.array([over for _, over in case["parts"]])
+    whole = np.ones(len(over), np.bool_)
+    rows = Rows(np.array(begins[:-1]), np.array(begins[1:]), np.array(times, np.int64), over, whole, bound, ahead)
+    clause = Clause(machine, case["within"], case["skip"], to, case["behind"], case["whole"])
+    found = matches(clause, rows, _conditions(kinds, names, np.array(values, np.int64), rows), rows.begins)
+    for n, (low, high) in enumerate(zip(begins, begins[1:], strict=False)):
+        _compare(case, found, n, (low, high, rows, values, ahead, list(names), machine, kinds))
+
+
+def _compare(case: dict[str, Any], found: Matches, n: int, of: Any) -> None:
+    low, high, rows, values, ahead, names, machine, kinds = of
+    spec = o.Spec(case["pattern"], _oracle_conditions(kinds), {}, all_rows=case["whole"], skip=case["skip"],
+                  to=(case["to"],), within=case["within"], ahead=ahead, behind=case["behind"])  # fmt: skip
+    part = [Row(int(rows.times[at]), {"v": values[at]}) for at in range(low, high)]
+    one = _Noting(spec, part, bool(rows.over[n]), rows.bound)
+    least = one.matched()
+    mine = np.flatnonzero((found.starts >= low) & (found.starts < high))
+    got = []
+    for at in mine:
+        states = found.states[found.offset[at] : found.offset[at + 1]]
+        taken = tuple((names[machine.variable[s]], bool(machine.left_out[s])) for s in states)
+        got.append((int(found.starts[at]) - low, taken))
+    assert got == [(match.start, match.taken) for match in one.noted]
+    assert min(int(found.least[n]), rows.bound) == min(least, rows.bound)
+
+
+@dataclass
+class _Noting(o.Partition):
+    """Notes the matches themselves."""
+
+    noted: list[o.Match] = field(default_factory=list)
+
+    def _show(self, match: o.Match, shown: set[int]) -> None:
+        self.noted.append(match)
+        super()._show(match, shown)
+
+
+def _case(pattern: o.Pattern, values: list[int], **more: Any) -> dict[str, Any]:
+    parts = [([(v, 1) for v in values], True)]
+    given = {"kinds": {}, "skip": "past", "to": "A", "within": None, "behind": 0, "more": 0, "whole": False}
+    return {"pattern": pattern, "parts": parts, **given, **more}
+
+
+A, B = ("var", "A"), ("var", "B")
+
+
+OF_TWO_WAYS = _case(
+    ("seq", [("rep", ("alt", [B, A]), 1, None, True), ("var", "C")]),
+    [2, 0, 3],
+    kinds={"A": "high", "C": "above last A"},
+)
+"""The way that is preferred less is in the same state, and has another row for its condition."""
+
+
+OF_EMPTY_TURNS = _case(("rep", ("rep", A, 0, 1, False), 0, 2, True), [1, 2, 1])
+"""A turn would take no row first, which it need not."""
+
+
+@settings(max_examples=600, deadline=None)
+@given(cases())
+@example(OF_TWO_WAYS)
+@example(OF_EMPTY_TURNS)
+@example(_case(("rep", ("seq", [("rep", A, 0, 1, True), ("rep", B, 0, 1, False)]), 0, None, True), [1, 2, 1]))
+def test_the_matches_are_those_of_the_oracle(case: dict[str, Any]) -> None:
+    _check(case)
+
+
+@settings(max_examples=150, deadline=None)
+@given(case=cases(), size=st.integers(1, 3))
+def test_the_matches_do_not_depend_on_how_many_starts_are_tried_at_once(case: dict[str, Any], size: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matcher_module, "AT_ONCE", size)
+        _check(case)
+
+
+def _later_starts_hold_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(matcher_module._Search, "_least", lambda self: np.full(len(self.begin), 2**62))
+
+
+def _paths_are_told_apart_by_state_alone(patch: pytest.MonkeyPatch) -> None:
+    real = paths_module._different
+    patch.setattr(paths_module, "_different", lambda start, state, picks: real(start, state, picks[:0]))
+
+
+def _an_empty_repetition_counts(patch: pytest.MonkeyPatch) -> None:
+    real = automaton_module._Graph._once
+    patch.setattr(
+        automaton_module._Graph, "_once", lambda self, part, then, *, out: self.of(part, then, out=out) if real else 0
+    )
+
+
+def _what_is_preferred_less_goes_on(patch: pytest.MonkeyPatch) -> None:
+    real = automaton_module.Follows
+    patch.setattr(automaton_module, "Follows", lambda states, ends: real(states[::-1], ends=ends))
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        _later_starts_hold_nothing,
+        _paths_are_told_apart_by_state_alone,
+        _an_empty_repetition_counts,
+        _what_is_preferred_less_goes_on,
+    ],
+)
+def test_a_planted_fault_is_caught(
+    plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+
+    def is_caught(case: dict[str, Any]) -> bool:
+        try:
+            _check(case)
+        except AssertionError:
+            return True
+        return False
+
+    if not any(map(is_caught, (OF_TWO_WAYS, OF_EMPTY_TURNS))):
+        find(cases(), is_caught, settings=settings(max_examples=2000, deadline=None, phases=[Phase.generate]))

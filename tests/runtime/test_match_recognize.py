@@ -1,0 +1,149 @@
+"""MATCH_RECOGNIZE end to end: values of many types, functions that only Spark knows, limits, and who waits for what."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import rowtime as rt
+import rowtime.kernels.matching.paths as paths_module
+import rowtime.operators.patterns.looked as looked_module
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+GIVEN = """CREATE STREAM s (k STRING, v INT, d DECIMAL(10, 2), f DOUBLE, note STRING);
+INSERT INTO s (ROWTIME, k, v, d, f, note) VALUES {};
+"""
+SELECT = """SELECT STREAM * FROM (SELECT STREAM *, named_struct('y', v) AS x FROM s) MATCH_RECOGNIZE (
+PARTITION BY k ORDER BY ROWTIME {}) AS m"""
+
+
+def _rows(*rows: tuple[str, int, str]) -> str:
+    """Rows a minute apart: key, value and note."""
+    made = (
+        f"(TIMESTAMP '2024-01-01 10:{minute:02}:00', '{key}', {value}, {value}.25, {value}.5, '{note}')"
+        for minute, (key, value, note) in enumerate(rows)
+    )
+    return GIVEN.format(", ".join(made))
+
+
+def _given(spark: SparkSession, home: Path, script: str) -> list[dict[str, Any]]:
+    got: list[dict[str, Any]] = []
+    pipeline = rt.Pipeline(spark, home=home).sql(f"{script}; ALTER STREAM s END")
+    pipeline.sink("result", lambda batch: got.extend(batch.table().to_pylist() if batch.count else []))
+    pipeline.run_available(home / "check")
+    return [{name: value for name, value in row.items() if name != "rowtime"} for row in got]
+
+
+FALL = _rows(("a", 5, "kitten"), ("a", 3, "sitting"), ("b", 9, "x"), ("a", 2, "mitten"), ("a", 8, "kitchen"))
+
+
+def test_measures_have_the_types_and_values_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    measures = """MEASURES SUM(B.d) AS sd, AVG(B.d) AS ad, MAX(B.f) AS mf, LAST(B.x).y AS y, A.x.y AS ay,
+      UPPER(A.note) || '-' || LAST(C.note) AS notes, COALESCE(PREV(FIRST(A.v)), -1) AS p, STDDEV_POP(v) AS sp,
+      COUNT(DISTINCT B.note) AS nb, MIN(note) AS mn, CAST(SUM(v) AS STRING) AS sv
+    PATTERN (A B+ C) WITHIN INTERVAL '1' HOUR
+    DEFINE B AS B.v < PREV(B.v) AND B.d < A.d, C AS C.v > LAST(B.v)"""
+    assert _given(spark, tmp_path, FALL + SELECT.format(measures)) == [
+        {"k": "a", "sd": Decimal("5.50"), "ad": Decimal("2.750000"), "mf": 3.5, "y": 2, "ay": 5,
+         "notes": "KITTEN-kitchen", "p": -1, "sp": pytest.approx(2.29128784747792), "nb": 2, "mn": "kitchen",
+         "sv": "18"}
+    ]  # fmt: skip
+
+
+def test_a_condition_may_use_what_only_spark_computes(spark: SparkSession, tmp_path: Path) -> None:
+    clauses = """MEASURES A.note AS a, LAST(B.note) AS b PATTERN (A B) WITHIN INTERVAL '1' HOUR
+    DEFINE A AS soundex(A.note) = 'K350', B AS levenshtein(A.note, B.note) <= 3"""
+    assert _given(spark, tmp_path, FALL + SELECT.format(clauses)) == [{"k": "a", "a": "kitten", "b": "sitting"}]
+
+
+def test_a_condition_is_asked_of_rows_that_have_their_turn(spark: SparkSession, tmp_path: Path) -> None:
+    """From the second row on it would divide by zero, but the match from the first one takes that."""
+    clauses = """MEASURES COUNT(*) AS n PATTERN (A B) WITHIN INTERVAL '1' HOUR DEFINE B AS 10 / (A.v - B.v) > 3"""
+    rows = _rows(("a", 1, ""), ("a", 0, ""), ("a", 0, ""))
+    assert _given(spark, tmp_path, rows + SELECT.format(clauses)) == [{"k": "a", "n": 2}]
+    rows = _rows(("a", 1, ""), ("a", 1, ""), ("a", 0, ""))
+    with pytest.raises(rt.Failure, match=r"in DEFINE cannot be computed: .*DIVIDE_BY_ZERO") as failed:
+        _given(spark, tmp_path / "other", rows + SELECT.format(clauses))
+    assert failed.value.problems[0].code == "R179"
+    assert "NULLIF" in failed.value.problems[0].hint
+    whole = clauses.replace("(A.v - B.v)", "NULLIF(A.v - B.v, 0)")
+    assert _given(spark, tmp_path / "whole", rows + SELECT.format(whole)) == [{"k": "a", "n": 2}]
+
+
+def test_a_row_whose_value_cannot_be_computed_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """As in every clause: what a single row gives is computed before any match is looked for."""
+    clauses = """MEASURES COUNT(*) AS n PATTERN (A B) WITHIN INTERVAL '1' HOUR DEFINE B AS 10 / A.v > B.v"""
+    rows = _rows(("a", 1, ""), ("a", 0, ""), ("a", 7, ""))
+    assert _given(spark, tmp_path, rows + SELECT.format(clauses)) == [{"k": "a", "n": 2}]
+
+
+def test_a_pattern_with_too_many_paths_ends_the_run(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (paths_module, looked_module):
+        monkeypatch.setattr(module, "MOST_PATHS", 3)
+    rows = _rows(*((("a", n, "")) for n in range(8)))
+    clauses = """MEASURES COUNT(*) AS n PATTERN ((A | B)+ C) WITHIN INTERVAL '1' HOUR
+    DEFINE C AS C.v > 99 AND FIRST(A.v, 2) > 0 AND LAST(B.v, 2) > 0"""
+    with pytest.raises(rt.Failure, match=r"PATTERN \(\(A \| B\)\+ C\) has more than 3 open paths") as failed:
+        _given(spark, tmp_path, rows + SELECT.format(clauses))
+    assert failed.value.problems[0].code == "R178"
+    followed = clauses.replace("DEFINE", "DEFINE A AS A.v % 2 = 0, B AS B.v % 2 = 1,")
+    assert _given(spark, tmp_path / "followed", rows + SELECT.format(followed)) == []
+
+
+def test_a_sum_beyond_its_type_ends_the_run(spark: SparkSession, tmp_path: Path) -> None:
+    measures = (
+        "MEASURES SUM(CAST(9223372036854775807 AS BIGINT) + A.v * 0) AS n PATTERN (A{2}) WITHIN INTERVAL '1' HOUR"
+    )
+    with pytest.raises(rt.Failure, match="beyond BIGINT"):
+        _given(spark, tmp_path, _rows(("a", 1, ""), ("a", 1, "")) + SELECT.format(measures))
+
+
+@pytest.mark.parametrize(
+    ("clauses", "what", "hint"),
+    [
+        ("MEASURES SUM(A.note) AS n PATTERN (A)", "does not take STRING", "Cast the argument"),
+        (
+            "MEASURES A.v AS n PATTERN (A B) WITHIN INTERVAL '1' HOUR DEFINE B AS AVG(A.d) > 1",
+            "AVG of a DECIMAL",
+            "DOUBLE",
+        ),
+    ],
+)
+def test_types_that_do_not_fit_are_refused_at_the_start(
+    spark: SparkSession, tmp_path: Path, clauses: str, what: str, hint: str
+) -> None:
+    script = _rows(("a", 1, "7"), ("a", 2, "8")) + SELECT.format(clauses)
+    with pytest.raises(rt.Refused, match=what) as refused:
+        _given(spark, tmp_path, script)
+    assert hint in refused.value.problems[0].hint
+    followed = script.replace("A.note", "CAST(A.note AS DOUBLE)").replace("A.d)", "CAST(A.d AS DOUBLE))")
+    assert _given(spark, tmp_path / "followed", followed)[0]["k"] == "a"
+
+
+def test_text_with_a_collation_is_refused_at_the_start(spark: SparkSession, tmp_path: Path) -> None:
+    clauses = "MEASURES LAST(note {}) AS n PATTERN (A) DEFINE A AS note COLLATE UNICODE_CI = '7'"
+    script = _rows(("a", 1, "7")) + SELECT
+    with pytest.raises(rt.Refused, match="does not support text with a collation") as refused:
+        _given(spark, tmp_path, script.format(clauses.format("COLLATE UNICODE_CI")))
+    [name] = refused.value.problems[0].hint.rstrip(".").split()[-1:]
+    followed = _given(spark, tmp_path / "followed", script.format(clauses.format(f"COLLATE {name}")))
+    assert followed == [{"k": "a", "n": "7"}]
+
+
+def test_waiting_names_the_open_match_and_what_decides_it(spark: SparkSession, tmp_path: Path) -> None:
+    clauses = "MEASURES A.v AS v PATTERN (A B+ C) WITHIN INTERVAL '1' HOUR DEFINE A AS A.v = 5, C AS C.v > 99"
+    pipeline = rt.Pipeline(spark, home=tmp_path).sql(FALL + SELECT.format(clauses)).sink("result", lambda _: None)
+    query = pipeline.run_available(tmp_path / "check")
+    [wait] = [wait for wait in query.waiting() if wait.kind == "match"]
+    assert wait.held == 5 - 1 + 2
+    assert wait.release.startswith(
+        "the match of PATTERN (A B+ C) that may begin with the row of a at 2024-01-01 10:00:00 is open: a further row "
+        "of a, a bound of 2024-01-01 11:00:00 or the end of the stream decides it; "
+    )
