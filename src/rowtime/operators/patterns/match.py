@@ -6,7 +6,7 @@ What is certain goes out at once; the merge above lets it go on in stream order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
@@ -133,11 +133,15 @@ class Match(Unary):
         return {"": min(least(clocks[0].values()), control.least)}
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
-        """The rows of the same keys; up to the row that goes out unless NEXT reads later ones."""
+        """The rows of the same keys that a match with the row may have, or read beside its rows."""
         same = tuple((quoted(key.column.name), to_spark(key.expression)) for key in self.keys)
-        moves = [slot.move for slot in self.slots if isinstance(slot, Pick)]
-        later = self.rows != ONE_ROW or max([0, *moves]) > 0
-        return Link(same, meets="true" if later else f"{BEGINS} <= {ASKED_AT}")
+        meets = []
+        if self.within is not None and not self.reach:
+            meets.append(f"{BEGINS} > {ASKED_AT} - {self.within}L")
+        if not self.clause.behind and not self.ahead:
+            later = f" + {self.within or 0}L" if self.rows != ONE_ROW else ""
+            meets += [f"{BEGINS} <= {ASKED_AT}{later}"] if self.rows == ONE_ROW or self.within is not None else []
+        return Link(same, meets=" AND ".join(meets) or "true")
 
     def made_from(self, n: int, column: str) -> Made | None:
         """From the values of its slot, or as it came."""
@@ -153,6 +157,10 @@ class Match(Unary):
         """The keys, and what the conditions read."""
         values = (slot.value for condition in self.conditions for slot in condition.slots)
         return columns_in([*(key.expression for key in self.keys), *values])
+
+    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one input
+        """Those that are passed, and those of keys, conditions and measures."""
+        return {*self.passed, *columns_in(self.row_expressions())}
 
     def row_expressions(self) -> Iterable[exp.Expr]:
         """The keys, and what conditions and measures read."""
