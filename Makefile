@@ -3,6 +3,7 @@
 PYTHON ?= python3
 ARGS ?=
 VERSION ?=
+SUITES ?=
 WORKERS ?= 2
 
 VENV := .venv
@@ -24,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test wheel slow goldens lint fuzz crash model soak cluster bench docs options pictures matrix release flink format lock \
+.PHONY: help env run test wheel slow goldens lint fuzz crash model soak cluster conformance bench docs options pictures matrix release flink format lock \
 	clean
 
 help: ## list the targets
@@ -80,6 +81,9 @@ soak: env ## run one query for an hour at a steady rate: nothing may grow (ARGS=
 
 cluster: env ## run pipelines on a Spark cluster whose workers are killed (ARGS="--pipelines 6" for less)
 	@$(WITH_JAVA) $(BIN)/python -m reliability.cluster $(ARGS)
+
+conformance: env ## run others' tests and random pipelines beside DuckDB (SUITES=folder, ARGS="--write" writes the page)
+	@$(WITH_JAVA) SUITES="$(SUITES)" $(BIN)/python -m conformance $(ARGS)
 
 bench: env ## run the short benchmarks
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks --short $(ARGS)

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), ROOT / "benchmarks/RESULTS.md"]
 )
-CITING = ("src", "tests", "reliability", "benchmarks", "examples")
+CITING = ("src", "tests", "reliability", "benchmarks", "conformance", "examples")
 WITHOUT_TESTS = ("## 1. Terms",)
 GIVEN = "CREATE STREAM clicks (page STRING, ev TIMESTAMP);\n"
 

@@ -1,0 +1,303 @@
+"""Runs random pipelines in rowtime and in DuckDB over the same rows, and compares rows and rowtimes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import rowtime as rt
+from conformance.pipelines import Pipeline, drawn
+from rowtime.core.errors import RowtimeError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TOGETHER: Final = 20  # pipelines over the same rows, in one run
+BEGIN: Final = dt.datetime(2024, 1, 1, 22, 30, tzinfo=dt.UTC)
+NAMES: Final = ("k", "v", "n", "c", "d", "f", "day", "ts")
+SCHEMA: Final = pa.schema({
+    "rowtime": pa.timestamp("us", "UTC"), "k": pa.string(), "v": pa.int32(), "n": pa.int64(), "c": pa.decimal128(10, 2),
+    "d": pa.float64(), "f": pa.bool_(), "day": pa.date32(), "ts": pa.timestamp("us", "UTC"),
+})  # fmt: skip
+DECLARED: Final = "k STRING, v INT, n BIGINT, c DECIMAL(10, 2), d DOUBLE, f BOOLEAN, day DATE, ts TIMESTAMP"
+SORTED: Final = 600  # seconds by which rows of a stream that is sorted may be late
+TABLE: Final = pa.table({
+    "k": ["x", "yy", "y", "z", "X", None], "name": ["one", None, "three", "four", "five", "none"],
+    "rank": pa.array([1, 2, None, 4, 5, 6], pa.int32()),
+})  # fmt: skip
+Row = tuple[Any, ...]
+_RENAMED: Final = re.compile(r"\b(?:[rwu]\d*[xgoklnseh]\d*|[lr]\d|k)\b")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The rows of both streams, in the order in which they come, in so many files, a tick each.
+
+    Rows of a stream that is ``mixed`` come in disorder, and are sorted.
+    """
+
+    streams: Mapping[str, pa.Table]
+    mixed: frozenset[str]
+    files: int
+
+    @classmethod
+    def of(cls, seed: str) -> Inputs:
+        """The rows of a seed."""
+        chance = Random(f"rows {seed}")
+        mixed = frozenset(name for name in ("a", "b") if chance.random() < 0.4)
+        files = chance.randint(1, 3)
+        rows = {name: _in_disorder(chance, _rows(chance, name), mixed=name in mixed) for name in ("a", "b")}
+        return cls(rows, mixed, files)
+
+    def fewer(self, kept: Callable[[int], bool]) -> Inputs:
+        """Some of the rows, by their numbers over both streams."""
+        parts, number = {}, 0
+        for name, rows in self.streams.items():
+            parts[name] = rows.filter(pa.array([kept(number + place) for place in range(rows.num_rows)], pa.bool_()))
+            number += rows.num_rows
+        return Inputs(parts, self.mixed, self.files)
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return sum(rows.num_rows for rows in self.streams.values())
+
+
+def _rows(chance: Random, stream: str) -> list[dict[str, Any]]:
+    at, rows = BEGIN, []
+    for _ in range(chance.choice((20, 60, 60, 120))):
+        at += dt.timedelta(seconds=chance.choice((1, 7, 31, 60, 95, 400)), microseconds=2 * chance.randint(0, 499))
+        rows.append({
+            "rowtime": at + dt.timedelta(microseconds=stream == "b"),  # no two rows of both have one time
+            "k": chance.choice(("x", "y", "yy", "Xx", "", None)), "v": chance.choice((None, *range(-5, 6))),
+            "n": chance.choice((None, 0, 1, -1, 2**40, -(2**33), 7)),
+            "c": chance.choice((None, Decimal("0.00"), Decimal("1.25"), Decimal("-99999.99"), Decimal("2.50"))),
+            "d": chance.choice((None, 0.5, -1.25, 3.0, 0.0, 1e6)), "f": chance.choice((True, False, None)),
+            "day": chance.choice((None, dt.date(2024, 1, 1), dt.date(2024, 2, 29), dt.date(1969, 12, 31))),
+            "ts": chance.choice((None, at, at - dt.timedelta(days=3), dt.datetime(1960, 5, 6, 7, tzinfo=dt.UTC))),
+        })  # fmt: skip
+    return rows
+
+
+def _in_disorder(chance: Random, rows: list[dict[str, Any]], *, mixed: bool) -> pa.Table:
+    if mixed:
+        most = dt.timedelta(seconds=SORTED - 1)
+        rows = sorted(rows, key=lambda row: row["rowtime"] + chance.random() * most)
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+@dataclass
+class Compared:
+    """What was compared: pipelines by kind of their last step, those that check refuses by code, and what differs."""
+
+    right: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    rows: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """How many pipelines ran."""
+        return self.right.total() + len(self.wrong)
+
+    def line(self, seed: int) -> str:
+        """What came of it, in one line."""
+        refused = self.refused.total()
+        return (
+            f"Seed {seed}: {self.count:,} random pipelines with {self.rows:,} rows beside DuckDB, {len(self.wrong)} "
+            f"wrong; {refused:,} more were refused."
+        )
+
+
+def compare(spark: SparkSession, seed: int, count: int, told: Callable[[str], None] = print) -> Compared:
+    """Draw pipelines until so many have been compared."""
+    done, number = Compared(), 0
+    while done.count < count:
+        name = f"{seed}/{number}"
+        pipelines = [drawn(f"{name}/{place}") for place in range(min(TOGETHER, count - done.count))]
+        for line in _compared(spark, Inputs.of(name), pipelines, done):
+            told(line)
+        number += 1
+    return done
+
+
+def _compared(spark: SparkSession, inputs: Inputs, pipelines: Sequence[Pipeline], done: Compared) -> Iterator[str]:
+    accepted = []
+    for pipeline in pipelines:
+        codes = problems(inputs, pipeline)
+        if codes:
+            done.refused[_RENAMED.sub("…", codes[0])] += 1
+        else:
+            accepted.append(pipeline)
+    found, rows = _both(spark, inputs, accepted)
+    done.rows += rows
+    for pipeline, differs in zip(accepted, found, strict=True):
+        if differs is None:
+            done.right[pipeline.views[-1].kind] += 1
+            continue
+        told = f"seed {pipeline.seed}: {pipeline.kind}\n{_shrunk(spark, inputs, pipeline, differs)}"
+        done.wrong.append(told)
+        yield told
+
+
+def problems(inputs: Inputs, pipeline: Pipeline) -> list[str]:
+    """Why ``rowtime check`` refuses a pipeline: codes with what they say."""
+    script = _definitions(inputs, Path("/nowhere")) + pipeline.ours(0).replace("CREATE PUMP p0 AS INSERT INTO o0 ", "")
+    return [f"{one.code} {one.message}" for one in rt.check(script) if not one.warns]
+
+
+def _both(spark: SparkSession, inputs: Inputs, pipelines: Sequence[Pipeline]) -> tuple[list[str | None], int]:
+    """Of each pipeline what differs, or None; and how many rows there are."""
+    expected = [in_duckdb(inputs, pipeline) for pipeline in pipelines]
+    found = in_rowtime(spark, inputs, pipelines)
+    said = [difference(*each) for each in zip(found, expected, strict=True)]
+    return said, sum(len(rows) for rows in expected if not isinstance(rows, str))
+
+
+def difference(found: Sequence[Row] | str, expected: Sequence[Row] | str) -> str | None:
+    """What differs, in words; None if nothing does."""
+    if isinstance(found, str) or isinstance(expected, str):
+        return f"rowtime: {found if isinstance(found, str) else 'rows'}; DuckDB: {expected}"
+    times = [row[0] for row in found]
+    if times != sorted(times):
+        return "the rows are not in the order of rowtime"
+    left = Counter(map(_plain, expected))
+    extra = Counter(map(_plain, found))
+    missing, more = left - extra, extra - left
+    if not missing and not more:
+        return None
+    return f"only in DuckDB {_shown(missing)}; only in rowtime {_shown(more)}"
+
+
+def _shown(rows: Counter[Row]) -> str:
+    return f"{rows.total()}: {[*rows.elements()][:3]}"
+
+
+def _plain(row: Row) -> Row:
+    return tuple(_value(value) for value in row)
+
+
+def _value(value: Any) -> Any:
+    """A value without its width: numbers are equal if their first nine digits are."""
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return value
+    if isinstance(value, dt.datetime):
+        return value.replace(tzinfo=None)
+    if isinstance(value, int | float | Decimal):
+        number = float(value)
+        return number if math.isnan(number) or math.isinf(number) else float(f"{number:.9g}") + 0.0
+    return value
+
+
+# -- the two systems -----------------------------------------------------------------------
+
+
+def in_duckdb(inputs: Inputs, pipeline: Pipeline) -> list[Row] | str:
+    """The rows that DuckDB has, rowtimes first; what it says if it fails."""
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("CREATE MACRO count_true(x) AS COUNT(*) FILTER (WHERE x)")
+        for name, rows in inputs.streams.items():
+            plain = rows.set_column(0, "rowtime", rows["rowtime"].cast(pa.timestamp("us")))
+            plain = plain.set_column(8, "ts", plain["ts"].cast(pa.timestamp("us")))
+            connection.register(name, plain)
+        connection.register("t", TABLE)
+        try:
+            found: list[Row] = connection.execute(pipeline.theirs()).fetchall()
+        except duckdb.Error as error:
+            return f"{error}"
+    return found
+
+
+def in_rowtime(spark: SparkSession, inputs: Inputs, pipelines: Sequence[Pipeline]) -> list[list[Row] | str]:
+    """The rows of each pipeline, rowtimes first, or what it says if it fails."""
+    got: list[list[Row]] = [[] for _ in pipelines]
+    with tempfile.TemporaryDirectory(prefix="rowtime-conformance-") as work:
+        folder = Path(work)
+        _write(inputs, folder)
+        script = _definitions(inputs, folder) + "\n".join(one.ours(number) for number, one in enumerate(pipelines))
+        pipeline = rt.Pipeline(spark, home=folder / "home").sql(script)
+        for number in range(len(pipelines)):
+            pipeline.sink(f"o{number}", _taking(got[number]))
+        try:
+            pipeline.run_available(folder / "check", end=True, limits=rt.Limits(files=1))
+        except RowtimeError as error:
+            return [str(error) for _ in pipelines]
+    return [*got]
+
+
+def _taking(rows: list[Row]) -> Callable[[rt.Batch], None]:
+    def take(batch: rt.Batch) -> None:
+        if batch.count:
+            rows.extend(tuple(row.values()) for row in batch.table().to_pylist())
+
+    return take
+
+
+def _write(inputs: Inputs, folder: Path) -> None:
+    pq.write_table(TABLE, folder / "t.parquet")
+    for name, rows in inputs.streams.items():
+        parts = folder / "in" / name
+        parts.mkdir(parents=True)
+        size = max(1, -(-rows.num_rows // inputs.files))
+        for number, start in enumerate(range(0, max(rows.num_rows, 1), size)):
+            part = rows.slice(start, size)
+            if name in inputs.mixed:
+                part = part.rename_columns(["at", *NAMES])
+            pq.write_table(part, parts / f"{number}.parquet")
+
+
+def _definitions(inputs: Inputs, folder: Path) -> str:
+    text = f"CREATE TABLE t (k STRING, name STRING, rank INT) USING parquet OPTIONS (path '{folder}/t.parquet');\n"
+    for name in inputs.streams:
+        if name in inputs.mixed:
+            text += (
+                f"CREATE STREAM raw_{name} (at TIMESTAMP, {DECLARED}) USING parquet "
+                f"OPTIONS (path '{folder}/in/{name}');\n"
+                f"CREATE VIEW {name} AS SELECT STREAM at AS ROWTIME, {', '.join(NAMES)} FROM raw_{name} "
+                f"ORDER BY at WITHIN INTERVAL '{SORTED}' SECOND;\n"
+            )
+        else:
+            text += (
+                f"CREATE STREAM {name} ({DECLARED}) USING parquet "
+                f"OPTIONS (path '{folder}/in/{name}', rowtime.column 'rowtime');\n"
+            )
+    return text
+
+
+# -- smaller ------------------------------------------------------------------------------
+
+
+def _shrunk(spark: SparkSession, inputs: Inputs, pipeline: Pipeline, differs: str) -> str:
+    """The mismatch with as few rows as halving finds, and both queries."""
+    kept = set(range(inputs.count))
+    size = len(kept) // 2
+    while size:
+        for start in range(0, len(kept), size):
+            without = kept - set(sorted(kept)[start : start + size])
+            smaller = inputs.fewer(without.__contains__)
+            whole = all(rows.num_rows for rows in smaller.streams.values())
+            said = _both(spark, smaller, [pipeline])[0][0] if whole else None
+            if said is not None:
+                kept, differs = without, said
+                break
+        else:
+            size //= 2
+            continue
+        size = min(size, len(kept) // 2)
+    fewest = inputs.fewer(kept.__contains__)
+    rows = "\n".join(f"  {name}: {row}" for name, rows in fewest.streams.items() for row in rows.to_pylist())
+    return f"{differs}\n{pipeline.ours(0)}\n-- DuckDB:\n{pipeline.theirs()}\n{rows}"

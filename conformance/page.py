@@ -1,0 +1,77 @@
+"""The page `docs/conformance.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from conformance.differential import Compared
+from conformance.verdicts import DIFFERENT, OUTCOMES, REFUSED, RIGHT, Suite
+
+HEAD: Final = """\
+# Conformance
+
+Others have test suites of their own for what rowtime does too. This page says how many of their cases rowtime answers
+as they do, which it refuses and why, and where its answer is different on purpose. `make conformance ARGS="--write"`
+writes the page. Nothing may be wrong, in CI too.
+
+- *Right*: rowtime gives the rows that the suite expects.
+- *Refused*: there is no SQL for it, or `rowtime check` refuses the query. Each reason is listed.
+- *Different on purpose*: the answer follows a rule of the [semantics](semantics.md). Each rule is listed.
+- *Wrong*: everything else.
+
+Others' tests are converted when they run, and are not part of this repository. The cases of Calcite, Spark and Nexmark
+are restated from published facts: rows, and the answer that they give (`conformance/cases`). PyFlink computes Flink's
+answers itself (`make flink`). `SUITES=folder make conformance` reads the transcripts of Beam below a folder in place of
+those in the wheel.
+
+## Suites
+
+| suite | cases | right | refused | different on purpose | wrong |
+| --- | --- | --- | --- | --- | --- |
+"""
+RANDOM: Final = """
+## Random pipelines
+
+A random pipeline has one to four views on top of each other: filters and projections, unions, T-sorts, groups of
+windows, sessions and calendar units, DISTINCT, frames, the first rows of windows, joins within a time, of windows, as
+of a time and with tables. The columns have the types INT, BIGINT, DECIMAL, DOUBLE, BOOLEAN, STRING, DATE and TIMESTAMP,
+with NULLs. DuckDB computes the same over the same rows, and also the rowtime of each row by the rules of
+[section 5](semantics.md#5-operators). rowtime reads the rows from one to three files, a tick each, some of them in
+disorder. A mismatch is printed with its seed, both queries and the fewest rows that show it.
+"""
+
+
+def page(suites: Sequence[Suite], compared: Compared, seed: int) -> str:
+    """The text of the page."""
+    return HEAD + "".join([*_table(suites), *_reasons(suites), *_random(compared, seed)])
+
+
+def _table(suites: Sequence[Suite]) -> Iterator[str]:
+    for suite in suites:
+        counts = " | ".join(str(suite.count(one)) for one in OUTCOMES)
+        yield f"| {suite.name} | {len(suite.verdicts)} | {counts} |\n"
+
+
+def _reasons(suites: Sequence[Suite]) -> Iterator[str]:
+    for suite in suites:
+        yield f"\n### {suite.name}\n\nFrom {suite.source}.\n"
+        if suite.missing:
+            yield f"\nNot run: {suite.missing}.\n"
+        for outcome, title in ((REFUSED, "Refused"), (DIFFERENT, "Different on purpose")):
+            found = suite.reasons(outcome)
+            if found:
+                yield f"\n{title}:\n\n"
+                yield from (f"- {why}{f' ({many} cases)' if many > 1 else ''}\n" for why, many in found)
+        right = [one.case for one in suite.verdicts if one.outcome == RIGHT]
+        if right:
+            yield f"\nRight: {'; '.join(right)}.\n"
+
+
+def _random(compared: Compared, seed: int) -> Iterator[str]:
+    yield RANDOM
+    yield f"\n{compared.line(seed)}\n\n| last step | pipelines |\n| --- | --- |\n"
+    yield from (f"| {kind} | {many:,} |\n" for kind, many in sorted(compared.right.items()))
+    if compared.refused:
+        yield "\nThese were refused and not compared:\n\n"
+        yield from (f"- {why}: {many}\n" for why, many in sorted(compared.refused.items()))
