@@ -36,7 +36,8 @@ def spread(values: list[int]) -> int:
     return values[-1] * 100 + max(values) - min(values)
 
 
-@pytest.mark.parametrize("cut", [2, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("cut", [2, 6])
 @pytest.mark.parametrize("kind", EACH)
 def test_the_list_has_the_values_in_stream_order_however_rows_are_cut(
     spark: SparkSession, tmp_path: Path, kind: str, cut: int

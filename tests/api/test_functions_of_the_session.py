@@ -72,7 +72,8 @@ def expected() -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("cut", [23, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.slow  # functions of five kinds
+@pytest.mark.parametrize("cut", [23, 60])
 def test_functions_of_each_kind_in_each_clause_give_the_same_however_rows_are_cut(
     session: SparkSession, tmp_path: Path, cut: int
 ) -> None:

@@ -101,6 +101,7 @@ def test_one_row_is_made_of_the_events_of_a_window(spark: SparkSession, tmp_path
     assert [row["idle"] for row in _run(spark, tmp_path, ONE, [3, 5, 0, 1, 4, 2], 3)] == IDLE
 
 
+@pytest.mark.slow  # many ticks
 def test_what_changes_is_taken_back(spark: SparkSession, tmp_path: Path) -> None:
     got = _run(spark, tmp_path, f"{SEVERAL} EMIT CHANGES", [5, 2, 4, 1, 0, 3], 2)
     left: Counter[tuple[int, ...]] = Counter()

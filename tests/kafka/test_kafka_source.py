@@ -386,8 +386,8 @@ def test_options_that_do_not_fit_are_refused(options: dict[str, str]) -> None:
 
 
 def test_a_format_that_is_unknown_is_refused() -> None:
-    with pytest.raises(Refused, match=r"R504 .*'protobuf'"):
-        KafkaSource({"kafka.bootstrap.servers": "h:1", "subscribe": "t"}, COLUMNS, "protobuf")
+    with pytest.raises(Refused, match=r"R504 .*'thrift'"):
+        KafkaSource({"kafka.bootstrap.servers": "h:1", "subscribe": "t"}, COLUMNS, "thrift")
 
 
 def test_a_raw_record_has_no_field_for_the_rowtime() -> None:

@@ -19,7 +19,7 @@ from tests.kafka.test_avro_in_sql import DOCS, Rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 
 TRIP = proto("""package shop; message Trip { string vehicle = 1; optional double km = 2;
 google.protobuf.Timestamp ended = 3; repeated string tags = 4; Trip last = 5; Inner inner = 6;

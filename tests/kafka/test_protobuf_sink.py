@@ -21,7 +21,7 @@ from tests.kafka.test_kafka_sink import headers, records
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(8)
 assert DiedError
 
 TARGET = """CREATE STREAM a (name STRING, n INT);

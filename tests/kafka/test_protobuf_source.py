@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rowtime.runtime.sources.kafka import KafkaSource
 
-pytestmark = pytest.mark.sampled(8)
+pytestmark = pytest.mark.sampled(12)
 
 TRIP = proto("message Trip { string vehicle = 1; optional double km = 2; }")
 COLUMNS = [("vehicle", "STRING"), ("km", "DOUBLE")]

@@ -73,7 +73,7 @@ def _typed(random: Random, file: Any, message: Any, one: Any, depth: int) -> Non
     )
     if what != "map" and random.random() < 0.35:
         one.label = F.LABEL_REPEATED
-    inner = f"{message.name}{one.number}"
+    inner = f"{message.name}_{one.number}"
     if what in ("message", "map", "group") and not depth:
         what = "scalar"
     if what == "scalar":

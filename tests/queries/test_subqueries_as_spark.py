@@ -20,7 +20,7 @@ from tests.laws.pipelines import ORIGIN, SECOND
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(12)
 
 TABLES = {
     "t": [(1, 10, "a"), (2, 20, "b"), (2, 25, "b"), (None, 30, "c"), (5, None, "d")],

@@ -71,7 +71,7 @@ def test_changes_that_are_left_out_are_those_that_cancel_out(spark: SparkSession
             EDGE_KIND: START_EDGE if begins or kept else STOP_EDGE, AS_GIVEN: at, START: at,
             STOP: END if kept else until, MET: place // 9,
         })  # fmt: skip
-    table = pa.Table.from_pylist(rows).cast(pa.schema([(name, TYPES[kind]) for name, kind in FIELDS]))
+    table = pa.Table.from_pylist(rows, pa.schema([(name, TYPES[kind]) for name, kind in FIELDS]))
     frame = LocalFrame.of(spark, table, FIELDS) if by == "driver" else spark.createDataFrame(table)
     told, once = ([*changes_of(frame, ["k"], each=each).toArrow().to_pylist()] for each in (True, False))
     assert len(once) < len(told)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
+import pytest
 
 import rowtime as rt
 from rowtime.core.time import to_micros
@@ -41,6 +42,7 @@ def used(folder: Path) -> list[tuple[int, int, int, int]]:
     return sorted((to_micros(r["since"]), to_micros(r["until"]), r["room"], int(r["guests"])) for r in rows)
 
 
+@pytest.mark.slow  # several starts
 def test_events_meet_the_tables_of_the_first_start(spark: SparkSession, tmp_path: Path) -> None:
     rooms = spark.createDataFrame([(1, 1), (1, 2), (2, 1), (3, 1), (None, 9)], "room INT, beds INT")
     rooms.write.parquet(str(tmp_path / "rooms"))
