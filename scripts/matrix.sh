@@ -40,7 +40,8 @@ run() { # PYTHON SPARK
         --broker-kills 0 --stores 0 --seconds 60 2>>"$log" | tee -a "$log" | tail -1)
     case $crash in *" 0 lost or changed anything"*) ;; *) failed "$name" "crash: $crash" "$log"; return ;; esac
     rm -rf "build/matrix/$name-flights" "$venv"
-    table+=("| $spark | $(minor "$of") | $transcripts | verified | ${crash#*: } |")
+    local stops=${crash%% stops,*}
+    table+=("| $spark | $(minor "$of") | ${transcripts%,*} | verified | ${stops##* } stops, ${crash##*, } |")
     echo "$name: $transcripts; flights: $flights; crash: $crash"
 }
 
