@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rowtime.runtime.sinks.contract import Batch
     from rowtime.runtime.sources.contract import Limits
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _WHERE = {
     "Pipeline": ("rowtime.api.pipeline", "Pipeline"),
