@@ -90,6 +90,22 @@ def test_what_makes_nothing_but_speed_and_catalogs_stays(spark: SparkSession, ke
         assert derive(spark).conf.get(key).startswith("12345")
 
 
+def test_derived_sessions_share_one_python_daemon(spark: SparkSession) -> None:
+    """A daemon takes a second and 50 MB, and stays until Spark ends."""
+
+    def daemons() -> list[int]:
+        java: Any = spark._jvm.java.lang.ProcessHandle.current()
+        children = java.children().toArray()
+        return [child.pid() for child in children if "pyspark.daemon" in str(child.info().commandLine())]
+
+    found = []
+    for _ in range(3):
+        derive(spark).range(1).mapInArrow(lambda batches: batches, "id BIGINT").collect()
+        found.append(daemons())
+    assert found[0]
+    assert found == [found[0]] * 3
+
+
 def test_a_thread_has_its_own_session_again_after_a_tick(spark: SparkSession) -> None:
     """Spark reads `TIMESTAMP` by the settings of the thread's session, so a tick has to set it."""
     mine, ours = spark.newSession(), derive(spark)

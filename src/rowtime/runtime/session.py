@@ -37,6 +37,8 @@ _CONF: Mapping[str, str] = {
 }
 
 PASSED = (
+    # PySpark turns the isolation of artifacts off; with it, each session starts a Python daemon of its own.
+    "spark.sql.artifact.",
     "spark.sql.autoBroadcastJoinThreshold",
     "spark.sql.broadcastTimeout",
     "spark.sql.catalog.",
