@@ -4,7 +4,8 @@ PYTHON ?= python3
 ARGS ?=
 VERSION ?=
 SUITES ?=
-WORKERS ?= 2
+# Quick tests wait for Spark and for servers a third of their time, so two cores keep three of them busy.
+WORKERS ?= $(if $(filter test,$(MAKECMDGOALS)),3,2)
 
 VENV := .venv
 BIN := $(VENV)/bin

@@ -36,6 +36,7 @@ def spread(values: list[int]) -> int:
     return values[-1] * 100 + max(values) - min(values)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("cut", [2, 6])
 @pytest.mark.parametrize("kind", EACH)

@@ -169,6 +169,7 @@ def test_an_aggregate_of_the_session_is_refused_and_is_a_function_of_a_list_inst
     assert [row["s"] for row in found] == [8.0]
 
 
+@pytest.mark.slow
 def test_a_function_that_fails_ends_the_run_and_once_it_is_fixed_the_tick_is_repeated(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -76,6 +76,7 @@ def test_durations_and_names_are_written_as_sql_reads_them() -> None:
         rt.EventTime("ms", "WEEKS").settings()
 
 
+@pytest.mark.slow
 def test_a_python_function_aggregates_panes_and_a_bound_is_set_from_python(spark: SparkSession, tmp_path: Path) -> None:
     found: list[dict[str, Any]] = []
 

@@ -174,6 +174,7 @@ def test_functions_that_a_script_does_not_call_may_change(spark: SparkSession, t
         made.run_available(tmp_path / "check")
 
 
+@pytest.mark.slow
 def test_a_migration_computes_all_with_the_functions_of_today(spark: SparkSession, tmp_path: Path) -> None:
     check = tmp_path / "check"
     given(spark, tmp_path, "pipeline", times(2)).run_available(check)

@@ -125,6 +125,7 @@ def test_a_table_of_a_catalog_and_one_that_the_script_declares(spark: SparkSessi
         session.sql("DROP DATABASE places CASCADE")
 
 
+@pytest.mark.slow
 def test_what_a_view_computes_is_what_the_session_sees(spark: SparkSession, tmp_path: Path) -> None:
     """Times in words of the zone of the session, and division as it does it."""
     session = spark.newSession()

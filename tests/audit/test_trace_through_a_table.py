@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 import rowtime as rt
 from tests.runtime.test_hints_of_runs import GIVEN
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.slow
 def test_the_way_of_a_row_through_a_table_could_not_be_traced(spark: SparkSession, tmp_path: Path) -> None:
     spark.createDataFrame([("1", 1), ("1", 3)], "x STRING, v INT").write.parquet(str(tmp_path / "names"))
     table = f"CREATE TABLE names (x STRING, v INT) USING parquet OPTIONS (path '{tmp_path}/names');"

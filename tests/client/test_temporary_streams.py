@@ -21,6 +21,7 @@ FILLED = "CREATE PUMP p AS INSERT INTO t SELECT STREAM v FROM a"
 HEAD = "CREATE STREAM a (v INT); CREATE TEMPORARY STREAM t (v INT);"
 
 
+@pytest.mark.slow
 def test_its_rows_are_grouped_written_and_verified_and_it_is_nowhere(spark: SparkSession, tmp_path: Path) -> None:
     script = f"""CREATE STREAM a (v INT); CREATE STREAM b (v INT);
         CREATE TEMPORARY STREAM both (v BIGINT, side STRING);

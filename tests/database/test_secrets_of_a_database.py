@@ -41,6 +41,7 @@ def made(spark: SparkSession, folder: Path, url: str, name: str) -> rt.Pipeline:
     return rt.Pipeline(spark, home=folder / "home").sql(SQL.format(url=url, name=name), VARIABLES)
 
 
+@pytest.mark.slow
 def test_a_run_that_succeeds_leaves_no_secret_in_any_file(
     spark: SparkSession, postgres: Postgres, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

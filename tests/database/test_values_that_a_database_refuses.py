@@ -60,6 +60,7 @@ def test_a_type_that_no_table_has_ended_the_run_for_good(kind: str, odd: str) ->
     assert [p.code for p in rt.check(flat.format("url 'jdbc:mysql:d',"))] == ["R544"]
 
 
+@pytest.mark.slow
 def test_a_text_with_nul_ended_the_run_for_good(spark: SparkSession, postgres: Postgres, tmp_path: Path) -> None:
     pipeline = made(spark, tmp_path, postgres, "nul", "s STRING, l ARRAY<STRING>, v VARCHAR(3)")
     pipeline.run_available(tmp_path / "check")
@@ -129,6 +130,7 @@ def send(folder: Path, *rows: dict[str, object]) -> None:
         writer.insert([{**fits, **row, "rowtime": AT} for row in rows])
 
 
+@pytest.mark.slow
 def test_a_value_that_does_not_fit_the_table_stopped_the_tick(
     spark: SparkSession, postgres: Postgres, tmp_path: Path
 ) -> None:

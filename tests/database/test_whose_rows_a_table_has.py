@@ -66,6 +66,7 @@ class Table:
         return [int(n) for n in asked(self.server, f"SELECT n FROM {self.name} ORDER BY ctid")]
 
 
+@pytest.mark.slow
 def test_a_new_checkpoint_wrote_the_rows_of_a_table_twice(
     spark: SparkSession, postgres: Postgres, tmp_path: Path
 ) -> None:
@@ -110,6 +111,7 @@ def test_a_new_checkpoint_wrote_the_rows_of_a_table_twice(
     assert table.rows == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_two_drivers_of_one_checkpoint_wrote_the_same_rows_to_a_table(
     spark: SparkSession, postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

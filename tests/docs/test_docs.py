@@ -101,6 +101,7 @@ def test_the_pipeline_of_the_readme_runs(spark: SparkSession, tmp_path: Path, mo
     assert not query.isActive
 
 
+@pytest.mark.slow
 def test_the_pipeline_of_the_page_on_functions_runs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +149,7 @@ def test_the_transcript_of_the_page_is_met(spark: SparkSession, tmp_path: Path) 
     assert run_paths([tmp_path / "page.yaml"], said.append, spark) == (1, 0), said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "least"), [("docs/from-sqlstream.md", 5), ("docs/from-streams-and-streaminsight.md", 2)]
 )

@@ -34,6 +34,7 @@ def departures(output: Path) -> Counter[tuple[str, object, str]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_pipeline_finds_what_plain_loops_find(spark: SparkSession, tmp_path: Path) -> None:
     places = Places(tmp_path / "home", tmp_path / "checkpoint", tmp_path / "hourly")
     feed(places.home)

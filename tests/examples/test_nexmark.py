@@ -84,6 +84,7 @@ def test_an_auction_that_lasts_too_long_is_refused(spark: SparkSession, tmp_path
     assert ledger["auction"]["MALFORMED"] == 6 == ledger["auction"]["in"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", QUICK)
 def test_the_answers_are_those_of_the_batch(query: str, events: Path, spark: SparkSession, tmp_path: Path) -> None:
     ours = streamed(query, events, tmp_path, spark)

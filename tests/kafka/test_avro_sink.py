@@ -108,6 +108,7 @@ def theirs(**fields: Any) -> Any:
     return record("T", **fields, rowtime=["null", MILLIS])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schema", "said", "taken", "repaired"),
     [

@@ -155,6 +155,7 @@ def test_a_value_that_does_not_fit_its_column_is_malformed(
     assert [(r["n"], r["__m"] is None) for r in rows] == [(1, True), (None, False), (-5, True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "given"),
     [

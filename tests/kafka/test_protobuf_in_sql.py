@@ -113,6 +113,7 @@ def test_a_first_start_refuses_columns_that_no_record_fits(
     assert len(rows.rows) == 1
 
 
+@pytest.mark.slow
 def test_a_later_start_goes_on_whatever_the_newest_schema_is(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:

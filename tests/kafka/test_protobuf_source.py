@@ -161,6 +161,7 @@ def test_what_does_not_decode_is_malformed_and_whole(
     assert src.read(spark, part).where("__m IS NULL").select("vehicle").count() == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "given"),
     [

@@ -242,6 +242,7 @@ def test_the_option_may_be_added_if_no_tick_is_half_there(target: Topic) -> None
     assert target.rows() == target.values() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", ["", ", bounds 'false', key.column 'name'"])
 def test_if_the_brokers_have_forgotten_the_mark_the_topic_says_which_rows_are_there(target: Topic, more: str) -> None:
     target.run(more)

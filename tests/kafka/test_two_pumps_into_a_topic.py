@@ -91,6 +91,7 @@ def test_a_death_between_commit_and_publish_of_two_pumps_lost_rows(
     assert sorted(read(spark, tmp_path / "back", broker, "died")[0]) == [*range(6)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strict", ["true", "false"])
 def test_a_topic_made_anew_with_as_many_records_was_taken_for_the_old_one(
     spark: SparkSession, broker: Broker, tmp_path: Path, strict: str
@@ -114,6 +115,7 @@ def test_a_topic_made_anew_with_as_many_records_was_taken_for_the_old_one(
         made(spark, tmp_path / "home", text, broker, topic).run_available(tmp_path / "check")
 
 
+@pytest.mark.slow
 def test_a_record_that_kafka_refuses_stopped_the_pipeline_for_good(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:

@@ -194,6 +194,7 @@ OF_EMPTY_TURNS = _case(("rep", ("rep", A, 0, 1, False), 0, 2, True), [1, 2, 1])
 """A turn would take no row first, which it need not."""
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(cases())
 @example(OF_TWO_WAYS)

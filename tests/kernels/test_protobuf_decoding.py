@@ -73,6 +73,7 @@ def compare(seed: int) -> int:
     return sum(one is not oracle.REFUSED for one in known)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
 def test_random_messages_are_read_as_by_googles_package(seed: int) -> None:

@@ -319,6 +319,7 @@ CREATE PUMP p AS INSERT INTO o
   SELECT STREAM day, n, CASE WHEN n % 10 = 9 THEN 'RETRACT' ELSE 'INSERT' END AS change FROM a;"""
 
 
+@pytest.mark.slow
 def test_the_last_row_of_a_key_counts_whenever_the_driver_dies(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

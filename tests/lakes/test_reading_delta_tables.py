@@ -79,6 +79,7 @@ def results(folder: Path, out: str) -> list[tuple[Any, ...]]:
     return sorted((row["rowtime"], row["day"], row["total"], row["n"]) for row in rows)
 
 
+@pytest.mark.slow
 def test_a_stream_over_a_table_is_the_same_in_any_cut_across_crashes_and_foreign_writers(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -122,6 +123,7 @@ def test_the_first_start_reads_the_table_as_it_is_and_then_what_is_appended(
     assert len(numbers(tmp_path)) == 11, "nothing behind the gap is read"
 
 
+@pytest.mark.slow
 def test_what_is_left_to_read_is_reported_in_bytes_or_in_versions(spark: SparkSession, tmp_path: Path) -> None:
     for first in (0, 4, 8, 12):
         append(tmp_path, range(first, first + 4))
@@ -183,6 +185,7 @@ def test_from_now_and_a_starting_version(spark: SparkSession, tmp_path: Path) ->
     assert "R578" in refusal(spark, tmp_path, check="other", options=", startingVersion '4'", out="other")
 
 
+@pytest.mark.slow
 def test_a_version_that_changes_rows_is_refused_until_it_is_to_be_passed_over(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -67,6 +67,7 @@ class Run:
         return sorted(row["n"] for row in rows)
 
 
+@pytest.mark.slow
 def test_a_stream_over_a_table_of_a_bucket_has_its_rows(spark: SparkSession, tmp_path: Path, bucket: str) -> None:
     run = Run(spark, tmp_path, bucket)
     append(bucket, range(4))

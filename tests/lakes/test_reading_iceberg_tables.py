@@ -112,6 +112,7 @@ def test_what_is_left_to_read_is_reported_in_bytes_or_in_versions(spark: SparkSe
     )
 
 
+@pytest.mark.slow
 def test_a_stream_reads_each_row_of_a_table_once_in_any_cut_and_across_crashes(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -151,6 +152,7 @@ def test_a_stream_reads_each_row_of_a_table_once_in_any_cut_and_across_crashes(
     assert "R576" in refusal(spark, tmp_path, options=", skipChangeCommits 'true'")
 
 
+@pytest.mark.slow
 def test_where_a_stream_begins_and_what_does_not_fit(spark: SparkSession, tmp_path: Path) -> None:
     created(tmp_path)
     run(spark, tmp_path, "empty")

@@ -55,6 +55,7 @@ def content(kind: str, count: int) -> tuple[bytes, list[tuple[str, int]]]:
     return "".join(f"{line}\n" for line in lines).encode(), [row for row in rows if row[1] not in (3, 7)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "more"), [("csv", ""), ("csv", HEADER), ("json", "")])
 def test_the_parts_of_a_file_are_what_the_whole_file_is(
     spark: SparkSession, tmp_path: Path, kind: str, more: str
@@ -75,6 +76,7 @@ def test_the_parts_of_a_file_are_what_the_whole_file_is(
     assert not [*(tmp_path / "check" / "sources").rglob("grown/*")], "nothing of them stays"
 
 
+@pytest.mark.slow
 def test_a_death_at_a_part_repeats_nothing_and_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
     data, rows = content("csv", 20)
     lines = data.splitlines(keepends=True)

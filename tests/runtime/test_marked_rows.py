@@ -84,6 +84,7 @@ def test_marks_above_one_another_are_distinguished(spark: SparkSession) -> None:
     assert marks.counts() == {"filter": 700, "join": 100 * (4 + 5 + 5 + 5 + 5 + 5 + 5)}
 
 
+@pytest.mark.slow
 def test_a_query_of_another_thread_that_takes_long_costs_no_time_and_no_count(spark: SparkSession) -> None:
     marks, slow = Marks(), threading.Event()
     marks.put(spark, "first", spark.range(1)).toArrow()  # queries before the first mark are not looked at

@@ -108,6 +108,7 @@ def lowered(table: pa.Table) -> list[dict[str, Any]]:
     return [{key.lower(): value for key, value in row.items()} for row in table.to_pylist()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_any_name_works_everywhere_and_leads_nowhere(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

@@ -71,6 +71,7 @@ def test_staged_files_in_folders_were_swept_away(tmp_path: Path) -> None:
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == ["d", "k=1", "k=1/b"]
 
 
+@pytest.mark.slow
 def test_partitions_are_read_back_as_they_were(spark: SparkSession, tmp_path: Path) -> None:
     rows = [
         {"n": n, "s": text, "day": DAY if n % 3 else None, "yes": None if n == 4 else n % 2 == 0, "t": n - 3}
@@ -134,6 +135,7 @@ def expected(numbers: range) -> dict[str, list[int]]:
     return {f"day={DAY + dt.timedelta(d)}": [n for n in numbers if n % 3 == d] for d in range(3)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["after journal", "publish"])
 def test_a_driver_that_died_while_it_published(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
@@ -208,6 +210,7 @@ def test_all_rows_of_a_large_tick_were_in_one_file_of_one_folder(
     assert rt.verify(tmp_path / "check", pipeline(spark, tmp_path, sql)).equal
 
 
+@pytest.mark.slow
 def test_two_pumps_wrote_into_one_partitioned_directory(spark: SparkSession, tmp_path: Path) -> None:
     sql = ONE + "CREATE PUMP q AS INSERT INTO p SELECT STREAM n + 100 AS n, day FROM a WHERE n < 4;"
     for name, numbers in (("one", range(3)), ("two", range(3, 6))):
@@ -260,6 +263,7 @@ def test_rows_of_a_folder_that_cannot_be_made_are_skipped(
     assert rt.verify(tmp_path / "check", pipeline(spark, tmp_path, ONE)).equal
 
 
+@pytest.mark.slow
 def test_a_stream_over_folders_of_values_had_no_values(spark: SparkSession, tmp_path: Path) -> None:
     for kind in ("parquet", "json"):
         spark.createDataFrame([(1, "x")], "n BIGINT, s STRING").write.format(kind).partitionBy("s").save(

@@ -79,6 +79,7 @@ def aside(at: Path) -> dict[str, list[str]]:
     return {Path(path).name: said for path, said in found.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
 def test_the_names_of_folders_give_columns_across_restarts(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     for number, rows in enumerate(ROWS[:2]):
@@ -93,6 +94,7 @@ def test_the_names_of_folders_give_columns_across_restarts(spark: SparkSession, 
     assert rt.verify(tmp_path / "check", pipeline(spark, tmp_path, kind)).equal
 
 
+@pytest.mark.slow
 def test_a_death_between_two_ticks_repeats_no_folder_and_loses_none(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +128,7 @@ def test_a_file_whose_folders_say_less_is_set_aside(spark: SparkSession, tmp_pat
     assert written(tmp_path) == expected(ROWS[:2])
 
 
+@pytest.mark.slow
 def test_what_a_pump_writes_into_folders_is_read_back(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "in", "f0", ROWS[0], "csv", 0)
     write(tmp_path / "in", "f1", ROWS[2], "csv", 1)

@@ -47,6 +47,7 @@ def split(spark: SparkSession, chosen: list[tuple[str, int]], *, peeked: bool = 
     return {tuple(row) for row in found.others(rows).select("__w", "__p").collect()}, refused
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_masks_find_the_rows_that_a_join_finds(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     chance = random.Random(seed)

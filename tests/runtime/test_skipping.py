@@ -80,6 +80,7 @@ def command(text: str) -> list[str]:
     return next(line for line in text.splitlines() if "rowtime skip" in line).split("rowtime skip ")[1].split()
 
 
+@pytest.mark.slow
 def test_rows_that_a_target_refuses_ended_a_pipeline_for_ever(spark: SparkSession, tmp_path: Path) -> None:
     made = rt.Pipeline(home=tmp_path / "home").sql(SQL.format(at=tmp_path)).sink("mine", print)
     for stream in made.compile().defines:
@@ -123,6 +124,7 @@ def test_rows_that_a_target_refuses_ended_a_pipeline_for_ever(spark: SparkSessio
     assert found.equal, found
 
 
+@pytest.mark.slow
 def test_a_log_goes_on_behind_rows_that_were_set_aside(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

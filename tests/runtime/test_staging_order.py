@@ -50,6 +50,7 @@ PAIRS = """
 FEW, SECOND = 20, 1_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_pairs_of_unknown_number_are_written_alike_however_many_they_are(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str

@@ -71,6 +71,7 @@ class Case:
         return rt.verify(self.folder / "check", spark=self.spark, home=self.folder / "home").equal
 
 
+@pytest.mark.slow
 def test_a_file_that_came_after_the_run_is_read_by_the_next_one(spark: SparkSession, tmp_path: Path) -> None:
     case = Case(spark, tmp_path)
     case.file(1, 1, 2)
@@ -100,6 +101,7 @@ def test_rows_with_the_time_of_their_file_are_refused_behind_the_end_too(spark: 
     assert case.agrees()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "more"), [(", ends 'true'", ""), ("", "ALTER STREAM orders END;")], ids=["option", "statement"]
 )
@@ -113,6 +115,7 @@ def test_a_stream_that_says_so_ends_with_its_files(
     assert case.agrees()
 
 
+@pytest.mark.slow
 def test_an_end_that_is_set_from_outside_takes_effect_at_the_next_run(spark: SparkSession, tmp_path: Path) -> None:
     case = Case(spark, tmp_path)
     case.file(1, 2)

@@ -35,6 +35,7 @@ def written(folder: Path) -> list[dict[str, Any]]:
                   key=lambda row: row["hour"])  # fmt: skip
 
 
+@pytest.mark.slow
 def test_each_start_sees_the_tables_of_the_first(spark: SparkSession, tmp_path: Path) -> None:
     items = spark.createDataFrame([(1, 10.0), (1, 20.0), (2, 5.0), (None, 99.0)], "item INT, price DOUBLE")
     items.write.parquet(str(tmp_path / "items"))

@@ -90,6 +90,7 @@ def run(spark: SparkSession, folder: Path, sql: str, parts: Sequence[int], **fun
     return got
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [[14], [3, 5, 6, 14]], ids=["one tick", "four starts"])
 def test_the_guard_that_a_user_writes_agrees_with_ours(spark: SparkSession, tmp_path: Path, parts: list[int]) -> None:
     ours = run(spark, tmp_path / "ours", SPLIT.format("early_late_split"), parts)

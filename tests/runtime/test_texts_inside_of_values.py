@@ -61,6 +61,7 @@ def schema() -> pa.Schema:
     return arrow_schema({"columns": [{"name": name, "type": kind} for name, kind in KINDS.items()]})
 
 
+@pytest.mark.slow
 def test_texts_inside_of_other_values_had_no_length_at_the_gates_of_streams_and_pumps(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -278,6 +278,7 @@ def test_what_an_insert_and_a_look_cost(stored: str, faults: Faults) -> None:
     assert len(faults.seen) == 2 + an_item
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("processes", ["one", "many"])
 def test_small_items_are_read_together(stored: str, faults: Faults, processes: str) -> None:

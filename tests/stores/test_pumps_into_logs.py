@@ -197,6 +197,7 @@ def test_of_two_pumps_that_come_first_at_once_one_has_the_name(home: Home) -> No
     assert numbers(home) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_answers_of_a_store_that_are_lost_late_or_refusals_repeat_nothing(
     stored: str, faults: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,6 +73,7 @@ def test_the_history_is_computed_again_and_what_is_there_stays(spark: SparkSessi
     assert engine.entry["totals"]["p2.takeover"] == {"in": below, "accepted": 0, "OUT_OF_ORDER": below}
 
 
+@pytest.mark.slow
 def test_cuts_of_the_input_stay_where_they_were(spark: SparkSession, tmp_path: Path) -> None:
     """A bound that was set by hand and a writer that joined later took effect between ticks; so they do again."""
     from rowtime.state.settings import put
@@ -148,6 +149,7 @@ def die(*_: object, **__: object) -> None:
     raise Died
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["before its entry", "behind its entry"])
 def test_a_migration_is_there_whole_or_not_at_all(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
@@ -173,6 +175,7 @@ def test_a_migration_is_there_whole_or_not_at_all(
     assert place.verified(NEW) == {}
 
 
+@pytest.mark.slow
 def test_the_script_may_change_again_behind_a_migration(spark: SparkSession, tmp_path: Path) -> None:
     place = started(spark, tmp_path, 1)
     rt.migrate(tmp_path / "check", place.pipeline(NEW), take_over=PUMPS)

@@ -145,6 +145,7 @@ def settled(page: Page, what: str) -> Page:
     return page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", STATES)
 def test_each_page_is_shown_over_a_running_a_stopped_and_a_crashed_pipeline(
     at: Callable[[str, str], Page], state: str
