@@ -1,1 +1,1 @@
-"""What users of Python hold: pipelines, queries, relations and events."""
+"""The Python API that users work with: pipelines, queries, relations and events."""

@@ -1,4 +1,4 @@
-"""Connectors: which source a stream is read from, and which sink a pump writes to, by format."""
+"""Connectors: choose the source of a stream and the sink of a pump by their format."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from rowtime.state.checkpoint import Checkpoint, folder_of
 def source_of(
     node: Stream, place: Checkpoint, program: Program, home: Home, given: Mapping[str, GivenStream]
 ) -> Repeatable:
-    """What a stream of a program is read from; its notes are in a checkpoint. ``given``: streams from Python."""
+    """Return the source of a stream; its notes are in a checkpoint. ``given``: streams from Python."""
     kind, options = node.source[0], dict(node.source[1])
     columns = [(column.name, as_read(column.type)) for column in node.columns]
     notes = place.folder / "sources" / folder_of(node.name)
@@ -58,7 +58,7 @@ def source_of(
 
 
 def sink_of(node: SinkNode, home: Home, functions: Mapping[str, Callable[[Batch], object]]) -> Sink:
-    """What a sink of a program hands its rows to; ``functions``: those from Python."""
+    """Return the sink of a program's output; ``functions``: the sinks that are Python functions."""
     options = dict(node.options)
     if node.format in ("parquet", "csv", "json"):
         if "path" not in options:
@@ -80,7 +80,7 @@ def sink_of(node: SinkNode, home: Home, functions: Mapping[str, Callable[[Batch]
 
 
 def _server(node: SinkNode, home: Home) -> Sink:
-    """A sink on a server or in a lake, whose client comes only where it is used."""
+    """Return a sink on a server or in a lake; its client is imported only here."""
     if node.format == "jdbc":
         from rowtime.runtime.sinks.database import JdbcSink  # noqa: PLC0415
 
@@ -101,7 +101,7 @@ def _server(node: SinkNode, home: Home) -> Sink:
 
 
 def _with_versions(node: Stream, columns: list[tuple[str, str]], notes: Place, home: Home) -> Repeatable:
-    """A source that is told by an option where to begin."""
+    """Return a source whose start version is an option."""
     (kind, given), starts = node.source, "startingOffsets" if node.source[0] == "kafka" else STARTS
     options = {name: value for name, value in given if not node.from_now or name.lower() != starts.lower()}
     options |= {starts: "latest"} if node.from_now else {}

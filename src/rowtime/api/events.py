@@ -1,6 +1,6 @@
-"""Events with lifetimes as Python objects; each method is called what its function or clause is called in SQL.
+"""Events with lifetimes as Python objects; each method has the name of its SQL function or clause.
 
-As with every `Relation` what comes of it is SQL text, so both surfaces have one plan.
+Like every `Relation`, it makes SQL text, so SQL and Python give the same plan.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ class Grouped:
     keys: tuple[str, ...]
 
     def aggregate(self, *, having: str | None = None, **values: str) -> Events:
-        """The keys, then aggregates under names."""
+        """Aggregate each group: the result has the keys, then the aggregates under their names."""
         items = [*map(named, self.keys), *(f"{text} AS {named(name)}" for name, text in values.items())]
         text = f"SELECT STREAM {', '.join(items)} FROM {self.below.source}"  # noqa: S608 - the user's own query
         text += f" GROUP BY {', '.join([self.window, *map(named, self.keys)])}"

@@ -1,4 +1,4 @@
-"""A streaming DataFrame that a pipeline is handed: what is said of it, and the stream that it is."""
+"""Streaming DataFrames given to a pipeline: their declarations, and the streams they define."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class GivenStream:
     shape: str | None = None
 
     def stream(self, name: str) -> StreamDef:
-        """The stream. Raises ``Refused`` where what is said of it does not go together."""
+        """Return the stream. Raises ``Refused`` if the declarations contradict each other."""
         shape = None if self.shape is None else self._shape(name, self.shape)
         columns = tuple(
             (field.name, field.dataType.simpleString())
@@ -48,12 +48,12 @@ class GivenStream:
         return StreamDef(name, columns, "dataframe", options, None, (), (), (), early, resync, ahead, event, shape)
 
     def _of_rows(self, shape: EventShape) -> set[str]:
-        """Columns that say something of a row and not of its event: the two edges of an event differ in them."""
+        """Return the columns that describe a row, not its event: the two edges of an event differ in them."""
         told = (self.names["position"], self.names["rowtime"]) if shape.edges else ()
         return {column.lower() for column in told if column} - {column.lower() for column in shape.columns}
 
     def _shape(self, name: str, text: str) -> EventShape | None:
-        """What the text says behind EVENT SHAPE; a batch without positions has no order, which edges need."""
+        """Parse the text after EVENT SHAPE; edges need an order, which a batch without positions lacks."""
         if self.event_time or self.early_beyond or self.early_beyond_arrival:
             raise _together(name, "a guard or an event time", "Leave one of the two out.")
         columns = {field.name: _TIMES.get(field.dataType.typeName(), "STRING") for field in self.frame.schema.fields}
@@ -74,7 +74,7 @@ _TIMES = {
     **dict.fromkeys(("byte", "short", "integer", "long"), "BIGINT"), **dict.fromkeys(("float", "double"), "DOUBLE"),
     **dict.fromkeys(("decimal", "decimal(38,18)"), "DOUBLE"), "boolean": "BOOLEAN", "timestamp": "TIMESTAMP",
 }  # fmt: skip
-"""What the types of columns are for an event shape, which asks whether they are times; others are STRING."""
+"""The types that an event shape needs to know: it checks for times; every other type is STRING."""
 
 
 def _together(name: str, what: str, hint: str) -> Refused:

@@ -1,6 +1,6 @@
 """The graph of a plan as a static picture: operators as boxes in columns, from the streams to the outputs.
 
-An operator stands one column to the right of the furthest of its inputs, so every edge leads to the right.
+An operator is drawn one column to the right of its rightmost input, so every edge points to the right.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rowtime.core import markup
 from rowtime.plan.stored import StoredPlan
 
 WIDE, HIGH, APART, BELOW = 170, 44, 50, 20  # a box, and the gaps between boxes, in pixels
-LETTERS: Final = 22  # of a name; the whole name is the title of its box
+LETTERS: Final = 22  # letters of a name; the box's title shows the whole name
 FONT: Final = 'font-family="sans-serif" fill="currentColor" text-anchor="middle"'
 
 

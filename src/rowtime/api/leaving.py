@@ -1,7 +1,7 @@
-"""Queries that still run when Python exits are stopped first.
+"""Stops running queries before Python exits.
 
-Python ends a thread of its own wherever it is. Inside of deltalake the process then dies by a signal (SIGSEGV, or
-``terminate called without an active exception``), and whoever started it takes a good run for a crash.
+At exit, Python ends daemon threads wherever they are. A thread inside deltalake then kills the process with a signal
+(SIGSEGV, or ``terminate called without an active exception``), and a good run looks like a crash.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import weakref
 from contextlib import suppress
 from typing import Final, Protocol
 
-_PATIENCE: Final = 30.0  # seconds, for the tick under way
+_PATIENCE: Final = 30.0  # seconds to wait for the current tick
 
 
 class Stoppable(Protocol):
-    """What runs in a thread of its own."""
+    """Something that runs in a thread of its own."""
 
     def stop_soon(self) -> None:
-        """Let the tick under way be the last."""
+        """Stop after the current tick."""
         ...
 
     def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802 - Spark's name
-        """Wait for the end."""
+        """Wait until it has ended."""
         ...
 
 
@@ -32,7 +32,7 @@ _running: weakref.WeakSet[Stoppable] = weakref.WeakSet()
 def stopped_at_exit(query: Stoppable) -> None:
     """Stop a query when Python exits, before Spark and the interpreter end."""
     if not _running:
-        atexit.unregister(_stop)  # what is registered last runs first
+        atexit.unregister(_stop)  # handlers run in reverse order, so this one runs early
         atexit.register(_stop)
     _running.add(query)
 
@@ -41,5 +41,5 @@ def _stop() -> None:
     for query in (*_running,):
         query.stop_soon()
     for query in (*_running,):
-        with suppress(Exception):  # it is in the log, and whoever would wait for it is gone
+        with suppress(Exception):  # the error is in the log, and nobody waits for it any more
             query.awaitTermination(_PATIENCE)

@@ -1,4 +1,4 @@
-"""Migration as users call it: of a checkpoint by its folder, to the script of a pipeline."""
+"""The public function for migration: from a checkpoint's folder to a pipeline with the new script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Python surface: a pipeline is SQL, sources and sinks; a query is a pipeline at work."""
+"""The Python API: a pipeline is SQL with sources and sinks; a query is a running pipeline."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ from rowtime.runtime.upgrades import holding
 from rowtime.state.checkpoint import Checkpoint
 
 DEFAULT_LIMITS = Limits(rows=2_000_000, files=1000, bytes=1 << 30)
-PREVIEW_LIMITS = Limits(rows=100_000, files=10, bytes=1 << 26)  # of a tick, behind which it may stop
+PREVIEW_LIMITS = Limits(rows=100_000, files=10, bytes=1 << 26)  # of a tick; a preview may stop after each
 
 
 @dataclass(frozen=True)
 class _Start:
-    """A program to start on a checkpoint; ``ends`` and ``available_now`` as in `Engine`, ``take_over`` as asked for."""
+    """A program to start on a checkpoint; ``ends`` and ``available_now`` as in `Engine`, ``take_over`` as given."""
 
     program: Program
     place: Checkpoint
@@ -137,7 +137,7 @@ class Pipeline:
         self._sessions.renewed.update(names)
         return self
 
-    def source(  # noqa: PLR0913 - the names of columns, each said by its keyword
+    def source(  # noqa: PLR0913 - the names of columns, each a keyword
         self,
         name: str,
         streaming: DataFrame,
@@ -233,13 +233,13 @@ class Pipeline:
         values: Mapping[str, str] = {},
     ) -> Program:
         streams = {name: given.stream(name) for name, given in self._given.items()}
-        values = {**(literal or {}), **self._variables, **values}  # secrets that the script has, which the text names
+        values = {**(literal or {}), **self._variables, **values}  # secrets of the script that the text names
         program = compile_script(text, home, values, streams, tuple(self._functions), self._table_functions, tables)
         if program.problems:
             raise Refused(*program.problems)
         return program
 
-    def start(  # noqa: PLR0913 - how a run goes, each said by its keyword
+    def start(  # noqa: PLR0913 - options of a run, each a keyword
         self,
         checkpoint: str | Path | None = None,
         *,
@@ -321,7 +321,7 @@ class Pipeline:
     def _started(self, start: _Start) -> Engine:
         program, place = start.program, start.place
         if (old := place.plan) is not None and (last := place.journal.last()) is not None:
-            upgrade_of(old, program, holding(last))  # first of all: where it is refused, nothing is written
+            upgrade_of(old, program, holding(last))  # comes first: if it refuses, nothing has been written
         from rowtime.runtime.function_pins import check  # noqa: PLC0415 - only a run needs Spark
         from rowtime.runtime.session import active  # noqa: PLC0415 - only a run needs Spark
 
@@ -333,14 +333,14 @@ class Pipeline:
             return self._acquired(spark, start, pinned)
 
     def _check_schemas(self, start: _Start, spark: SparkSession) -> list[Problem]:
-        """What schemas of a registry do not fit, at a first start: later ones may have other fields."""
+        """Return the mismatches with registry schemas at a first start; later schemas may have other fields."""
         from rowtime.runtime.schema_checks import schema_problems  # noqa: PLC0415 - only a run needs Spark
 
         begun = start.place.journal.last() is not None
         return [] if begun else schema_problems(start.program, self.home.path, spark)
 
     def prints(self, program: Program, spark: SparkSession) -> dict[str, str]:
-        """What the functions are that a program calls, by name."""
+        """Return the fingerprints of the functions that a program calls, by name."""
         from rowtime.runtime.function_pins import prints  # noqa: PLC0415 - only a run needs Spark
 
         return prints(program, {name: one.function for name, one in self._sessions.python.items()}, spark)
@@ -365,7 +365,7 @@ class Pipeline:
         return engine
 
     def _begun(self, spark: SparkSession, start: _Start) -> Engine:
-        """An engine that has taken the checkpoint over."""
+        """Return an engine that has opened the checkpoint."""
         program, place = start.program, start.place
         sources = self.sources(program, place)
         engine = Engine(
@@ -382,17 +382,17 @@ class Pipeline:
         return engine
 
     def session(self, program: Program, place: Place | None = None) -> SparkSession:
-        """The session in which a program computes, and which reads the checkpoint at a place."""
+        """Return the Spark session in which a program runs; it can read the checkpoint at ``place``."""
         return self._sessions.made(program, self.home, place)
 
     def stages(self, program: Program, place: Checkpoint) -> dict[str, Stage]:
-        """The sinks of a program, which stage what a checkpoint has for them."""
+        """Return the sinks of a program, with what the checkpoint has staged for them."""
         return {node.name: Stage(sink_of(node, self.home, self._functions), place.folder) for node in program.sinks}
 
     def given_tables(self, program: Program) -> dict[str, GivenTable]:
-        """The tables of the given session that a program reads."""
+        """Return the tables of the given session that a program reads."""
         return {} if self._sessions.given is None else rows_of_session(program, self._sessions.given)
 
     def sources(self, program: Program, place: Checkpoint) -> dict[str, Repeatable]:
-        """The sources of a program, whose notes are in a checkpoint."""
+        """Return the sources of a program; their notes are in a checkpoint."""
         return {node.name: source_of(node, place, program, self.home, self._given) for node in program.streams}

@@ -1,7 +1,7 @@
-"""A preview: the result of a query over the available input, which leaves nothing behind.
+"""A preview: the result of a query over the available input, without any side effect.
 
-It runs in a scratch checkpoint that is removed. Of the script it takes definitions alone: no pump writes, no stream
-is defined, and no row is inserted, so a preview changes nothing that others see.
+It runs in a scratch checkpoint that is removed afterwards. It takes only the definitions of the script: no pump writes,
+no stream is defined, and no row is inserted, so nobody else sees a change.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rowtime.runtime.sinks.callables import MemorySink
 
 
 def alone(before: Program, program: Program) -> Program:
-    """Take the one query that a script has more than ``before``; raises ``Refused`` (R146) if it has anything else."""
+    """Return the one query that was added to ``before``; raises ``Refused`` (R146) if anything else was added."""
     added = program.sinks[len(before.sinks) :]
     if program.statements - before.statements != 1 or len(added) != 1:
         raise refuse("R146", "a preview shows one query", "Give one SELECT STREAM …, and the rest to Pipeline.sql.")
@@ -30,7 +30,7 @@ def alone(before: Program, program: Program) -> Program:
 
 
 def rows_of(engine: Engine, most: int) -> pa.Table:
-    """Run until that many rows are there or all input is read; the columns are those of the query, also of no rows."""
+    """Run until ``most`` rows are there or all input is read; the table has the query's columns even without rows."""
     node = engine.program.sinks[0]
     sink = engine.stages[node.name].sink
     assert isinstance(sink, MemorySink)
@@ -46,7 +46,7 @@ def rows_of(engine: Engine, most: int) -> pa.Table:
 
 
 def _empty(node: Sink) -> pa.Table:
-    """A table without rows; a column of a type that only Spark knows has the type null."""
+    """Return a table without rows; a column whose type only Spark knows has the type null."""
     columns = [column for column in node.emits().columns if not column.name.startswith("__")]
     kinds = [(column.name, arrow_of(column.type) if column.type else pa.null()) for column in columns]
     return pa.schema([("rowtime", pa.timestamp("us", "UTC")), *kinds]).empty_table()

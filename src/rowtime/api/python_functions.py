@@ -1,4 +1,4 @@
-"""Python functions that expressions call by a name, with the types of their values."""
+"""Python functions that SQL expressions call by name, with the types of their results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PythonFunction:
     returns: str
 
     def register(self, spark: SparkSession, name: str) -> None:
-        """Let the SQL of a session call it. Raises ``Refused`` (R107) for a type that Spark does not know."""
+        """Register it in a session for use in SQL. Raises ``Refused`` (R107) for a type that Spark does not know."""
         if is_of_spark(self.function):
             spark.udf.register(name, self.function)
             return
@@ -40,7 +40,7 @@ class PythonFunction:
 
 
 def check_names(spark: SparkSession, names: Collection[str]) -> None:
-    """Refuse (R203) names of Spark's own functions: what is known of an expression is known by these names."""
+    """Refuse (R203) names of Spark's own functions, because rowtime's rules about expressions go by these names."""
     taken = spark_functions(spark) if names else frozenset()
     for name in names:
         if name.lower() in taken:
@@ -48,18 +48,18 @@ def check_names(spark: SparkSession, names: Collection[str]) -> None:
 
 
 def register(spark: SparkSession, functions: Mapping[str, PythonFunction]) -> None:
-    """Let the SQL of a session call functions. Raises ``Refused`` (R107) for types that Spark does not know."""
+    """Register functions in a session. Raises ``Refused`` (R107) for types that Spark does not know."""
     for name, function in functions.items():
         function.register(spark, name)
 
 
 def is_of_spark(function: Callable[..., Any]) -> bool:
-    """True for what PySpark's `udf`, `pandas_udf` or `arrow_udf` made, which has its type and flag."""
+    """Return True if PySpark's `udf`, `pandas_udf` or `arrow_udf` made the function; it has its own type and flag."""
     return hasattr(function, "evalType") and hasattr(function, "returnType")
 
 
 def _in_floats(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose whole numbers are floats; Spark would take them for NULL."""
+    """Wrap a function so that it returns floats instead of integers, which Spark would turn into NULL."""
 
     def called(*values: Any) -> Any:
         found = function(*values)

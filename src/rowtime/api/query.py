@@ -1,4 +1,4 @@
-"""A running pipeline: Spark's ``StreamingQuery``, with bounds, ledger and what waits for what."""
+"""A running pipeline: like Spark's ``StreamingQuery``, with bounds, the ledger and what waits."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from rowtime.runtime.report import TickReport
 
 Listener = Callable[[dict[str, Any]], None]
-IDLE = 10.0  # seconds without a tick after which listeners are told so, as Spark does
+IDLE = 10.0  # seconds without a tick until listeners get an idle event, as in Spark
 
 
 class Query:
@@ -55,7 +55,7 @@ class Query:
     if it raises, the run ends. ``listeners`` have the methods of Spark's ``StreamingQueryListener``.
     """
 
-    def __init__(  # noqa: PLR0913 - what a query is made of, and how it runs
+    def __init__(  # noqa: PLR0913 - the parts of a query, and its options
         self,
         engine: Engine,
         interval: float,
@@ -75,14 +75,14 @@ class Query:
         self.recentProgress: deque[dict[str, Any]] = deque(maxlen=keep)
         self.exception: BaseException | None = None
         self._stop, self._done = threading.Event(), threading.Event()
-        self._alone = False  # in a thread of its own, where nobody may wait for the error
+        self._alone = False  # True in a thread of its own, where nobody may wait for the error
         self._retries = Retries()
         asked = [*(() if pipeline is None else pipeline.listeners), *listeners]
         self._logs, self._run = Logs(), Run(engine, self.id, self.runId)
         self._observers = Observers(self._run, [self._logs, *observers, *map(SparkListener, asked)])
-        self._began: int | None = None  # the last tick, µs UTC
-        self._told = time.monotonic()  # when listeners were last told anything
-        self._looks = 0  # how often nothing was found to do
+        self._began: int | None = None  # when the last tick began, µs UTC
+        self._told = time.monotonic()  # when listeners last got an event
+        self._looks = 0  # how many looks for input found nothing
         self._batch: BatchDriver | None = None
 
     # -- Spark's names ----------------------------------------------------------------
@@ -135,10 +135,10 @@ class Query:
         As in Spark, this is for tests and examples: while rows keep coming, it may wait for ever.
         """
         while self._batch is None and self._driver().sources and not self._done.wait(0.01):
-            pass  # the thread of the query has just begun
+            pass  # the thread of the query has only just begun
         if self._batch is not None:
             self._batch.process_all()
-        wanted = self._looks + 2  # the look under way may have begun before the last rows came
+        wanted = self._looks + 2  # the current look may have begun before the last rows came
         while self._looks < wanted and not self._done.wait(0.01):
             pass
         if self.exception is not None:
@@ -247,14 +247,14 @@ class Query:
         return query_page(self)
 
     def _ipython_display_(self) -> None:
-        """The same, and while the query runs, follow it."""
+        """Show the query in IPython; follow it while it runs."""
         follow(self)
 
     # -- the loop ---------------------------------------------------------------------
 
     def start(self) -> Query:
         """Run in a separate thread."""
-        # The error is kept for whoever waits, and logged before the query is seen to have ended.
+        # Keep the error for a caller that waits, and log it before the query counts as ended.
         self._alone = self._logs.alone = True
         self._observers.tell(lambda one: one.started(self._run))
         threading.Thread(target=self._guarded, name="rowtime", daemon=True).start()
@@ -262,7 +262,7 @@ class Query:
         return self
 
     def run(self) -> None:
-        """Run in this thread, until there is nothing more to do or ``stop`` is called."""
+        """Run in this thread until there is no more input, or until ``stop`` is called."""
         forget_failures(self.checkpoint)
         if not self._alone:
             self._observers.tell(lambda one: one.started(self._run))
@@ -280,13 +280,13 @@ class Query:
         try:
             with Pulse(self.engine):
                 self._loop()
-            self.engine.settle(succeeded=True)  # it may have had nothing to do
+            self.engine.settle(succeeded=True)  # there may have been nothing to do
         finally:
             self.engine.close()
             self.engine.stop()
 
     def _guarded(self) -> None:
-        with suppress(BaseException):  # the last stop of the thread
+        with suppress(BaseException):  # the last line of defence in this thread
             self.run()
 
     def _loop(self) -> None:
@@ -307,7 +307,7 @@ class Query:
         return BatchDriver(self.engine, self._tell, self._idle)
 
     def _batches(self) -> None:
-        """Ticks that Spark's streaming queries cause; after a failure in continuous mode, new queries."""
+        """Run the ticks that Spark's streaming queries cause; in continuous mode, start new queries after a failure."""
         while not self._stop.is_set():
             try:
                 self._batch = self._driver()
@@ -320,7 +320,7 @@ class Query:
                 return
 
     def _try(self) -> TickReport | None:
-        """One tick; in continuous mode a failing one is tried again, after a growing pause."""
+        """Run one tick; in continuous mode, try a failed tick again after a growing pause."""
         try:
             report = self.engine.tick()
         except Exception as error:
@@ -359,7 +359,7 @@ class Query:
             self._listener(progress)
 
     def _idle(self) -> None:
-        """Nothing was found to do: listeners are told so, now and then."""
+        """Tell the listeners now and then that there was nothing to do."""
         if self._retries.error is None:
             self._looks += 1
         if time.monotonic() - self._told >= IDLE:

@@ -1,6 +1,6 @@
-"""Streams and queries as Python objects: each is SQL text, which is bound and checked as any other.
+"""Streams and queries as Python objects: each is SQL text, bound and checked like any other.
 
-Columns and expressions are SQL text, durations are ``timedelta``. What a method is called is what the clause is called.
+Columns and expressions are SQL text, durations are ``timedelta``. Each method has the name of its clause.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Relation:
         """Return the rows that the gate of this stream or view refused."""
         return Relation(self.pipeline, f"{self.source}.rejected")
 
-    def panes(  # noqa: PLR0913 - the settings of PANES, each said by its keyword
+    def panes(  # noqa: PLR0913 - the settings of PANES, each a keyword
         self,
         time: str,
         *,
@@ -156,7 +156,7 @@ class Panes:
         self, *, having: str | None = None, emit_changes: bool = False, emit_every: timedelta | None = None,
         **values: str | Folded,
     ) -> Relation:  # fmt: skip
-        """The keys, then what is named: aggregates, PANE_START, PANE_TIMING, …, or Python functions (`Folded`)."""
+        """Aggregate each pane: it has the named aggregates, PANE_START, PANE_TIMING, …, or `Folded` functions."""
         computed = [f"{self.below.aggregated(value)} AS {named(name)}" for name, value in values.items()]
         text = f"SELECT STREAM {', '.join([*map(named, self.keys), *computed])} FROM {self.below.source}"  # noqa: S608 - as above
         text += f" GROUP BY {self.grouped}"
@@ -167,22 +167,22 @@ class Panes:
 
 
 def queried(text: str) -> tuple[str, str]:
-    """A query as what follows FROM, and as itself."""
+    """Return a query twice: as the text after FROM, and as it is."""
     return f"({text}) AS q", text
 
 
 def columns_text(columns: Mapping[str, str]) -> str:
-    """Columns with their types, as a definition lists them."""
+    """Return columns with their types, as in a definition."""
     return ", ".join(f"{named(name)} {kind}" for name, kind in columns.items())
 
 
 def named(name: str) -> str:
-    """A name as SQL text, in quotes where it needs them."""
+    """Return a name as SQL text, quoted if necessary."""
     return name if re.fullmatch(r"[A-Za-z_]\w*", name) else "`" + name.replace("`", "``") + "`"
 
 
 def interval(span: timedelta) -> str:
-    """A duration as SQL text."""
+    """Return a duration as SQL text."""
     micros = span // timedelta(microseconds=1)
     sign, whole, part = "-" if micros < 0 else "", abs(micros) // 1_000_000, abs(micros) % 1_000_000
     return f"INTERVAL '{sign}{whole}{f'.{part:06d}'.rstrip('0') if part else ''}' SECOND"

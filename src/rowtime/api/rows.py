@@ -1,6 +1,6 @@
 """Queries over rows as Python objects: T-sort, groups, frames and joins.
 
-As with every `Relation` each is SQL text, so both surfaces have one plan and the same errors.
+Like every `Relation`, each is SQL text, so SQL and Python give the same plan and the same errors.
 """
 
 from __future__ import annotations
@@ -128,7 +128,10 @@ class Groups:
     within: timedelta | None
 
     def agg(self, *, having: str | None = None, **values: str | Folded) -> Rows:
-        """The keys, then aggregates under names: ``hits="COUNT(*)"``, or Python functions (`Folded`)."""
+        """Aggregate each group: the result has the keys, then the aggregates under their names.
+
+        An aggregate is SQL text, as in ``hits="COUNT(*)"``, or a Python function (`Folded`).
+        """
         windows = [key for key in self.keys if "(" in key]
         plain = [named(key) for key in self.keys if key not in windows]
         tolerance = "" if self.within is None else f" WITHIN {interval(self.within)}"
@@ -141,7 +144,7 @@ class Groups:
 
 
 def _side(one: Relation | str, alias: str) -> str:
-    """What follows FROM or JOIN, under a name."""
+    """Return the text after FROM or JOIN, with an alias."""
     if isinstance(one, str):
         return f"{named(one)} AS {alias}"
     return f"({one.text}) AS {alias}" if one.text else f"{one.source} AS {alias}"

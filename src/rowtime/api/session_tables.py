@@ -1,4 +1,4 @@
-"""What a name stands for that neither a script nor its home has: a table of the session, as it was first read."""
+"""Tables of the Spark session, for names that neither the script nor its home defines; as they were first read."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class SessionTables:
-    """Finds tables by name: first in the plan of the checkpoint, which has read them before, then in the session."""
+    """Finds tables by name: first in the checkpoint's plan, which has read them before, then in the session."""
 
     given: SparkSession | None
     checkpoint: str | Path | Place | None = None
 
     def __call__(self, name: str) -> CreateTable | None:
-        """The definition of a table. Raises ``Refused``: R124 for a streaming view, R155 and R209 for odd columns."""
+        """Return a table's definition. Raises ``Refused``: R124 for a streaming view, R155 and R209 for odd columns."""
         if self._plan is not None and (kept := kept_in(self._plan, name)) is not None:
             return kept
         found = None if self.given is None else _found(self.given, name)
@@ -59,9 +59,9 @@ class SessionTables:
 
 
 def rows_of_session(program: Program, given: SparkSession) -> dict[str, GivenTable]:
-    """The rows of the tables that a program has from the session: as what it means by their names now.
+    """Return the rows of a program's session tables, by the present meaning of their names.
 
-    What is read again is looked up again, with the files that it has by then.
+    A table that is read again is looked up again, so it includes new files.
     """
     nodes = [node for node in tables_of(program.operators) if node.source[0] == SESSION]
     changing = {node.table for node in nodes if node.refresh}
@@ -85,7 +85,7 @@ def _found(given: SparkSession, name: str) -> DataFrame | None:
 
 
 def _rows(name: str, found: DataFrame | None, spark: SparkSession) -> DataFrame:
-    """The rows of what the session found, read in another session: casts and zones stay those of its own."""
+    """Read a DataFrame of the user's session in another session; casts and time zones stay those of the user's."""
     if found is None:
         hint = "Create the view or the table before the pipeline starts for the first time."
         raise refuse("R155", f"the session has no table or view {name}", hint)

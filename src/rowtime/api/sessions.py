@@ -1,4 +1,4 @@
-"""The session in which a pipeline computes: derived from the user's, or from one that is made."""
+"""The session in which a pipeline runs: derived from the user's session, or from a new one."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ _CLASSES = "spark.driver.extraClassPath"
 
 @dataclass
 class Sessions:
-    """``given``: the user's session; ``conf``: the settings of the one that is made if there is none.
+    """Makes sessions from ``given``, the user's session, or a new one with the settings ``conf``.
 
-    ``python``: functions by name; ``deterministic``: names of functions of the given session that are declared so;
-    ``renewed``: names of functions that are meant to be others than before.
-    Raises ``Refused`` (R542) for settings beside a session.
+    ``python``: functions by name. ``deterministic``: names of functions of the given session that are declared so.
+    ``renewed``: names of functions that may have changed. Raises ``Refused`` (R542) for settings beside a session.
     """
 
     given: SparkSession | None
@@ -42,7 +41,7 @@ class Sessions:
             raise refuse("R542", what, "Leave one of the two out.")
 
     def made(self, program: Program, home: Home, place: Place | None) -> SparkSession:
-        """The session in which a program computes, and which reads the checkpoint at a place."""
+        """Return the session in which a program runs; it can read the checkpoint at ``place``."""
         from rowtime.frames.queries import warm  # noqa: PLC0415 - as Spark
         from rowtime.runtime.given_functions import declare, take_functions  # noqa: PLC0415 - as Spark
         from rowtime.runtime.session import derive, new_spark, whole_files  # noqa: PLC0415 - only a run needs Spark
@@ -70,7 +69,7 @@ class Sessions:
 
 
 def _with(conf: Mapping[str, str], needed: Mapping[str, str]) -> dict[str, str]:
-    """The settings that are asked for over those that are needed; of class paths, both."""
+    """Merge the user's settings over the required ones; class paths are joined."""
     found = {**needed, **conf}
     if _CLASSES in needed and _CLASSES in conf:
         found[_CLASSES] = os.pathsep.join([needed[_CLASSES], conf[_CLASSES]])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rowtime.api.query import Query
 
 
-EVERY = 1.0  # seconds between two pictures of a query that runs
+EVERY = 1.0  # seconds between two updates of the display of a running query
 
 
 class Ledger(dict[str, Mapping[str, int]]):
@@ -29,7 +29,7 @@ class Ledger(dict[str, Mapping[str, int]]):
 
 
 class Waits(list[Wait | Poisoned]):
-    """What is held, by what, and what would release it."""
+    """What is held, by which operator, and what would release it."""
 
     def _repr_html_(self) -> str:
         if not self:
@@ -48,7 +48,7 @@ class Explained(str):
 
 
 def follow(query: Query) -> None:
-    """Display a query by IPython; in a notebook the numbers change while it runs, until it ends."""
+    """Display a query in IPython; in a notebook the numbers are updated until it ends."""
     import IPython  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - which has called
     from IPython import display  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - as above
 
@@ -57,7 +57,7 @@ def follow(query: Query) -> None:
 
     show: Any = display.display
     shown = show(page(), raw=True, display_id=True)
-    if query.isActive and hasattr(IPython.get_ipython(), "kernel"):  # a terminal would print each again
+    if query.isActive and hasattr(IPython.get_ipython(), "kernel"):  # a terminal would print each update below the last
 
         def update() -> None:
             while not query.ended(EVERY):
@@ -68,7 +68,7 @@ def follow(query: Query) -> None:
 
 
 def query_page(query: Query) -> str:
-    """Show a query as it is now: what it does, its streams and outputs with their bounds, its ledger, what waits."""
+    """Show the current state of a query: its status, streams and outputs with bounds, ledger, and what waits."""
     entry, program, bounds = query.engine.entry, query.engine.program, query.bounds
     error = query.exception or query.failing
     ledger, control = query.ledger, entry.get("control", {})

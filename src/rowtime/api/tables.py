@@ -1,4 +1,4 @@
-"""Tables of results as other libraries hold them."""
+"""Results as tables of other libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verification as users call it: of a checkpoint by its folder, with the pipeline that its script makes."""
+"""The public function for verification: of a checkpoint by its folder, with the pipeline of its script."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rowtime.core.stores import ObjectPlace, place_of
 from rowtime.state.checkpoint import Checkpoint
 
 
-def verify(  # noqa: PLR0913 - what a pipeline may need beside its checkpoint
+def verify(  # noqa: PLR0913 - what a pipeline may need besides its checkpoint
     checkpoint: str | Path | ObjectPlace,
     pipeline: Pipeline | None = None,
     *,

@@ -1,1 +1,1 @@
-"""Time, bounds, errors: the words that everything else is made of."""
+"""Time, bounds and errors: the terms on which all other packages build."""

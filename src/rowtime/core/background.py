@@ -1,7 +1,7 @@
-"""Requests to an object store that are under way while whoever made them does something else.
+"""Requests to an object store that run in the background.
 
-A request of a distant store takes some tens of milliseconds. Requests that do not depend on each other are made at
-once. Whoever depends on them waits for all of them: a tick before its journal entry, a reader before it reads.
+A request to a distant store takes some tens of milliseconds, so requests that do not depend on each other run at the
+same time. Code that depends on them waits for all of them: a tick before its journal entry, a reader before it reads.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ _here = threading.local()
 
 
 class Background:
-    """What is under way in one bucket, by key. Requests of one key are made one after the other."""
+    """The running requests to one bucket, by key. Requests for the same key run one after the other."""
 
     def __init__(self) -> None:
         self._under_way: dict[str, Future[None]] = {}
 
     def begin(self, key: str, work: Callable[[], None]) -> Future[None]:
-        """Begin some work on an object; its error comes back by `wait`, and by the future."""
+        """Start some work on an object; `wait` and the future raise its error."""
         before = self._under_way.get(key)
 
         def run() -> None:
             _here.busy = True
             if before is not None:
-                ended([before])  # the pool has begun it before this one
+                ended([before])  # the pool has already begun it
             work()
 
         try:
             found = _pool().submit(run)
-        except RuntimeError:  # Python exits and begins nothing more
+        except RuntimeError:  # Python exits and starts no more work
             work()
             found = Future()
             found.set_result(None)
@@ -43,13 +43,13 @@ class Background:
         return found
 
     def wait(self, key: str) -> None:
-        """Wait for what is under way on an object, or on those of a folder. Work that is under way waits for nobody."""
+        """Wait for the work on an object, or on the objects of a folder. Work itself waits for nothing."""
         if self._under_way and not getattr(_here, "busy", False):
             below = f"{key}/" if key else ""
             ended([one for name, one in [*self._under_way.items()] if name == key or name.startswith(below)])
 
     def wait_for_all(self) -> None:
-        """Wait for all that is under way; raises the first error."""
+        """Wait for all running work; raises the first error."""
         found, self._under_way = [*self._under_way.values()], {}
         ended(found)
         for one in found:

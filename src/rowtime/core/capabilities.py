@@ -1,4 +1,4 @@
-"""Capabilities: what the installed PySpark can do, asked of itself and never of its version number.
+"""Capabilities: what the installed PySpark can do, tested directly and never by its version number.
 
 Spark is loaded when one of these is first called.
 """
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def arrow_type(kind: DataType) -> pa.DataType:
-    """The type by which Spark delivers values of a type; instants are in UTC."""
+    """Return the Arrow type in which Spark delivers values of a type; instants are in UTC."""
     from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415 - Spark
 
     return to_arrow_type(kind, **_in_utc())
 
 
 def arrow_schema(kinds: StructType) -> pa.Schema:
-    """The same for the columns of rows."""
+    """Return the Arrow schema in which Spark delivers rows; instants are in UTC."""
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - Spark
 
     return to_arrow_schema(kinds, **_in_utc())
@@ -30,7 +30,7 @@ def arrow_schema(kinds: StructType) -> pa.Schema:
 
 @cache
 def _in_utc() -> dict[str, Any]:
-    """Since 4.2 a zone is named; before, UTC was a switch."""
+    """Return the options for UTC: since 4.2 a zone is named; before, UTC was a switch."""
     from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415 - Spark
 
     return {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {"timestamp_utc": True}

@@ -1,9 +1,9 @@
-"""Counts as people read them: ``1 tick``, ``2,000 ticks``."""
+"""Counts in messages: ``1 tick``, ``2,000 ticks``."""
 
 from __future__ import annotations
 
 
 def counted(count: int, things: str) -> str:
-    """A count of things, which are given in the plural: ``counted(1, "rows of a")`` is ``1 row of a``."""
+    """Return a count of things, given in the plural: ``counted(1, "rows of a")`` is ``1 row of a``."""
     noun, space, rest = things.partition(" ")
     return f"{count:,} {noun.removesuffix('s') if count == 1 else noun}{space}{rest}"

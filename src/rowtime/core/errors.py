@@ -1,8 +1,8 @@
-"""Problems and errors: what is wrong, where, and what would make it right.
+"""Problems and errors: what is wrong, where, and how to fix it.
 
-A *problem* is one finding about the user's input; it has a stable code. An error carries
-one or more problems. ``Refused`` means that the input is at fault (exit status 1),
-``Failure`` that something went wrong while running (exit status 3).
+A *problem* is one finding about the user's input; it has a stable code. An error carries one or more problems.
+``Refused`` means that the input is wrong (exit status 1), ``Failure`` that something failed at run time (exit status
+3).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from rowtime.core import markup
 
-_SHOWN = 200  # characters of a line; a script that a program wrote may be one line
+_SHOWN = 200  # characters of a line; a generated script may be one line
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a text: line and column count from 1; ``text`` is the whole line."""
+    """A place in a text: line and column count from 1; ``text`` is the whole line."""
 
     line: int
     column: int
@@ -26,7 +26,7 @@ class Place:
 
     def __str__(self) -> str:
         label, text, column = f"{self.line:>3} | ", self.text, self.column - 1
-        if len(text) > _SHOWN:  # a part of it, with what is wrong in its second quarter
+        if len(text) > _SHOWN:  # only a part of it, with the error in its second quarter
             first = max(0, min(column - _SHOWN // 4, len(text) - _SHOWN))
             before, after = "…" if first else "", "…" if first + _SHOWN < len(text) else ""
             text, column = f"{before}{text[first : first + _SHOWN]}{after}", column - first + len(before)
@@ -39,7 +39,7 @@ class Place:
 class Problem:
     """Describes one problem: a stable code, what is wrong, where, and how to fix it.
 
-    ``warns``: the script runs nevertheless.
+    ``warns``: the script still runs.
     """
 
     code: str
@@ -51,7 +51,7 @@ class Problem:
 
     @property
     def severity(self) -> str:
-        """Return ``error``, or ``warning`` if the script runs nevertheless."""
+        """Return ``error``, or ``warning`` if the script still runs."""
         return "warning" if self.warns else "error"
 
     def __str__(self) -> str:
@@ -102,16 +102,13 @@ class Failure(RowtimeError):
 
 
 def refuse(code: str, message: str, hint: str = "", place: Place | None = None) -> Refused:
-    """A ``Refused`` with one problem, ready to raise."""
+    """Return a ``Refused`` with one problem, ready to raise."""
     return Refused(Problem(code, message, place, hint))
 
 
 def causes(error: BaseException | None, *, implied: bool = False) -> Iterator[BaseException]:
-    """Yield an error and what caused it, one after the other, each once: an error may be among its own causes.
-
-    ``implied``: if an error names no cause, the error that was handled when it was raised counts as one.
-    """
-    seen: set[int] = set()  # as ``raise error from error`` leaves it, this would never end
+    """Yield an error and its causes, each once, even if an error is among its own causes."""
+    seen: set[int] = set()  # without this, ``raise error from error`` would loop for ever
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         yield error
@@ -119,7 +116,7 @@ def causes(error: BaseException | None, *, implied: bool = False) -> Iterator[Ba
 
 
 def headline(error: BaseException) -> str:
-    """The first line of what an error says; its type where it is none of ours."""
+    """Return the first line of an error's message; for errors that are not rowtime's, the type."""
     first = str(error).strip().split("\n", 1)[0]
     if isinstance(error, RowtimeError):
         return first

@@ -1,7 +1,7 @@
-"""The service account of Google Cloud that the environment names: its key, and where the service is.
+"""The Google Cloud service account named by the environment: its key, and the address of the service.
 
-Clients of the store read the key file themselves. Two entries of it, which a key from Google does not have, say that
-another server takes the requests: ``gcs_base_url``, and ``disable_oauth`` if it checks no credentials.
+Clients of the store read the key file themselves. Two entries, which a key from Google does not have, name another
+server: ``gcs_base_url``, and ``disable_oauth`` if it does not check credentials.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class GoogleAccount:
 
     @property
     def by_http(self) -> bool:
-        """True if requests go without TLS, as to a server of this machine."""
+        """Return True if requests use plain HTTP, as for a local server."""
         return self.url.startswith("http:")
 
 
 def google_account() -> GoogleAccount:
-    """What the environment names; a file that cannot be read is told by the client that needs it."""
+    """Return the environment's account; the client reports a file that cannot be read."""
     path = next((os.environ[name] for name in _FILES if os.environ.get(name)), "")
     told = _told(path)
     return GoogleAccount(path, str(told.get("gcs_base_url") or ""), not told.get("disable_oauth"))

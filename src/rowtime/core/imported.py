@@ -1,4 +1,4 @@
-"""Functions and classes by the names of their modules, which may lie in the folder that a program runs in."""
+"""Finds functions and classes by module and name; the module may be in the folder that a program runs in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def found(folder: str, module: str, name: str) -> Any:
-    """What a module calls ``name``, which may have dots; ``folder`` is looked in as well, as `python -m` does."""
+    """Return the object ``name`` of a module; it may have dots. ``folder`` is searched too, as `python -m` does."""
     if folder not in sys.path:
         sys.path.insert(0, folder)
     value: Any = import_module(module)
@@ -24,12 +24,12 @@ _once = cache(found)
 
 @dataclass(frozen=True)
 class Imported:
-    """A function that is imported where it is called: in a worker, which was not told of the folder."""
+    """A function that is imported when it is called: in a worker, which does not know the folder."""
 
     folder: str
     module: str
     name: str
 
     def __call__(self, *values: Any) -> Any:
-        """What the function gives."""
+        """Return the function's result."""
         return _once(self.folder, self.module, self.name)(*values)

@@ -1,6 +1,6 @@
-"""HTML for notebooks: static, without scripts and colours of its own, so it reads in dark and in light.
+"""HTML for notebooks: static, without scripts or colours of its own, so it reads well in dark and light themes.
 
-Law: text from data is text. Whatever goes in comes out escaped, so a value such as ``<script>`` is shown, never run.
+Law: text from data stays text. Every value is escaped, so ``<script>`` is shown, never run.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from html import escape
 from typing import Final
 
 MOST: Final = 200
-"""How many rows of a table are shown; a line says how many more there are."""
+"""How many rows of a table are shown; a line below gives the number of the others."""
 
 
 def text(value: object) -> str:
-    """Escape a value; half a surrogate pair, which no page can hold, becomes a question mark."""
+    """Escape a value; half a surrogate pair, which HTML cannot hold, becomes a question mark."""
     return escape(str(value).encode("utf-8", "replace").decode("utf-8"))
 
 
 def preformatted(value: object) -> str:
-    """Show text with its spaces and lines kept, as a caret below a line needs it."""
+    """Show text with its spaces and line breaks, as a caret below a line needs."""
     return f'<pre style="text-align:left;overflow-x:auto">{text(value)}</pre>'
 
 
@@ -29,7 +29,7 @@ def heading(value: object) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Show rows below their headings: numbers with their thousands apart and on the right; the first `MOST` of them."""
+    """Show rows below their headings: numbers right-aligned with separators; at most `MOST` rows."""
     listed = [*rows]
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in listed[:MOST])
     more = f"<div>… {len(listed) - MOST:,} more</div>" if len(listed) > MOST else ""

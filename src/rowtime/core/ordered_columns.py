@@ -11,7 +11,7 @@ from rowtime.core.errors import refuse
 
 @dataclass(frozen=True)
 class OrderedColumn:
-    """A column of declared order, as its stream spells it."""
+    """A column of declared order, spelled as in its stream."""
 
     name: str
     type: str
@@ -19,9 +19,9 @@ class OrderedColumn:
 
 
 def ordered_column(definition: Mapping[str, Any], stream: str, column: str) -> OrderedColumn:
-    """The column of a stream's definition that a bound is about.
+    """Return the column of a stream's definition that a bound names.
 
-    Raises ``Refused``: R143 for a column without declared order, R190 for a stream of which such bounds are not read.
+    Raises ``Refused``: R143 for a column without declared order, R190 for a stream that does not read such bounds.
     """
     orders = definition.get("orders", ())
     found = next((order for order in orders if order[0].lower() == column.lower()), None)

@@ -1,8 +1,7 @@
 """Secrets: which options and variables hold them, and how texts are shown without them.
 
-A secret is the value of an option whose name says so (``password``, ``passphrase``, a key, a token), or the part of a
-URL that is one. What keeps or shows a text replaces it: a checkpoint and a home have ``${name}`` in its place, messages
-and EXPLAIN an ellipsis.
+A secret is the value of an option whose name says so (``password``, ``passphrase``, a key, a token), or the secret part
+of a URL. Checkpoints and homes store ``${name}`` in its place; messages and EXPLAIN show an ellipsis.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-Replacing = Callable[[int, str], str]  # of the number of a part, and the part
+Replacing = Callable[[int, str], str]  # takes the number of a part, and the part
 
 HIDDEN: Final = "…"
 _WORDS: Final = (
@@ -30,10 +29,10 @@ _IN_URL: Final = re.compile(
     re.IGNORECASE,
 )
 VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
-_SHORTEST: Final = 4  # characters; a shorter one would be found in every text
+_SHORTEST: Final = 4  # characters; a shorter one would match in every text
 
-# Of a text that may not parse: a name, its value in quotes (perhaps never closed) or a number. What follows is looked
-# for in the value too: it may be no value, as behind the table 'secrets', but what stands up to the next quote.
+# Matches in text that may not parse: a name, then a quoted value (perhaps never closed) or a number. The value itself
+# is searched too: after the table name 'secrets', say, the value is the text up to the next quote.
 _IN_SQL: Final = re.compile(
     rf"(?<![\w.\-])(?=[\w.\-]*(?:{_WORDS})[\w.\-]*[\"'`]?\s*=?\s*"
     r"(?:'(?P<quoted>(?:[^']|'')*)|(?P<bare>-?\d[\w.]*)))",
@@ -46,18 +45,18 @@ _QUOTED: Final = re.compile(r"'(?:[^']|'')*'?")
 
 
 def is_secret(option: str) -> bool:
-    """Tell whether the value of an option is secret as a whole, by its name."""
+    """Return True if the whole value of an option is secret, by the option's name."""
     name = option.lower().removeprefix("kafka.")
     return name not in _NO_SECRET and _NAME.search(name) is not None
 
 
 def is_secret_variable(name: str) -> bool:
-    """Tell whether the name of a variable says that it holds a secret."""
+    """Return True if the name of a variable says that it holds a secret."""
     return _OF_VARIABLE.search(name) is not None
 
 
 def secret_spans(option: str, value: str) -> list[tuple[int, int]]:
-    """Where the value of an option is secret: all of it, what follows a user, or parts of a URL."""
+    """Return which parts of an option's value are secret: all of it, the part after a user name, or parts of a URL."""
     if option.lower().endswith(_WITH_USER):
         start = value.find(":") + 1
         return [(start, len(value))] if start < len(value) else []
@@ -68,12 +67,12 @@ def secret_spans(option: str, value: str) -> list[tuple[int, int]]:
 
 
 def shown(option: str, value: str) -> str:
-    """The value of an option as people may see it."""
+    """Return the value of an option with its secrets hidden."""
     return _replaced(value, secret_spans(option, value), lambda _, __: HIDDEN)
 
 
 def _literal_spans(option: str, written: str) -> list[tuple[int, int]]:
-    """As `secret_spans`; in settings of JAAS only the values of secret names, so that a variable for one is enough."""
+    """Like `secret_spans`; in JAAS settings only the values of secret names, so that one variable can replace each."""
     if "jaas" in option.lower():
         spans = [_part(found, ("quoted", "bare")) for found in _IN_JAAS.finditer(written)]
         return spans or secret_spans(option, written)
@@ -81,9 +80,9 @@ def _literal_spans(option: str, written: str) -> list[tuple[int, int]]:
 
 
 def kept(stream: str, option: str, written: str) -> tuple[str, dict[str, str]]:
-    """The value of an option as files may hold it, and what the variables in it stand for that no one else gives.
+    """Return an option's value as files may hold it, and the values of its variables that nothing else defines.
 
-    ``written``: with its variables. A secret that was written out gets a variable of its own.
+    ``written``: the value with its variables. A secret written as a literal gets a variable of its own.
     """
     literal: dict[str, str] = {}
 
@@ -98,17 +97,17 @@ def kept(stream: str, option: str, written: str) -> tuple[str, dict[str, str]]:
 
 
 def filled(text: str, variables: Mapping[str, str]) -> str:
-    """A text with the variables that have a value."""
+    """Fill in those variables of a text that have a value."""
     return VARIABLE.sub(lambda found: variables.get(found[1], found[0]), text)
 
 
 def variables_in(text: str) -> list[str]:
-    """The names of the variables in a text."""
+    """Return the names of the variables in a text."""
     return VARIABLE.findall(text)
 
 
 def starred(text: str) -> str:
-    """SQL, which may not parse, with an asterisk for each character of a secret: places in it stay."""
+    """Return SQL, which may not parse, with an asterisk for each character of a secret, so that places stay valid."""
     spans = [_part(found, ("quoted", "bare")) for found in _IN_SQL.finditer(text)]
     for quoted in _QUOTED.finditer(text):
         inside = quoted[0][1:]
@@ -123,19 +122,19 @@ def starred(text: str) -> str:
 
 @dataclass(frozen=True)
 class Secrets:
-    """The secrets of a script, by what is shown in their place."""
+    """The secrets of a script, with the text shown in place of each."""
 
     known: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, options: Iterable[tuple[str, str]], variables: Mapping[str, str]) -> Secrets:
-        """Those in the values of options, and those of variables whose names say so."""
+        """Return the secrets in option values, and in variables whose names say so."""
         known = {value[start:end]: HIDDEN for name, value in options for start, end in secret_spans(name, value)}
         known |= {value: f"${{{name}}}" for name, value in variables.items() if is_secret_variable(name)}
         return cls({value: to for value, to in known.items() if len(value) >= _SHORTEST})
 
     def hide(self, text: str) -> str:
-        """The text without them; longer ones first, so that none is left in part."""
+        """Return the text without secrets; longer ones are replaced first, so that no part of one remains."""
         for value in sorted(self.known, key=len, reverse=True):
             text = text.replace(value, self.known[value])
         return text

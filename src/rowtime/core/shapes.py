@@ -1,4 +1,4 @@
-"""Event shapes: how the rows of a stream say when their event begins and ends (semantics 9.1 to 9.3)."""
+"""Event shapes: how the rows of a stream give the start and end of their events (semantics 9.1 to 9.3)."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import Any, Literal
 from rowtime.core.fields import LATER, Micros
 
 STRICT = -1
-"""The delay (µs) of a bound above which starts are to come: each is greater than those before."""
+"""The delay (µs) that stands for strict order: each start is greater than those before."""
 
 Kind = Literal["POINT", "INTERVAL", "EDGE", "BY"]
 
 
 @dataclass(frozen=True)
 class EventShape:
-    """``EVENT SHAPE kind (start, stop)`` with what is late and where bounds come from; durations in µs.
+    """``EVENT SHAPE kind (start, stop)`` with its rules for late events and bounds; durations in µs.
 
     ``by``: the column that names the shape of each row (``point``, ``interval``, ``start``, ``end``). ``adjusts``: late
-    events that reach over the bound are moved to it. A bound comes after every ``rows`` rows, or whenever the greatest
-    start passes a multiple of ``every``; it lies ``delay`` behind the greatest start, or just above it (`STRICT`).
-    ``imports`` names the stream whose bounds count in place of its own, or beside those that are generated; they lie
-    ``import_delay`` lower, or ``delay`` if none are generated. ``resolution``: what whole numbers count (SECOND, …);
-    times are timestamps without it. A start that lies more than ``beyond`` above the greatest of its writer is refused.
+    events that extend beyond the bound are moved to it. A bound comes after every ``rows`` rows, or whenever the
+    greatest start passes a multiple of ``every``; it is ``delay`` behind the greatest start, or just above it
+    (`STRICT`). ``imports`` names the stream whose bounds are used in place of its own, or together with generated ones;
+    they are lowered by ``import_delay``, or by ``delay`` if none are generated. ``resolution``: the unit of whole
+    numbers (SECOND, …); without it, times are timestamps. A start that is more than ``beyond`` above the greatest of
+    its writer is refused.
     """
 
     kind: Kind
@@ -41,7 +42,7 @@ class EventShape:
     import_delay: Micros = field(default=0, metadata=LATER)
 
     def __str__(self) -> str:
-        """As a statement says it, behind EVENT SHAPE; durations as Python shows them."""
+        """Return the SQL text after EVENT SHAPE; durations as Python shows them."""
         named = ", ".join(name for name in (self.start, self.stop) if name is not None)
         late = " ON LATE ADJUST" if self.adjusts else ""
         every = f" BOUND EVERY {self.rows} ROWS" if self.rows is not None else ""
@@ -54,38 +55,38 @@ class EventShape:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that are times or kinds, and no payload."""
+        """Return the columns that are times or kinds, not payload."""
         return tuple(name for name in (self.by, self.start, self.stop) if name is not None)
 
     @property
     def edges(self) -> bool:
-        """True if an event may be ended by a row of its own."""
+        """Return True if an event may be ended by a row of its own."""
         return self.kind in ("EDGE", "BY")
 
     @property
     def generates(self) -> bool:
-        """True if rows cause bounds."""
+        """Return True if rows generate bounds."""
         return self.rows is not None or self.every is not None
 
     @property
     def imported_delay(self) -> int:
-        """How far (µs) the bounds of the other stream lie lower here."""
+        """Return by how much (µs) the bounds of the other stream are lowered."""
         return self.import_delay if self.generates else self.delay
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, as the home directory keeps them."""
-        # Older versions, which do not know these, read what does not need them.
+        """Return plain values, as the home directory stores them."""
+        # Older versions do not know these keys, but can read shapes that do not use them.
         later: dict[str, Any] = {"resolution": None, "beyond": None, "import_delay": 0}
         return {name: value for name, value in asdict(self).items() if name not in later or value != later[name]}
 
     @classmethod
     def stored(cls, found: Mapping[str, Any] | None) -> EventShape | None:
-        """The shape from its plain values."""
+        """Return the shape from its stored values."""
         return None if found is None else cls(**found)
 
 
 def _delayed(delay: int) -> str:
-    """How far a bound lies behind what makes it, as a statement says it."""
+    """Return the SQL text of a bound's delay."""
     if delay == STRICT:
         return " STRICT"
     return f" DELAY {timedelta(microseconds=delay)}" if delay else ""

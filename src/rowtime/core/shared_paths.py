@@ -1,4 +1,4 @@
-"""Where rowtime keeps and finds files: places of the file system, which every machine of a cluster has to share."""
+"""Paths of the file system, which every machine of a cluster has to share."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 def local(path: str | Path, what: str) -> Path:
-    """The absolute path of a place that may be given as ``file:`` URL; R211 for one on an object store or in HDFS.
+    """Return a path or ``file:`` URL as an absolute path; R211 for an object store or HDFS.
 
-    A path would take such a URL for the name of a folder, and each machine would write to one of its own.
+    Otherwise such a URL would be taken for the name of a folder, and each machine would write to its own.
     """
     found = _SCHEME.match(str(path))
     if found is None:
@@ -31,7 +31,7 @@ def local(path: str | Path, what: str) -> Path:
 
 
 def sync(path: Path) -> None:
-    """Make a file's content durable, or the names in a folder: a new file survives the death of a machine only then."""
+    """Make a file's content, or a folder's entries, durable: only then does a new file survive a machine crash."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -40,7 +40,7 @@ def sync(path: Path) -> None:
 
 
 def temporary() -> Path:
-    """A new, empty file of this machine alone: a draft of what a store takes as a whole."""
+    """Return a new, empty local file: a draft of an object that a store takes as a whole."""
     handle, name = tempfile.mkstemp(prefix="rowtime-")
     os.close(handle)
     return Path(name)

@@ -1,4 +1,4 @@
-"""What object stores, and the libraries that ask them, say of a request that failed, as errors of rowtime."""
+"""Turns errors of object stores and their libraries into errors of rowtime."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ _CREDENTIALS: Final = {
 _SCHEMES_OF_AZURE: Final = ("az", "abfss")
 _NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "specified bucket does not exist")
 _REFUSALS: Final = ("PermissionDeniedError", "UnauthenticatedError")  # of obstore
-_FORBIDDEN: Final = re.compile(r"\b(403 Forbidden|401 Unauthorized)\b")  # as lists of objects are refused
+_FORBIDDEN: Final = re.compile(r"\b(403 Forbidden|401 Unauthorized)\b")  # how listings are refused
 _UNUSABLE: Final = re.compile(r"service account file|Invalid Access Key|Error reading pem")  # no request was made
-_OF_THE_MACHINE: Final = "169.254.169.254"  # where a machine is asked for its role, if nothing else gives credentials
+_OF_THE_MACHINE: Final = "169.254.169.254"  # the address of the machine's own role, the last source of credentials
 _ASK_AGAIN: Final = "Check the endpoint and the network. A tick under way is repeated; nothing is lost."
 _LONGEST: Final = 400  # characters
 
 
 def lacks_bucket(error: BaseException) -> bool:
-    """True if what is not there is the bucket."""
+    """Return True if the error says that the bucket does not exist."""
     return any(words in str(error) for words in _NO_BUCKET)
 
 
 def credentials(scheme: str) -> str:
-    """How a user gives credentials for the buckets of a scheme (``s3``, ``gs``, ``az``, ``abfss``), as a sentence."""
+    """Return a sentence that says how to give credentials for a scheme (``s3``, ``gs``, ``az``, ``abfss``)."""
     found = "az" if scheme in _SCHEMES_OF_AZURE else scheme
     return f"Give credentials {_CREDENTIALS.get(found, _CREDENTIALS['s3'])}."
 
 
 def failure_of(error: BaseException, bucket: str, url: str, key: str) -> Failure:
-    """R581 to R583: what was said when a bucket (in words, and its URL) was asked for a key."""
+    """Return R581 to R583 for a failed request for a key; ``bucket`` is in words, ``url`` its URL."""
     text, own = said(error), credentials(url.partition(":")[0])
     if lacks_bucket(error):
         return _failure("R581", bucket, key, "is not there", "Create the bucket, or correct the URL.")
@@ -50,12 +50,12 @@ def failure_of(error: BaseException, bucket: str, url: str, key: str) -> Failure
 
 
 def unwritten(error: BaseException, bucket: str, key: str) -> Failure:
-    """R583: a write whose condition does not hold, as far as the store says."""
+    """Return R583: a write failed because its condition does not hold, according to the store."""
     return _failure("R583", bucket, key, f"refuses to write: {said(error)}", _ASK_AGAIN)
 
 
 def said(error: BaseException) -> str:
-    """What a store says, in a line, without what a URL may have behind its path, and without colours."""
+    """Return a store's message as one line, without query strings of URLs and without colours."""
     found = re.sub(r"\x1b\[\d*m|\u21b3", "", str(error).split("\n\n", 1)[0])
     return re.sub(r"\?\S*", "", ": ".join(" ".join(line.split()) for line in found.splitlines()))[:_LONGEST]
 

@@ -1,7 +1,7 @@
-"""Where an object store is and by what keys: as `configure_stores` says, else ``rowtime.toml``, else the environment.
+"""The address and keys of an object store: from `configure_stores`, else ``rowtime.toml``, else the environment.
 
-A setting that is given nowhere is found by the client of the store, as its other tools find it. No key is shown: not
-in a message, not as the text of `StoreSettings`, and nothing that is kept has one.
+The client of the store looks for a missing setting itself, as its other tools do. Keys are never shown: not in a
+message, not in the text of `StoreSettings`, and not in anything that is stored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ENVIRONMENT: Final = "The stores of Google and Azure are configured by the envi
 
 @dataclass(frozen=True)
 class StoreSettings:
-    """What is said of one bucket; what is empty is not said."""
+    """The settings of one bucket; a setting that is empty is not given."""
 
     endpoint: str = ""
     region: str = ""
@@ -38,14 +38,14 @@ class StoreSettings:
 
     @property
     def here(self) -> StoreSettings:
-        """The same, with the endpoint that the environment gives if nothing else does."""
+        """Return the settings with the endpoint of the environment, if no other is given."""
         if self.endpoint:
             return self
         found = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "")
         return StoreSettings(**{**self.said(), "endpoint": found})
 
     def said(self) -> dict[str, str]:
-        """What is said, by its name."""
+        """Return the given settings, by name."""
         return {one.name: value for one in fields(self) if (value := getattr(self, one.name))}
 
 
@@ -65,27 +65,27 @@ def configure_stores(stores: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def settings_of(url: str) -> StoreSettings:
-    """What is said of a bucket (``s3://bucket``). Raises ``Refused``: R587, R588 for a file that says it badly."""
+    """Return the settings of a bucket (``s3://bucket``). Raises ``Refused``: R587, R588 for a bad configuration."""
     if url in _given or not url.startswith("s3:"):
         return _given.get(url, StoreSettings())
     return configured().get(url) or _learned.get(url, StoreSettings())
 
 
 def without_tls(url: str, settings: StoreSettings) -> bool:
-    """True if the requests to a bucket go by plain HTTP, as what is said of it, or the account of Google, wants it."""
+    """Return True if requests to a bucket use plain HTTP, by its settings or by the Google account."""
     return google_account().by_http if url.startswith("gs:") else settings.endpoint.startswith("http:")
 
 
 def learn(url: str, settings: StoreSettings) -> None:
-    """Take note of what the catalog of a table says of its bucket: for this process, where nothing else says it."""
+    """Use what a table's catalog says about its bucket: for this process, unless there are settings for it."""
     if settings != settings_of(url):
         _learned[url] = settings
 
 
 def configured() -> dict[str, StoreSettings]:
-    """What the file says: that of ``ROWTIME_CONFIG``, else ``rowtime.toml`` in the working directory, if there is one.
+    """Return the configuration file's settings: of ``ROWTIME_CONFIG``, else ``rowtime.toml`` in the working directory.
 
-    Raises ``Refused``: R587 if it cannot be read, R588 for what is no setting.
+    Raises ``Refused``: R587 if it cannot be read, R588 for an unknown setting.
     """
     named = os.environ.get(CONFIG, "")
     path = Path(named or FILE).absolute()
@@ -98,7 +98,7 @@ def configured() -> dict[str, StoreSettings]:
         raise refuse("R587", f"the configuration {path} is not there", hint) from None
     except OSError as error:
         raise refuse("R587", f"the configuration {path} cannot be read: {error.strerror}") from None
-    except ValueError as error:  # of TOML, of UTF-8
+    except ValueError as error:  # from TOML or UTF-8
         where = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is not UTF-8"
         hint = 'For example [stores."s3://bucket"], and below it endpoint = "http://localhost:9000".'
         raise refuse("R587", f"the configuration {path} is not TOML: {where}", hint) from None
@@ -109,7 +109,7 @@ def configured() -> dict[str, StoreSettings]:
 
 
 def _stores(stores: Any, where: str) -> dict[str, StoreSettings]:
-    """The settings of each bucket, by its URL."""
+    """Return the settings of each bucket, by its URL."""
     if not isinstance(stores, Mapping):
         raise refuse("R588", f"{where}: stores is not a table", 'Write [stores."s3://bucket"].')
     found = {}
@@ -141,7 +141,7 @@ def _settings(told: Any, where: str) -> StoreSettings:
 
 
 def _filled(value: str, where: str) -> str:
-    """A value with the variables of the environment that it names."""
+    """Return a value with its environment variables filled in."""
     for name in VARIABLE.findall(value):
         if not os.environ.get(name):
             raise refuse("R588", f"{where} names ${{{name}}}, which the environment does not have", f"Set {name}.")

@@ -1,8 +1,8 @@
-"""Object stores: a folder of a bucket, with the methods of a ``Path`` that a checkpoint needs.
+"""Object stores: a folder in a bucket, with those methods of ``Path`` that a checkpoint needs.
 
-An object appears whole or not at all, is there for every reader once it is written, and can be created if it is absent.
-Nothing can be locked, renamed or appended to. So who may change what is decided by the journal (semantics 14.3), which
-a bucket asks before it replaces an object or removes what a crash has left: its ``guard``.
+An object appears whole or not at all, is visible to every reader once it is written, and can be created if absent.
+Nothing can be locked, renamed or appended to. So the journal decides who may change what (semantics 14.3). A bucket
+asks it, through its ``guard``, before it replaces an object or removes leftovers of a crash.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from rowtime.core.store_answers import credentials, failure_of, lacks_bucket, un
 from rowtime.core.store_settings import StoreSettings, settings_of, without_tls
 
 SCHEMES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "abfss": "abfss", "memory": "memory"}
-TRIES: Final = 5  # of a request whose answer leaves open what has become of it, and of one that another has overtaken
+TRIES: Final = 5  # of a request whose outcome is unknown, or that another one has overtaken
 _PAUSE: Final = 0.1  # seconds before the second try; twice as long before each further one
-_WITHOUT_SUFFIX: Final = ("az:", "abfss:")  # stores that give no range from the end
-_PART: Final = 1 << 16  # bytes that are read at once of an object of which only parts are read
+_WITHOUT_SUFFIX: Final = ("az:", "abfss:")  # stores that cannot read a range from the end
+_PART: Final = 1 << 16  # bytes per read of an object that is read in parts
 REQUEST: Final = "30s"  # how long one request may take
-RETRIED: Final = timedelta(seconds=30)  # how long a request is repeated that the store does not carry out
+RETRIED: Final = timedelta(seconds=30)  # how long a failing request is repeated
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+([^/]*)/*(.*?)/*")
 
 
 class Bucket:
     """A bucket as one process uses it. ``guard`` raises if the process must not change it any more.
 
-    ``use``: what it has, in words, for messages: a checkpoint or a home. ``settings``: where it is and by what keys; a
-    worker gets those of its driver.
+    ``use``: what it holds, for messages: a checkpoint or a home. ``settings``: its address and keys; a worker gets
+    those of its driver.
     """
 
     def __init__(self, url: str, settings: StoreSettings | None = None) -> None:
@@ -52,18 +52,18 @@ class Bucket:
 
     @property
     def called(self) -> str:
-        """The bucket in messages."""
+        """Return the name of the bucket in messages."""
         return f"{self.use}{': ' * bool(self.use)}the bucket {self.url}"
 
     @cached_property
     def store(self) -> Any:
-        """The client; one for all places of a bucket."""
+        """Return the client; all places of a bucket share it."""
         return _client(self.url, self.settings.here)
 
 
 @total_ordering
 class ObjectPlace:
-    """An object or a folder of a bucket, by its key."""
+    """An object or a folder of a bucket, identified by its key."""
 
     def __init__(self, bucket: Bucket, key: str) -> None:
         self.bucket, self.key = bucket, key
@@ -94,63 +94,63 @@ class ObjectPlace:
 
     @property
     def name(self) -> str:
-        """The last part of the key."""
+        """Return the last part of the key."""
         return self._pure.name
 
     @property
     def stem(self) -> str:
-        """The name without its ending."""
+        """Return the name without its suffix."""
         return self._pure.stem
 
     @property
     def suffix(self) -> str:
-        """The ending of the name."""
+        """Return the suffix of the name."""
         return self._pure.suffix
 
     @property
     def parent(self) -> ObjectPlace:
-        """The folder."""
+        """Return the parent folder."""
         return ObjectPlace(self.bucket, self.key.rpartition("/")[0])
 
-    # -- what is there ----------------------------------------------------------------
+    # -- contents -------------------------------------------------------------------
 
     def exists(self) -> bool:
-        """True if there is such an object."""
+        """Return True if the object exists."""
         return self.tag() is not None
 
     is_file = exists
 
     def is_dir(self) -> bool:
-        """True if there is an object below this key."""
+        """Return True if there is an object below this key."""
         with self._naming():
             return any(len(part) > 0 for part in self.bucket.store.list(self.key or None))
 
     def rglob(self, pattern: str = "*") -> Iterator[ObjectPlace]:
-        """The objects below this key; ``pattern`` is that of their names."""
+        """Yield the objects below this key whose names match ``pattern``."""
         with self._naming():
             found = [one["path"] for part in self.bucket.store.list(self.key or None) for one in part]
         places = (ObjectPlace(self.bucket, key) for key in found)
         return (place for place in places if fnmatch(place.name, pattern))
 
     def iterdir(self) -> Iterator[ObjectPlace]:
-        """The objects and folders right below this key."""
+        """Yield the objects and folders directly below this key."""
         with self._naming():
             found = self.bucket.store.list_with_delimiter(self.key or None)
         keys = [*found["common_prefixes"], *(one["path"] for one in found["objects"])]
         return (ObjectPlace(self.bucket, key.strip("/")) for key in keys)
 
     def glob(self, pattern: str) -> Iterator[ObjectPlace]:
-        """Those whose names fit."""
+        """Yield the direct entries whose names match."""
         return (place for place in self.iterdir() if fnmatch(place.name, pattern))
 
     def names(self, after: str = "") -> Iterator[str]:
-        """The names below this key that come behind one, in order: a request for each 1,000."""
+        """Yield the names below this key after ``after``, in order: one request per 1,000 names."""
         with self._naming():
             found = self.bucket.store.list(self.key or None, offset=f"{self.key}/{after}")
             yield from (one["path"].removeprefix(f"{self.key}/") for part in found for one in part)
 
     def tail(self, most: int) -> tuple[bytes, int]:
-        """The last bytes of the content, and how long it is; raises ``FileNotFoundError``."""
+        """Return the last bytes of the content, and its length; raises ``FileNotFoundError``."""
         with self._naming():
             if self.bucket.url.startswith(_WITHOUT_SUFFIX):
                 return self._tail_by_ranges(most)
@@ -158,32 +158,32 @@ class ObjectPlace:
             return bytes(found.bytes()), found.meta["size"]
 
     def _tail_by_ranges(self, most: int) -> tuple[bytes, int]:
-        """The same in two requests."""
+        """Return the same with two requests."""
         size = self.bucket.store.head(self.key)["size"]
         if not size:
             return b"", 0
         return bytes(self.bucket.store.get_range(self.key, start=max(0, size - most), end=size)), size
 
     def read_bytes(self) -> bytes:
-        """The content; raises ``FileNotFoundError``."""
+        """Return the content; raises ``FileNotFoundError``."""
         with self._naming():
             return bytes(self.bucket.store.get(self.key).bytes())
 
     def opened(self) -> io.BufferedReader:
-        """The content as a file of which only what is asked for is read; raises ``FileNotFoundError``."""
+        """Open the content as a file that reads only the ranges asked for; raises ``FileNotFoundError``."""
         from obstore import open_reader  # noqa: PLC0415 - an extra
 
         with self._naming():
             return io.BufferedReader(_Ranges(open_reader(self.bucket.store, self.key)), _PART)
 
     def size(self) -> tuple[int, datetime]:
-        """How many bytes it has, and when it was written; raises ``FileNotFoundError``."""
+        """Return the size in bytes and the time of the write; raises ``FileNotFoundError``."""
         with self._naming():
             found = self.bucket.store.head(self.key)
         return found["size"], found["last_modified"]
 
     def tag(self) -> dict[str, str] | None:
-        """What the version that is there is told by: on most stores a tag, on Google's a number."""
+        """Return what identifies the present version: a tag on most stores, a number on Google's."""
         try:
             with self._naming():
                 found = self.bucket.store.head(self.key)
@@ -192,16 +192,16 @@ class ObjectPlace:
         return {name: found[name] for name in ("e_tag", "version") if found[name] is not None}
 
     def read_text(self, encoding: str = "utf-8", errors: str = "strict") -> str:
-        """The content as text."""
+        """Return the content as text."""
         return self.read_bytes().decode(encoding, errors)
 
-    # -- changing it ------------------------------------------------------------------
+    # -- changes --------------------------------------------------------------------
 
     def create(self, data: bytes) -> None:
-        """Create the object; raises ``FileExistsError`` if there is another one.
+        """Create the object; raises ``FileExistsError`` if another one exists.
 
-        If no answer comes, or the store says that there is one, what is there tells whether this request was carried
-        out. The caller sees to it that nobody else creates the same content here.
+        If no answer comes, or the store says that the object exists, its content tells whether this request was carried
+        out. The caller makes sure that nobody else creates the same content here.
         """
         for pause in _pauses():
             found = self._conditional(data, "create")
@@ -209,7 +209,7 @@ class ObjectPlace:
                 return
             try:
                 there = self.read_bytes()
-            except FileNotFoundError:  # the request was lost, or another one is under way that may fail
+            except FileNotFoundError:  # the request was lost, or a concurrent one may still fail
                 error: Exception = found
             else:
                 if there == data:
@@ -219,10 +219,10 @@ class ObjectPlace:
         raise error
 
     def replace(self, data: bytes, judge: Callable[[], None] = lambda: None) -> None:
-        """Replace the object, or create it, unless the guard of the bucket objects, or ``judge`` does.
+        """Replace the object, or create it, unless the guard of the bucket or ``judge`` objects.
 
-        They are asked after the version was read that is replaced, so a process that has been succeeded replaces
-        nothing that its successor has written, and what ``judge`` has read is what is replaced.
+        Both are called after the present version has been read. So a process that has a successor replaces nothing that
+        the successor has written, and exactly the version that ``judge`` saw is replaced.
         """
         for pause in _pauses():
             tag = self.tag()
@@ -236,7 +236,7 @@ class ObjectPlace:
         raise error
 
     def upload(self, content: bytes | Path) -> None:
-        """Write an object under a name that nobody else takes, or one whose loss does no harm."""
+        """Write an object under a name that nobody else uses, or an object that may be lost without harm."""
         with self._naming():
             self.bucket.store.put(self.key, content)
 
@@ -245,17 +245,17 @@ class ObjectPlace:
         self.upload(text.encode(encoding))
 
     def touch(self) -> None:
-        """Let there be an object."""
+        """Create the object, empty."""
         if not self.exists():
             self.upload(b"")
 
     def copy_to(self, target: ObjectPlace) -> None:
-        """Give the content a second key in the same bucket."""
+        """Copy the content to a second key in the same bucket."""
         with self._naming():
             self.bucket.store.copy(self.key, target.key)
 
     def unlink(self, *, missing_ok: bool = False) -> None:
-        """Remove the object; most stores do not say whether it was there."""
+        """Remove the object; most stores do not say whether it existed."""
         try:
             with self._naming():
                 self.bucket.store.delete(self.key)
@@ -266,7 +266,7 @@ class ObjectPlace:
     # -- requests ---------------------------------------------------------------------
 
     def _conditional(self, data: bytes, mode: Any) -> Exception | None:
-        """Write the object if a condition holds; the error if it does not, or if nobody knows."""
+        """Write the object on a condition; return the error if it does not hold, or if the outcome is unknown."""
         from obstore.exceptions import AlreadyExistsError, PreconditionError  # noqa: PLC0415 - an extra
 
         try:
@@ -282,7 +282,7 @@ class ObjectPlace:
 
     @contextmanager
     def _naming(self) -> Iterator[None]:
-        """Errors of the store as ours: R581 to R583; ``FileNotFoundError`` for an object that is not there."""
+        """Translate errors of the store: R581 to R583; ``FileNotFoundError`` for a missing object."""
         from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError  # noqa: PLC0415 - an extra
 
         self.bucket.background.wait(self.key)
@@ -296,12 +296,12 @@ class ObjectPlace:
             raise self.failure(error) from None
 
     def failure(self, error: Exception) -> Failure:
-        """What the store, or a library that asks it, says of a request, as ours: R581 to R583."""
+        """Translate an error of the store, or of a library that uses it: R581 to R583."""
         return failure_of(error, self.bucket.called, self.bucket.url, self.key)
 
 
 class _Ranges(io.RawIOBase):
-    """An object as a file."""
+    """Reads an object as a file, by ranges."""
 
     def __init__(self, reader: Any) -> None:
         self._reader = reader
@@ -328,10 +328,10 @@ Place = Path | ObjectPlace
 
 
 def place_of(path: str | Path | ObjectPlace, what: str = "the checkpoint") -> Place:
-    """The place that a path or a URL names, absolute.
+    """Return the place that a path or a URL names, absolute.
 
-    Raises ``Refused``: R211 for a scheme that nothing is known of, R580 without the library for object stores, R584 for
-    a URL that has more than a bucket and a folder, R587 and R588 for a configuration that cannot be used.
+    Raises ``Refused``: R211 for an unknown scheme, R580 without the library for object stores, R584 for a URL that has
+    more than a bucket and a folder, R587 and R588 for a bad configuration.
     """
     if isinstance(path, ObjectPlace):
         return path
@@ -349,18 +349,18 @@ def place_of(path: str | Path | ObjectPlace, what: str = "the checkpoint") -> Pl
 
 
 def content_of(place: str | Place) -> str | Path | io.BufferedReader:
-    """What a reader of files takes for a file or an object; of an object only what it asks for is read."""
+    """Return what a file reader needs for a file or an object; of an object, only the ranges it asks for are read."""
     return place.opened() if isinstance(place, ObjectPlace) else place
 
 
 def on_store(path: str | Path) -> bool:
-    """True for the URL of an object store."""
+    """Return True for the URL of an object store."""
     found = _URL.fullmatch(str(path))
     return found is not None and found[1].lower() in SCHEMES
 
 
 def named(path: str) -> str | ObjectPlace:
-    """The object whose text this is; the path of a file stays as it is."""
+    """Return the object of a URL; the path of a file stays as it is."""
     scheme, colon, rest = path.partition("://")
     if path.startswith("/") or not colon:
         return path
@@ -369,7 +369,7 @@ def named(path: str) -> str | ObjectPlace:
 
 
 def below(path: Place, folder: Place) -> str:
-    """A path from a folder on; one that is elsewhere stays as it is."""
+    """Return a path relative to a folder; a path outside the folder stays as it is."""
     return str(path).removeprefix(f"{folder}/")
 
 

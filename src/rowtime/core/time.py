@@ -1,7 +1,7 @@
 """Time: microseconds since 1970-01-01 00:00:00 UTC, as whole numbers.
 
-Every instant in the control plane is such a number. ``BEGINNING`` and ``END`` stand for
-minus and plus infinity; the real instants lie in the years 0001 to 9999.
+Every instant in the control plane is such a number. ``BEGINNING`` and ``END`` stand for minus and plus infinity; real
+instants are in the years 0001 to 9999.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ MAX_MICROS: Final = 253_402_300_799_999_999
 
 BEGINNING: Final = -(2**62)
 END: Final = 2**62
-UNREACHED: Final = 2**61  # µs: farther than any two instants are apart
+UNREACHED: Final = 2**61  # µs: more than the distance between any two instants
 
 
 def wall_clock() -> int:
-    """The time of day, µs UTC."""
+    """Return the time of day, µs UTC."""
     return time.time_ns() // 1000
 
 
 def to_micros(value: datetime | date | str | int) -> int:
-    """The instant of a timestamp, an ISO text or a number of microseconds; naive means UTC.
+    """Return the instant of a timestamp, an ISO text or a number of microseconds; naive times are UTC.
 
-    Raises ``Refused`` (R301) for what is not a timestamp and for years outside 0001-9999.
+    Raises ``Refused`` (R301) for anything else and for years outside 0001-9999.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return _in_range(value)
@@ -68,12 +68,12 @@ def _in_range(micros: int) -> int:
 
 
 def to_datetime(micros: int) -> datetime:
-    """The aware UTC datetime of an instant in 0001-9999."""
+    """Return an instant in 0001-9999 as an aware UTC datetime."""
     return EPOCH + timedelta(microseconds=micros)
 
 
 def to_text(micros: int) -> str:
-    """How people read an instant: ``2024-01-31 23:59:59[.ffffff]``, ``-∞`` or ``+∞``."""
+    """Return an instant as text: ``2024-01-31 23:59:59[.ffffff]``, ``-∞`` or ``+∞``."""
     if micros <= BEGINNING:
         return "-∞"
     if micros >= END:
@@ -86,5 +86,5 @@ def to_text(micros: int) -> str:
 
 
 def shift(bound: int, by: int) -> int:
-    """A bound moved by a duration; the infinite bounds stay where they are."""
+    """Move a bound by a duration; infinite bounds stay where they are."""
     return bound if bound in (BEGINNING, END) else bound + by

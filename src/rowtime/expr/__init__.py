@@ -1,1 +1,1 @@
-"""Expressions: their order, their inverses, their aggregates, their value at a bound."""
+"""Expressions: their order, inverses, aggregates, and their values at a bound."""

@@ -1,6 +1,6 @@
-"""Aggregates: which ones split into partial results, and how they are put together.
+"""Aggregates: which ones split into partial results, and how these are merged.
 
-A decomposable aggregate is three things: its *seed* (the partial result of one row), its *merge* (an aggregate over
+A decomposable aggregate has three parts: its *seed* (the partial result of one row), its *merge* (an aggregate over
 partial results) and its *final* value. Since a row's seed is itself a partial result, new rows and kept partials go
 through one aggregation. Aggregates without such a form make the group keep the columns that they need.
 
@@ -26,9 +26,9 @@ PLACE = f"{ROWTIME}, {WRITER}, {POSITION}"
 class Part:
     """One partial column: ``seed`` over a row, ``merge`` with ``{0}`` for the column itself.
 
-    ``typed``: an aggregate over the row whose type the column has; empty where seed and
-    merge already agree. ``by_bytes``: the merge for text with a collation, where equal texts
-    differ in their bytes and Spark would take the one that it meets first.
+    ``typed``: an aggregate over the row, whose type the column has; empty if the types of seed and merge agree.
+    ``by_bytes``: the merge for text with a collation: equal texts may differ in their bytes, and Spark would take the
+    first one it meets.
     """
 
     seed: str
@@ -51,7 +51,7 @@ Form = Callable[[str, str], Decomposed]
 
 
 def decompose(node: exp.Expr) -> Decomposed | None:
-    """The partial form of an aggregate call; ``None`` if it has none."""
+    """Return the partial form of an aggregate call; ``None`` if it has none."""
     condition, call = split(node)
     if isinstance(call.this, exp.Distinct) or call.args.get("distinct"):
         return None
@@ -66,14 +66,14 @@ def decompose(node: exp.Expr) -> Decomposed | None:
 
 
 def ordered_text(node: exp.Expr) -> str:
-    """Spark SQL for an aggregate over kept rows; what depends on order gets stream order."""
+    """Return Spark SQL for an aggregate over kept rows; an aggregate that depends on order uses stream order."""
     condition, call = split(node)
     form = decompose(node) if isinstance(call, exp.Min | exp.Max) or any(map(orders_rows, node.walk())) else None
     if form is not None:
         return form.final.format(*((part.by_bytes or part.merge).format(part.seed) for part in form.parts))
     if isinstance(call, exp.Mode) and isinstance(call.this, exp.Expr):
         value, _ = _arguments(call, condition)
-        return f"mode({value}, true)"  # of equally frequent values the least
+        return f"mode({value}, true)"  # the least of equally frequent values
     if isinstance(call, exp.Anonymous) and call.name.upper() in _SEVERAL_BY:
         return _several_by(call, condition)
     gathered = _gathered(call)
@@ -84,7 +84,7 @@ def ordered_text(node: exp.Expr) -> str:
     rows = f"collect_list(CASE WHEN {wanted} THEN struct({PLACE}, {value} AS v) END)"
     values = f"transform(array_sort({rows}), x -> x.v)"
     if gathered is not call.this or isinstance(call, exp.ArrayUniqueAgg):
-        values = f"array_distinct({values})"  # each value where it comes first
+        values = f"array_distinct({values})"  # each value at its first place
     if isinstance(call, exp.GroupConcat):
         separator = to_spark(call.args["separator"]) if call.args.get("separator") else "''"
         return f"CASE WHEN count(CASE WHEN {wanted} THEN 1 END) > 0 THEN array_join({values}, {separator}) END"
@@ -92,7 +92,7 @@ def ordered_text(node: exp.Expr) -> str:
 
 
 def _several_by(call: exp.Anonymous, condition: str) -> str:
-    """``max_by(value, by, n)``: the values of n rows, those of equal ``by`` as with one."""
+    """Return ``max_by(value, by, n)``: the values of n rows; ties in ``by`` as with one row."""
     value, by, count = map(to_spark, call.expressions)
     wanted = f"({by}) IS NOT NULL" + (f" AND ({condition})" if condition else "")
     rows = f"array_sort(collect_list(CASE WHEN {wanted} THEN struct({by} AS k, {PLACE}, {value} AS v) END))"
@@ -101,11 +101,11 @@ def _several_by(call: exp.Anonymous, condition: str) -> str:
     return f"CASE WHEN count(CASE WHEN {wanted} THEN 1 END) > 0 THEN {values} END"
 
 
-_SEVERAL_BY = ("MAX_BY", "MIN_BY")  # of three arguments; others are nodes
+_SEVERAL_BY = ("MAX_BY", "MIN_BY")  # with three arguments; calls with two are nodes
 
 
 def _gathered(call: exp.Expr) -> exp.Expr | None:
-    """What an aggregate gathers in stream order; ``None`` for others, as one that names an order (WITHIN GROUP)."""
+    """Return what an aggregate collects in stream order; ``None`` for others, such as one with an order of its own."""
     if not isinstance(call, exp.ArrayAgg | exp.ArrayUniqueAgg | exp.GroupConcat):
         return None
     value: exp.Expr = call.this
@@ -113,7 +113,7 @@ def _gathered(call: exp.Expr) -> exp.Expr | None:
 
 
 def ambiguous_order(call: exp.Expr) -> exp.Expr | None:
-    """The order inside an aggregate if rows that it holds for equal may have different values."""
+    """Return the order inside an aggregate if rows that are equal in it may have different values."""
     if not isinstance(call, exp.WithinGroup) or not isinstance(call.this, exp.GroupConcat):
         return None
     order: exp.Expr = call.expression
@@ -123,7 +123,7 @@ def ambiguous_order(call: exp.Expr) -> exp.Expr | None:
 
 
 def split(node: exp.Expr) -> tuple[str, exp.Expr]:
-    """The condition of FILTER, as Spark SQL, and the call that it is about."""
+    """Return the condition of FILTER, as Spark SQL, and the call that it filters."""
     if isinstance(node, exp.Filter):
         return to_spark(node.expression.this), node.this
     return "", node
@@ -158,7 +158,7 @@ def _sum(value: str, _by: str) -> Decomposed:
 
 
 def _avg(value: str, _by: str) -> Decomposed:
-    # Spark sums whole numbers for AVG as doubles; the sum's type follows the average's.
+    # For AVG, Spark sums whole numbers as doubles; the sum's type follows the average's.
     counted = Part(f"CASE WHEN ({value}) IS NOT NULL THEN 1L ELSE 0L END", "sum({0})")
     final = "CASE WHEN {1} > 0 THEN {0} / {1} END"
     return Decomposed((Part(value, "sum({0})", f"avg+sum({value})"), counted), final, f"avg({value})")
@@ -169,7 +169,7 @@ def _same(function: str) -> Form:
 
 
 def _extreme(function: str) -> Form:
-    """The least or greatest value; of equal texts with a collation that with the least or greatest bytes."""
+    """Return the form of a least or greatest value; equal texts with a collation are compared by their bytes."""
     order = "CASE WHEN ({0}) IS NOT NULL THEN struct({0}, CAST(({0}) AS STRING)) END"
     part = Part("", f"{function}({{0}})", by_bytes=f"{function}_by({{0}}, {order})")
     return lambda value, _by: Decomposed((replace(part, seed=value),), "{0}")
@@ -193,7 +193,7 @@ def _by(function: str) -> Form:
 
 
 def _of_the(function: str, fields: str) -> str:
-    """The least or greatest by some fields of a struct; not by all, for maps have no order."""
+    """Return the least or greatest struct by some of its fields; maps have no order, so not by all fields."""
     order = ", ".join(f"({{0}}).{field}" for field in fields.split(", "))
     return f"{function}_by({{0}}, CASE WHEN ({{0}}) IS NOT NULL THEN struct({order}) END)"
 
@@ -207,7 +207,7 @@ _PLACED = {function: _placed(function) for function in ("max", "min")}
 
 
 def placed_merges(aggregates: Iterable[str]) -> dict[str, str]:
-    """The structs of which the one with the greatest or least place is asked for: ``max`` or ``min`` by their names."""
+    """Return the structs whose greatest or least place is needed: ``max`` or ``min`` by their names."""
     found = ((way, _PLACED[way].fullmatch(text)) for text in aggregates for way in _PLACED)
     return {match["name"]: way for way, match in found if match}
 
@@ -238,7 +238,7 @@ ORDERED = (*_FIRST, *_LAST, exp.ArgMax, exp.ArgMin, exp.ArrayAgg, exp.ArrayUniqu
 
 
 def orders_rows(node: exp.Expr) -> bool:
-    """True for the call of an aggregate whose value depends on the order of rows."""
+    """Return True for an aggregate call whose value depends on the order of rows."""
     return isinstance(node, ORDERED) or (isinstance(node, exp.Anonymous) and node.name.upper() in _SEVERAL_BY)
 
 

@@ -13,26 +13,27 @@ _COMPARES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.LT, exp.LTE, 
 
 
 def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
-    """What a condition joins by AND."""
+    """Return the parts of a condition that AND joins."""
     if condition is None:
         return []
     return list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
 
 
 def col(name: str) -> exp.Column:
-    """The column of this name, as it is written."""
+    """Return the column of this name, as it is written."""
     return exp.column(exp.to_identifier(name, quoted=True))
 
 
 def columns_in(trees: Iterable[exp.Expr | None]) -> set[str]:
-    """The columns that some expressions name."""
+    """Return the columns that some expressions name."""
     return {column.name for tree in trees if tree is not None for column in tree.find_all(exp.Column)}
 
 
 def never_fails(expression: exp.Expr, kinds: Mapping[str, Kind]) -> bool:
-    """True of what no value makes fail: columns, literals, comparisons within a kind, and what logic makes of such.
+    """Return True if no value can make an expression fail.
 
-    ``kinds``: of the columns. Spark casts what it compares across kinds, and such a cast may fail.
+    Such are columns, literals, comparisons within a kind, and logic over these. ``kinds``: of the columns. Spark casts
+    the sides of a comparison across kinds, and such a cast may fail.
     """
     parts = [] if isinstance(expression, exp.Column) else [*expression.iter_expressions()]
     if isinstance(expression, _COMPARES):
@@ -43,7 +44,7 @@ def never_fails(expression: exp.Expr, kinds: Mapping[str, Kind]) -> bool:
 
 
 def _kind_of(expression: exp.Expr, kinds: Mapping[str, Kind]) -> Kind | None:
-    """The kind of a column or literal; ``None`` of NULL, which is compared with anything."""
+    """Return the kind of a column or literal; ``None`` for NULL, which can be compared with anything."""
     if isinstance(expression, exp.Column):
         return kinds.get(expression.name, Kind.OTHER)
     if isinstance(expression, exp.Literal):

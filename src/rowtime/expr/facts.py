@@ -1,7 +1,7 @@
 """What is known about the values of an expression over a stream: order, kind, range.
 
-The range counts in the kind's own unit: numbers as they are, times in µs UTC since 1970, day-time intervals in µs,
-year-month intervals in months. A fact says what holds on every row that is not refused; it never guesses.
+The range is in the kind's own unit: numbers as they are, times in µs UTC since 1970, day-time intervals in µs,
+year-month intervals in months. A fact holds for every row that is not refused; it never guesses.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class Kind(Enum):
 
     @property
     def number(self) -> bool:
-        """A number."""
+        """Return True for a number."""
         return self in NUMBERS
 
     @property
     def exact(self) -> bool:
-        """A number or interval without rounding, NaN and infinities."""
+        """Return True for a number or interval without rounding, NaN and infinities."""
         return self in (Kind.INTEGER, Kind.DECIMAL, Kind.DAYS, Kind.MONTHS)
 
     @property
     def time(self) -> bool:
-        """A date or timestamp."""
+        """Return True for a date or timestamp."""
         return self in (Kind.DATE, Kind.TIMESTAMP)
 
 
@@ -57,7 +57,7 @@ _WORDS = {
 
 
 def kind_of(type_text: str) -> Kind:
-    """The kind of a Spark type by its text; ``OTHER`` where the rules know nothing of it."""
+    """Return the kind of a Spark type by its text; ``OTHER`` if no rule knows it."""
     words = type_text.upper().replace("(", " ").split()
     if words[:1] == ["INTERVAL"]:
         return Kind.MONTHS if "YEAR" in words or "MONTH" in words else Kind.DAYS
@@ -65,12 +65,12 @@ def kind_of(type_text: str) -> Kind:
 
 
 def is_short(type_text: str) -> bool:
-    """True for a type of whole numbers with 32 bits at most."""
+    """Return True for a whole-number type of at most 32 bits."""
     return type_text.upper().split()[:1] in (["TINYINT"], ["BYTE"], ["SMALLINT"], ["SHORT"], ["INT"], ["INTEGER"])
 
 
 def wider(left: Kind, right: Kind) -> Kind:
-    """The kind of a sum of two numbers."""
+    """Return the kind of a sum of two numbers."""
     return max(left, right, key=NUMBERS.index) if left.number and right.number else Kind.OTHER
 
 
@@ -78,8 +78,8 @@ def wider(left: Kind, right: Kind) -> Kind:
 class Fact:
     """``low`` ≤ every value ≤ ``high``; ``zero``: 0 may be among them; ``null``: every value is NULL.
 
-    ``short``: every value is a whole number of 32 bits at most, so it is exact as a DOUBLE.
-    Where ``order`` is monotonic and not constant, no value is NULL or NaN.
+    ``short``: every value is a whole number of at most 32 bits, so it is exact as a DOUBLE. If ``order`` is monotonic
+    and not constant, no value is NULL or NaN.
     """
 
     order: Order = Order.NONE
@@ -92,39 +92,39 @@ class Fact:
 
     @property
     def sign(self) -> int | None:
-        """1: never below 0, -1: never above 0, 0: always 0; ``None``: not known."""
+        """Return 1 if no value is below 0, -1 if none is above 0, 0 if all are 0, ``None`` if unknown."""
         if self.low is not None and self.low >= 0:
             return 0 if self.high == 0 else 1
         return -1 if self.high is not None and self.high <= 0 else None
 
     @property
     def constant(self) -> Decimal | None:
-        """The one value, where it is constant and known."""
+        """Return the one value, if it is constant and known."""
         return self.low if self.order is Order.CONSTANT and self.low == self.high else None
 
     def as_(self, order: Order, kind: Kind | None = None) -> Fact:
-        """Another order and kind; of the range nothing is kept."""
+        """Return a fact with another order and kind, and without a range."""
         return Fact(order, self.kind if kind is None else kind)
 
     def signed(self) -> Fact:
-        """Of the range only what it says of the sign, which rounding leaves as it is."""
+        """Return the fact with only the sign of its range, which rounding does not change."""
         if not self.sign:
             return replace(self, low=None, high=None)
         return replace(self, low=Decimal(0), high=None) if self.sign > 0 else replace(self, low=None, high=Decimal(0))
 
     def within(self, low: Decimal | int | None, high: Decimal | int | None, *, zero: bool = True) -> Fact:
-        """The same with a range."""
+        """Return the fact with a range."""
         least, most = (None if edge is None else Decimal(edge) for edge in (low, high))
         never = (least is not None and least > 0) or (most is not None and most < 0)
         return replace(self, low=least, high=most, zero=zero and not never)
 
 
 def exactly(value: Decimal, kind: Kind) -> Fact:
-    """A constant."""
+    """Return the fact of a constant."""
     return Fact(Order.CONSTANT, kind).within(value, value, zero=value == 0)
 
 
 UNKNOWN = Fact()
 NULL = Fact(Order.CONSTANT, null=True)
 ROWTIME_FACT = Fact(Order.ASCENDING, Kind.TIMESTAMP).within(MIN_MICROS, MAX_MICROS)
-"""What is known of every rowtime: it ascends, in the years 0001 to 9999."""
+"""The fact about every rowtime: it ascends, within the years 0001 to 9999."""

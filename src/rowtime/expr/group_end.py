@@ -1,12 +1,12 @@
-"""The end of a group: from which instant on no row can belong to it any more.
+"""The end of a group: the instant from which no row can belong to it any more.
 
-For a grouping expression f of the rowtime and a group with value g, ``group_end`` gives the first instant n with f(n)
-past g, as Spark SQL over the key column; the group is complete as soon as the bound has reached n. The group row is
-stamped with the least upper bound of its rowtimes (semantics 5): n itself where f is continuous from the right (FLOOR:
-the hour from 3:00 ends at 4:00), n - 1 µs where it is not (CEIL: the group 4:00 still holds 4:00).
+For a grouping expression f of the rowtime and a group with value g, ``group_end`` gives the first instant n at which
+f(n) is past g, as Spark SQL over the key column. The group is complete as soon as the bound has reached n. The rowtime
+of the group's row is the least upper bound of its rowtimes (semantics 5): n itself if f is continuous from the right
+(FLOOR: the hour from 3:00 ends at 4:00), n - 1 µs if it is not (CEIL: the group 4:00 includes 4:00).
 
-Rounding functions have an inverse that is written down here; every other monotonic function of the rowtime is inverted
-by bisection, in Spark SQL too.
+Rounding functions have an inverse that is written down here. Every other monotonic function of the rowtime is inverted
+by bisection, also in Spark SQL.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SPAN = 2**51  # how far (µs, 71 years) bisection looks for the end of a group
 
 @dataclass(frozen=True)
 class GroupEnd:
-    """``text``: the first instant past the group, BIGINT µs; ``closed``: the group holds n - 1 µs at its edge.
+    """``text``: the first instant past the group, BIGINT µs; ``closed``: the group includes n - 1 µs.
 
     ``seen``: the text needs ``__x``, some rowtime of the group.
     """
@@ -39,7 +39,7 @@ class GroupEnd:
 
 
 def group_end(node: exp.Expr, key: str) -> GroupEnd:
-    """The end of the group of a grouping expression whose value is in column ``key``."""
+    """Return the end of the group for a grouping expression whose value is in column ``key``."""
     node, moved = unshifted(node)
     if moved:
         key = f"({key} - INTERVAL '{moved}' MICROSECOND)"
@@ -49,12 +49,12 @@ def group_end(node: exp.Expr, key: str) -> GroupEnd:
     known = _known(node, key) if isinstance(inner, exp.Column) else None
     if known is None:
         return _bisected(node, key)
-    # f(t - d) moves to its next value d later than f(t) does.
+    # f(t - d) moves to its next value d later than f(t).
     return known if not late else GroupEnd(f"{known.text} - {late}L", known.closed)
 
 
 def fixed_end(node: exp.Expr) -> tuple[str, int] | None:
-    """How much later (µs) than its key each group of the expression ends, beside what is shifted; else ``None``.
+    """Return the unshifted part of an expression, and how much later (µs) than its key each group ends; else ``None``.
 
     Two expressions with the same first part have groups that end together.
     """
@@ -71,7 +71,7 @@ def fixed_end(node: exp.Expr) -> tuple[str, int] | None:
 
 
 def unshifted(node: exp.Expr) -> tuple[exp.Expr, int]:
-    """A time without the intervals added to it, and their sum in µs."""
+    """Return a time without the intervals added to it, and their sum in µs."""
     node = node.unnest()
     if isinstance(node, exp.Add | exp.Sub):
         micros = duration_of(node.expression)
@@ -123,7 +123,7 @@ def _bisected(node: exp.Expr, key: str) -> GroupEnd:
 
 
 def _left_continuous(node: exp.Expr) -> bool:
-    # The innermost function that is not continuous decides: below it nothing jumps.
+    # The innermost discontinuous function decides: below it nothing jumps.
     steps = [part for part in node.walk() if isinstance(part, _JUMPS)]
     return not steps or isinstance(steps[-1], exp.Ceil)
 
@@ -135,7 +135,7 @@ _JUMPS = (
 
 
 def unit_of(node: exp.Expr) -> str | None:
-    """The unit of ``FLOOR/CEIL(x TO unit)`` and ``date_trunc``, upper case and singular."""
+    """Return the unit of ``FLOOR/CEIL(x TO unit)`` and ``date_trunc``, upper case and singular."""
     unit = node.args.get("to") if isinstance(node, exp.Floor | exp.Ceil) else node.args.get("unit")
     if not isinstance(unit, exp.Expr):
         return None
@@ -144,10 +144,7 @@ def unit_of(node: exp.Expr) -> str | None:
 
 
 def first_after(node: exp.Expr, at: int) -> int | None:
-    """The end of the group that holds the instant ``at`` (µs); ``None`` where only Spark can tell.
-
-    Law: equal to ``group_end`` evaluated by Spark for a row at ``at``.
-    """
+    """Return the end of the group that contains the instant ``at`` (µs); ``None`` if only Spark can compute it."""
     node, _ = unshifted(node)
     if isinstance(node, exp.Column):
         return at + 1

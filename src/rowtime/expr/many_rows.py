@@ -1,4 +1,4 @@
-"""Functions of many rows: aggregates, which are over them, and generators as EXPLODE, which make them of one."""
+"""Functions that change the number of rows: aggregates (many to one), and generators such as EXPLODE (one to many)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ AGGREGATES: frozenset[str] = frozenset({
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """True for an aggregate call, with its FILTER or IGNORE NULLS."""
+    """Return True for an aggregate call, with its FILTER or IGNORE NULLS."""
     if isinstance(node, exp.Filter | exp.IgnoreNulls | exp.WithinGroup):
         return is_aggregate(node.this)
     return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.upper() in AGGREGATES)
 
 
 def has_aggregates(node: exp.Expr) -> bool:
-    """True if an aggregate stands anywhere in the expression, not under OVER and not in a query inside."""
+    """Return True if the expression has an aggregate anywhere but under OVER and in a sub-query."""
     parts = node.walk(prune=lambda part: part is not node and isinstance(part, exp.Query))
     return any(
         is_aggregate(part) and not isinstance(part.find_ancestor(exp.Window, exp.Query), exp.Window) for part in parts
@@ -44,5 +44,5 @@ GENERATORS = frozenset({
 
 
 def generator(node: exp.Expr) -> exp.Expr | None:
-    """The call of a generator in an expression, if there is one."""
+    """Return the call of a generator in an expression, if there is one."""
     return next((part for part in node.find_all(exp.Anonymous) if part.name.upper() in GENERATORS), None)

@@ -1,7 +1,7 @@
 """Monotonicity: which order an expression over a stream has, with its proof (semantics 6).
 
-One rule a kind of node, in the table of `expr.rules`. What has no rule has no order: unknown
-is no. Columns stand for themselves; ``columns`` says what is known about each.
+There is one rule per kind of node, in the table of `expr.rules`. A node without a rule has no order: unknown is no.
+``columns`` gives the facts about each column.
 """
 
 from __future__ import annotations
@@ -30,46 +30,46 @@ NON_DETERMINISTIC: frozenset[str] = frozenset({
     "RAND", "RANDN", "RANDOM", "UUID", "SHUFFLE", "SPARK_PARTITION_ID", "MONOTONICALLY_INCREASING_ID",
     "RANDSTR", "UNIFORM", "CLOCK_TIMESTAMP", "REFLECT", "JAVA_METHOD", "TRY_REFLECT", "CURRENT_TIME", "LOCALTIME",
 })  # fmt: skip
-"""Functions whose value is no function of the row; queries that use them are refused (semantics 3)."""
+"""Functions whose value is not a function of the row; queries that use them are refused (semantics 3)."""
 
 OF_SESSION: frozenset[str] = frozenset({
     "COLLATIONS", "CURRENT_CATALOG", "CURRENT_DATABASE", "CURRENT_PATH", "CURRENT_SCHEMA", "CURRENT_USER",
     "INPUT_FILE_BLOCK_LENGTH", "INPUT_FILE_BLOCK_START", "INPUT_FILE_NAME", "PYTHON_WORKER_LOGS", "SESSION_USER",
     "SQL_KEYWORDS", "USER", "VERSION",
 })  # fmt: skip
-"""Functions of who runs a query, with what and from which file: a restart elsewhere has another answer."""
+"""Functions of the user, session or file that runs a query: after a restart elsewhere the answer differs."""
 
 _MANY = (exp.AggFunc, exp.Window, exp.Subquery, exp.Query)
 
 
 def prove(node: exp.Expr, columns: Columns) -> Proof:
-    """The order of an expression, and the tree of rules that gives it."""
+    """Return the order of an expression, with the tree of rules that proves it."""
     return _Prover(columns).proof(node)
 
 
 def order_of(node: exp.Expr, columns: Columns) -> Order:
-    """The order of a bound expression; ``Order.NONE`` where no rule proves one."""
+    """Return the order of a bound expression; ``Order.NONE`` if no rule proves one."""
     return prove(node, columns).order
 
 
 def number_of(node: exp.Expr) -> Decimal | None:
-    """The value of a constant number, folded; ``None`` for what is no constant or not folded here."""
+    """Return the value of a constant number; ``None`` for anything else, and if it cannot be computed here."""
     return prove(node, {}).fact.constant if is_constant(node) else None
 
 
 def is_constant(node: exp.Expr) -> bool:
-    """True if there is no column, aggregate, window or non-deterministic call inside."""
+    """Return True if there is no column, aggregate, window or non-deterministic call inside."""
     banned = (exp.Column, exp.Star, CurrentRowTimestamp, *_MANY)
     return not any(isinstance(part, banned) or non_deterministic(part) for part in node.walk())
 
 
 def is_plain(node: exp.Expr) -> bool:
-    """True if the value is computed from the columns of one row alone."""
+    """Return True if the value depends only on the columns of one row."""
     return not any(isinstance(part, (*_MANY, Monotonic)) or non_deterministic(part) for part in node.walk())
 
 
 def non_deterministic(node: exp.Expr) -> bool:
-    """True for a call whose value is no function of its row."""
+    """Return True for a call whose value is not a function of its row."""
     if isinstance(node, exp.CurrentUser | exp.SessionUser):
         return True
     if not isinstance(node, exp.Anonymous):
@@ -79,14 +79,14 @@ def non_deterministic(node: exp.Expr) -> bool:
 
 
 def _makes_its_own_start(call: exp.Anonymous) -> bool:
-    """True for AES_ENCRYPT that draws the vector it begins with; ECB needs none."""
+    """Return True for AES_ENCRYPT with a random initialization vector; ECB needs none."""
     mode = call.expressions[2] if len(call.expressions) > 2 else None  # noqa: PLR2004 - value, key, mode, padding, vector
     given = len(call.expressions) > 4  # noqa: PLR2004 - the same
     return not given and not (isinstance(mode, exp.Literal) and mode.name.upper() == "ECB")
 
 
 def ruled(rule: Rule, node: exp.Expr, parts: Parts) -> Found:
-    """What a rule gives; a call with fewer arguments than the rule asks for has none, and Spark says so."""
+    """Return the result of a rule; a call with too few arguments gets none, and Spark reports it."""
     try:
         return rule(node, parts)
     except IndexError:
@@ -94,7 +94,7 @@ def ruled(rule: Rule, node: exp.Expr, parts: Parts) -> Found:
 
 
 class _Prover:
-    """Proves an expression; as `Parts` it proves what a rule asks for, and remembers it."""
+    """Proves an expression; as `Parts` it proves the parts that a rule asks for, and remembers them."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -143,7 +143,7 @@ class _Prover:
 
 
 def _constant(node: exp.Expr, prover: _Prover) -> Fact:
-    """A constant with its kind and, where it is folded here, its value."""
+    """Return a constant with its kind and, if it is folded here, its value."""
     node = node.unnest()
     if isinstance(node, exp.Cast):
         return _converted(node, prover)

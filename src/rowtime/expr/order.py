@@ -1,6 +1,6 @@
 """The order of an expression over a stream (semantics 6): six values and how they combine.
 
-Law: whatever is called ascending is ascending on every input. Unknown is ``NONE``.
+Law: an expression that is called ascending is ascending on every input. Unknown is ``NONE``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class Order(Enum):
-    """What is known about the sequence of values that an expression takes."""
+    """What is known about the sequence of values of an expression."""
 
     CONSTANT = "constant"
     ASCENDING = "ascending"
@@ -20,34 +20,34 @@ class Order(Enum):
 
     @property
     def monotonic(self) -> bool:
-        """True for every order but none; a constant counts (semantics 6)."""
+        """Return True for every order but none; a constant counts (semantics 6)."""
         return self is not Order.NONE
 
     @property
     def moves(self) -> bool:
-        """True if the order can close groups: monotonic and not constant."""
+        """Return True if the order can close groups: monotonic and not constant."""
         return self not in (Order.NONE, Order.CONSTANT)
 
     @property
     def direction(self) -> int:
-        """1 for ascending, -1 for descending, 0 for constant and none."""
+        """Return 1 for ascending, -1 for descending, 0 for constant and none."""
         return (self in _ASCEND) - (self in _DESCEND)
 
     @property
     def strict(self) -> bool:
-        """True if neighbours differ."""
+        """Return True if neighbours differ."""
         return self in (Order.STRICTLY_ASCENDING, Order.STRICTLY_DESCENDING)
 
     def reversed(self) -> Order:
-        """The order of the negated expression."""
+        """Return the order of the negated expression."""
         return _of(-self.direction, strict=self.strict) if self.direction else self
 
     def loosened(self) -> Order:
-        """The same direction without strictness: what rounding leaves."""
+        """Return the same direction without strictness, as after rounding."""
         return _of(self.direction, strict=False) if self.direction else self
 
     def plus(self, other: Order) -> Order:
-        """The order of a sum: same direction, strict if one operand is; else none."""
+        """Return the order of a sum: same direction, strict if one operand is; else none."""
         if Order.NONE in (self, other):
             return Order.NONE
         if not self.direction or not other.direction:

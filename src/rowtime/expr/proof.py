@@ -1,4 +1,4 @@
-"""A proof tree: the order of an expression, the rule that gives it, and what the rule is on."""
+"""A proof tree: the order of an expression, the rule that gives it, and the proofs of its parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rowtime.expr.readable import readable
 
 @dataclass(frozen=True)
 class Proof:
-    """``expression`` has the order of ``fact`` by ``rule``; where there is none, ``rule`` says what failed."""
+    """``expression`` has the order of ``fact`` by ``rule``; if it has none, ``rule`` says what failed."""
 
     expression: exp.Expr
     fact: Fact
@@ -24,27 +24,27 @@ class Proof:
 
     @property
     def text(self) -> str:
-        """The expression as its user would write it."""
+        """Return the expression as a user would write it."""
         return readable(self.expression)
 
     @property
     def order(self) -> Order:
-        """The order that is proved."""
+        """Return the proved order."""
         return self.fact.order
 
     def failure(self) -> Proof:
-        """The innermost expression whose rule failed; the proof itself if its own rule did."""
+        """Return the innermost proof whose rule failed; the proof itself if its own rule did."""
         for part in self.parts:
             if part.order is Order.NONE:
                 return part.failure()
         return self
 
     def lines(self) -> Iterator[str]:
-        """One line a rule, parts below what is on them."""
+        """Yield one line per rule, with its parts below."""
         return lines_of(self.as_json())
 
     def as_json(self) -> dict[str, Any]:
-        """The tree as plain values."""
+        """Return the tree as plain values."""
         found: dict[str, Any] = {"expression": self.text, "order": self.order.value, "rule": self.rule}
         if self.parts:
             found["parts"] = [part.as_json() for part in self.parts]
@@ -52,7 +52,7 @@ class Proof:
 
 
 def lines_of(proof: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
-    """The lines of a proof as plain values."""
+    """Yield the lines of a proof that is given as plain values."""
     yield f"{'  ' * depth}{proof['expression']}: {proof['order']} ({proof['rule']})"
     for part in proof.get("parts", ()):
         yield from lines_of(part, depth + 1)

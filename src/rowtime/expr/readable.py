@@ -1,4 +1,4 @@
-"""Expressions as their users would write them: columns that the engine adds are called by what they stand for."""
+"""Expressions as users would write them: columns that the engine adds are shown by their meaning."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _MARK = re.compile(r"`?__m:([^`\s]+)`?")
 
 
 def readable(node: exp.Expr) -> str:
-    """The text of an expression, without quotes that it can do without."""
+    """Return the text of an expression, without unnecessary quotes."""
     return in_words(to_rowtime(node))
 
 
 def in_words(text: str) -> str:
-    """A text with plain names without quotes, and no name that only the engine knows."""
+    """Return a text with plain names unquoted, and without names that only the engine knows."""
     return _OURS.sub(_meaning, _MARK.sub(r"bound of \1", _PLAIN.sub(r"\1", text)))
 
 

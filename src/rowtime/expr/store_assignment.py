@@ -1,8 +1,8 @@
-"""Store assignment: which values of one type a column of another type takes (Spark's ANSI rules).
+"""Store assignment: which values of one type a column of another type accepts (Spark's ANSI rules).
 
-An assignment that can fit for some values casts them; a value that does not fit is an error of its row, never another
-value. A text fits no number and no time, whatever it says. What only Spark can read (a type without a name here) is
-unknown: then nothing is promised and nothing refused.
+An assignment that fits for some values casts them; a value that does not fit is an error of its row, never another
+value. A text fits no number and no time, whatever its content. A type that only Spark can parse is unknown: then
+nothing is promised and nothing refused.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from sqlglot.errors import SqlglotError
 from rowtime.sql.dialect import Rowtime
 
 _D = exp.DType
-_WHOLE = {_D.TINYINT: 3, _D.SMALLINT: 5, _D.INT: 10, _D.BIGINT: 19}  # and the digits that its values may have
+_WHOLE = {_D.TINYINT: 3, _D.SMALLINT: 5, _D.INT: 10, _D.BIGINT: 19}  # and the number of digits of their values
 _FLOATING = {_D.FLOAT: 1, _D.DOUBLE: 2}
 _DATES = (_D.DATE, _D.TIMESTAMPTZ, _D.TIMESTAMPLTZ, _D.TIMESTAMPNTZ, _D.TIME)
 _TEXTS = (_D.TEXT, _D.VARCHAR, _D.CHAR)
 _ALIASES = {_D.TIMESTAMPLTZ: _D.TIMESTAMPTZ}
 _SIZED = re.compile(r"\b(VAR)?CHAR(ACTER)?\s*\(\s*\d+\s*\)", re.IGNORECASE)
-_NULL = "VOID"  # of NULL alone
+_NULL = "VOID"  # the type of NULL alone
 
 
 def same_type(one: str, other: str) -> bool:
-    """True for two spellings of one type."""
+    """Return True for two spellings of one type."""
     if one.casefold() == other.casefold():
         return True
     first, second = type_of(one), type_of(other)
@@ -35,7 +35,7 @@ def same_type(one: str, other: str) -> bool:
 
 
 def may_assign(given: str, target: str) -> bool | None:
-    """True if some value of the ``given`` type can be assigned to the ``target``; ``None`` where only Spark knows."""
+    """Return True if some value of the ``given`` type fits the ``target``; ``None`` if only Spark knows."""
     if given.upper() == _NULL:
         return True
     first, second = type_of(given), type_of(target)
@@ -43,7 +43,7 @@ def may_assign(given: str, target: str) -> bool | None:
 
 
 def always_fits(given: str, target: str) -> bool:
-    """True if every value of the ``given`` type fits the ``target``; False where only Spark knows."""
+    """Return True if every value of the ``given`` type fits the ``target``; False if only Spark knows."""
     if given.upper() == _NULL or same_type(given, target):
         return True
     first, second = type_of(given), type_of(target)
@@ -51,31 +51,31 @@ def always_fits(given: str, target: str) -> bool:
 
 
 def length_of(target: str) -> int | None:
-    """How many characters a CHAR or VARCHAR takes; ``None`` for any other type."""
+    """Return the length of a CHAR or VARCHAR in characters; ``None`` for any other type."""
     found = type_of(target)
     return _numbers(found)[0] if found is not None and found.this in (_D.CHAR, _D.VARCHAR) and _numbers(found) else None
 
 
 def is_padded(target: str) -> bool:
-    """True for CHAR, whose values all have its length."""
+    """Return True for CHAR, whose values are padded to its length."""
     found = type_of(target)
     return found is not None and found.this is _D.CHAR and bool(_numbers(found))
 
 
 def as_read(text: str) -> str:
-    """A type as Spark reads it from files: CHAR and VARCHAR are STRING, whose length is looked at behind."""
+    """Return a type as Spark reads it from files: CHAR and VARCHAR are STRING, and rowtime checks the length later."""
     return _SIZED.sub("STRING", text)
 
 
 def is_nested(target: str) -> bool:
-    """True for an array, a map or a struct."""
+    """Return True for an array, a map or a struct."""
     found = type_of(target)
     return found is None or found.this in (_D.ARRAY, _D.MAP, _D.STRUCT)
 
 
 @lru_cache(maxsize=4096)
 def type_of(text: str) -> exp.DataType | None:
-    """A type as a tree; ``None`` where only Spark can read it."""
+    """Return a type as a tree; ``None`` if only Spark can parse it."""
     try:
         found = exp.DataType.build(text, dialect=Rowtime())
     except (SqlglotError, ValueError):
@@ -113,7 +113,7 @@ def _may(given: exp.DataType, target: exp.DataType) -> bool:
 
 
 def _fits(given: exp.DataType, target: exp.DataType) -> bool:
-    """True if a cast that is allowed never fails."""
+    """Return True if a cast that is allowed never fails."""
     one, other = given.this, target.this
     if other in (_D.VARCHAR, _D.CHAR):
         length = _numbers(given)[:1] if one in (_D.VARCHAR, _D.CHAR) else []
@@ -129,11 +129,11 @@ def _fits(given: exp.DataType, target: exp.DataType) -> bool:
 
 
 def _digits_fit(given: exp.DataType, target: exp.DataType) -> bool:
-    """True if a whole number or decimal has at most the digits that another has."""
+    """Return True if a whole number or decimal has at most as many digits as another."""
     if given.this in _WHOLE and target.this in _WHOLE:
         return _WHOLE[given.this] <= _WHOLE[target.this]
     digits, part = (_WHOLE[given.this], 0) if given.this in _WHOLE else _decimal(given)
-    if target.this in _WHOLE:  # a fraction is cut off; not every number of so many digits is one
+    if target.this in _WHOLE:  # a fraction is cut off; not every number with that many digits fits
         return digits - part < _WHOLE[target.this]
     most, places = _decimal(target)
     carried = 1 if part > places else 0  # 9.99 is rounded to 10.0
@@ -145,7 +145,7 @@ def _is_number(kind: object) -> bool:
 
 
 def _parts(kind: exp.DataType) -> list[exp.DataType]:
-    """The types inside: of elements, of keys and values, of fields."""
+    """Return the types inside: of elements, of keys and values, or of fields."""
     if kind.this is _D.STRUCT:
         return [part.args["kind"] for part in kind.expressions]
     return list(kind.expressions) if kind.this in (_D.ARRAY, _D.MAP) else []

@@ -1,1 +1,1 @@
-"""The operators of a streaming plan: a file each, in rooms by family; `contract` says what an operator is."""
+"""The operators of a streaming plan: one file each, in folders by family; `contract` defines what an operator is."""

@@ -1,4 +1,4 @@
-"""Every class of operators: the modules of all rooms are imported, so that no list of them has to be kept."""
+"""Every class of operators: imports the modules of all folders, so that no list has to be maintained."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ def _below(base: type) -> set[type[Operator]]:
 OPERATORS: Final[tuple[type[Operator], ...]] = tuple(
     sorted((one for one in _below(Operator) if not inspect.isabstract(one)), key=lambda one: (one.kind, one.__name__))
 )
-"""The classes of which a plan can be made, by their kinds."""
+"""The classes of which plans consist, by their kinds."""

@@ -1,1 +1,1 @@
-"""From trees to operators: names, orders, validity; what EXPLAIN says about the result."""
+"""From trees to operators: names, orders, validity, and EXPLAIN."""

@@ -1,4 +1,4 @@
-"""`check`: what is wrong with a script, and what order an expression has; without Spark."""
+"""`check`: the problems of a script, and the order of an expression; without Spark."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def order_of(expression: str, columns: Mapping[str, str]) -> str:
 
 
 def proof_of(expression: str, columns: Mapping[str, str]) -> Proof:
-    """The order of an expression with the rules that prove it; see `order_of`."""
+    """Return the order of an expression with the rules that prove it; see `order_of`."""
     return prove_text(expression, facts_of(columns))
 
 
 def facts_of(columns: Mapping[str, str]) -> dict[str, Fact]:
-    """What definitions say of the values of columns, by lower-case name; and of ROWTIME."""
+    """Return the facts that definitions give about their columns, by lower-case name; and about ROWTIME."""
     found = {ROWTIME: ROWTIME_FACT}
     for name, definition in columns.items():
         found[name.lower()] = declared(parse_column(f"{name} {definition}"))
@@ -46,7 +46,7 @@ def facts_of(columns: Mapping[str, str]) -> dict[str, Fact]:
 
 
 def prove_text(expression: str, facts: Mapping[str, Fact]) -> Proof:
-    """The order of an expression over columns of which ``facts`` are known."""
+    """Return the order of an expression over columns with known ``facts``."""
     tree = parse_expression(expression)
     for column in list(tree.find_all(exp.Column)):
         name = ROWTIME if column.name.lower() == "rowtime" and "rowtime" not in facts else column.name.lower()

@@ -1,7 +1,7 @@
-"""The functions of the clock (``CURRENT_TIMESTAMP``, ``NOW()``, ``CURRENT_DATE``), fixed for a query.
+"""The clock functions (``CURRENT_TIMESTAMP``, ``NOW()``, ``CURRENT_DATE``), fixed for a query.
 
-Semantics 3: they give the time at which the query first started. It is in the journal, so
-that a restart and a replay compute the same rows; the plan has the functions.
+Semantics 3: they return the time at which the query first started. The time is in the journal, so that a restart and a
+replay compute the same rows; the plan still has the functions.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _NOW = frozenset({"NOW", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_DATE", 
 
 
 def fixed(program: Program, at: int) -> Program:
-    """The program with every function of the clock replaced by the time ``at`` (µs UTC)."""
+    """Return the program with every clock function replaced by the time ``at`` (µs UTC)."""
     if not any(_of_clock(part) for node in program.operators for tree in trees_of(node) for part in tree.walk()):
         return program
-    known: dict[int, Any] = {}  # a node that several read stays one node
+    known: dict[int, Any] = {}  # a node that several operators read stays one node
 
     def value(found: object) -> Any:
         if isinstance(found, exp.Expr):
@@ -40,7 +40,7 @@ def fixed(program: Program, at: int) -> Program:
 
 
 def trees_of(node: object) -> list[exp.Expr]:
-    """The expressions of one operator, without those of its inputs."""
+    """Return the expressions of one operator, without those of its inputs."""
     own = (f.name for f in fields(node) if f.name not in ("input", "inputs", "gate"))  # type: ignore[arg-type]
     return [tree for name in own for tree in _trees(getattr(node, name))]
 

@@ -1,4 +1,4 @@
-"""The difference between the plan of a checkpoint and another, in terms of the statements that were written."""
+"""The difference between a checkpoint's plan and another one, in terms of the user's statements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST = 300  # characters of a statement
 
 
 def difference(old: StoredPlan, program: Program, nodes: Sequence[Operator]) -> tuple[str, bool]:
-    """What differs, and whether it is that something new would need rows of the past.
+    """Return what differs, and whether something new would need rows of the past.
 
     ``nodes``: the operators, inputs first, that do not follow from the old plan; empty for any difference.
     """
@@ -40,24 +40,24 @@ def difference(old: StoredPlan, program: Program, nodes: Sequence[Operator]) -> 
 
 
 def statements_of(sql: str) -> dict[str, str]:
-    """The statements that define or run something, by the names that operators have of them; their text on one line."""
+    """Return the statements that define or run something, by operator name prefix; each text on one line."""
     return {name: " ".join(_STAND_IN.sub(r"${\1}", text).split()) for name, text in _named(parsed(sql))}
 
 
 def parsed(sql: str) -> Sequence[Statement]:
-    """The statements of a script, with stand-ins for its variables, whose values are not known."""
+    """Return the statements of a script; its variables, whose values are unknown, get placeholders."""
     return parse_script(VARIABLE.sub(r"v__\1__v", sql)).statements
 
 
 def owner_of(operator: str, statements: Mapping[str, str]) -> str:
-    """The statement that an operator is of, by the longest name; else the first part of the operator's own."""
+    """Return the statement to which an operator belongs, by the longest name; else the first part of its own name."""
     parts = operator.split(".")
     names = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
     return next((name for name in names if name in statements), parts[0])
 
 
 def _owners(program: Program, nodes: Sequence[Operator], statements: Mapping[str, str]) -> dict[str, None]:
-    """The statements that operators are of, the first one's first; of a sink also the stream that it writes to."""
+    """Return the statements to which operators belong, in their order; for a sink also the stream that it writes to."""
     found: dict[str, None] = {}
     for node in nodes:
         sink = program.sink(node.name)

@@ -1,4 +1,4 @@
-"""DROP: what a script forgets, of its own definitions and of the streams in the home directory."""
+"""DROP: forgets definitions of the script and streams of the home directory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST = 5  # names in a message
 
 @dataclass
 class Drops:
-    """Forgets what DROP names; ``streams`` and ``schemas`` are dropped for good, ``created`` schemas may be empty."""
+    """Executes DROP; ``streams`` and ``schemas`` are dropped for good, ``created`` schemas may be empty."""
 
     catalog: Catalog
     defines: list[StreamDef]
@@ -26,7 +26,7 @@ class Drops:
     created: set[str] = field(default_factory=set)
 
     def take(self, statement: sql.Drop | sql.DropSchema | sql.CreateSchema) -> None:
-        """Carry out a statement. Raises ``Refused`` (R103, R147)."""
+        """Execute a statement. Raises ``Refused`` (R103, R147)."""
         if isinstance(statement, sql.Drop):
             self._one(statement)
         elif isinstance(statement, sql.DropSchema):
@@ -58,7 +58,7 @@ class Drops:
             self._forget(kind, name)
 
     def _forget(self, kind: str, name: str) -> bool:
-        """Forget one thing; tell whether it was there."""
+        """Forget one object; return whether it existed."""
         if kind == "FUNCTION":
             return self.catalog.drop_function(name)
         if kind != "STREAM":
@@ -71,7 +71,7 @@ class Drops:
 
     @property
     def _kinds(self) -> dict[str, dict[str, Any]]:
-        """What a script defines besides streams, by its kind."""
+        """Return the definitions of a script, except streams, by their kind."""
         found = self.catalog
         return {
             "VIEW": found.views,
@@ -85,7 +85,7 @@ class Drops:
         return {*self.catalog.views, *self.catalog.tables}
 
     def _not_there(self, kind: str, name: str, place: Place) -> Refused:
-        """What DROP says of a name that nothing of the kind has."""
+        """Return the refusal to drop an object that does not exist."""
         kinds = {"STREAM": self.catalog.streams, **self._kinds}
         other = next((word for word, named in kinds.items() if word != kind and name in named), None)
         if other is not None:
@@ -100,7 +100,7 @@ class Drops:
 def names_there(
     statements: Iterable[sql.Statement], catalog: Catalog, functions: Iterable[str]
 ) -> Callable[[str, bool], bool]:
-    """Whether something has a name: a pump of the script, or (False) a stream, view, table or function to write to."""
+    """Return a test whether the script has such a pump, or (False) such a stream, view, table or function."""
     made = [s for s in statements if isinstance(s, sql.CreateStream | sql.CreateView | sql.CreateTable)]
     names = {*functions, *(s.name.text.lower() for s in made)}
     pumps = {pump_name(s) for s in statements if isinstance(s, sql.CreatePump)}

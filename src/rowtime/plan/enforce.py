@@ -1,7 +1,7 @@
-"""The one place that inserts order enforcers: a merge where an edge falls short of what its consumer requires.
+"""The one place that inserts order enforcers: a merge on each edge that lacks the order its consumer requires.
 
-Semantics 2.5: order is a property of an edge, and a merge is planned only where a consumer needs it, as a database
-plans a sort. Operators say what they require (`Operator.requires`), edges what they have (`Shape.traits`).
+Semantics 2.5: order is a property of an edge. A merge is planned only if a consumer needs it, as a database plans a
+sort. Operators declare what they require (`Operator.requires`), edges what they have (`Shape.traits`).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from rowtime.operators.order.merge import Merge
 class Enforcer:
     """Inserts merges into the plan of a script, query by query; ``fresh`` names an operator.
 
-    What has been enforced is settled: it is passed on as it is, and no merge goes into it later.
+    A part that has been processed is settled: it stays as it is, and no merge is added to it later.
     """
 
     fresh: Callable[[str], str]
     settled: dict[int, tuple[Operator, Operator]] = field(default_factory=dict)
-    """By the identity of an operator: the operator, and what it became."""
+    """By identity of an operator: the operator, and its replacement."""
     own: dict[int, Operator] = field(default_factory=dict)
-    """By their identity, the merges that were made for their numbers."""
+    """By identity, the merges that were made for their row numbers."""
 
     def plan(self, node: Operator, name: str) -> Operator:
-        """The operator over inputs that give what each operator below requires; ``name``: of the query."""
+        """Return the operator over inputs that meet every operator's requirements; ``name``: of the query."""
         if id(node) not in self.settled:
             needs = zip(node.inputs, node.requires(), strict=True)
             made = over(node, [self._met(one, need, name) for one, need in needs])
@@ -38,9 +38,9 @@ class Enforcer:
         return self.settled[id(node)][1]
 
     def edge(self, node: Operator, need: Requirement, name: str) -> Operator:
-        """An operator that gives what is required: itself, or a merge of this name above it.
+        """Return an operator that meets a requirement: the node itself, or a merge ``name`` above it.
 
-        Of a select list that leaves out what orders the rows it is another one, above a merge.
+        For a select list without the columns that order the rows, it is a copy of the list, above a merge.
         """
         if id(node) in self.own if need.own else need.met(node.emits()):
             return node
@@ -53,7 +53,7 @@ class Enforcer:
         return made
 
     def _met(self, node: Operator, need: Requirement, name: str) -> Operator:
-        """An input that gives what is required; a merge stands as low in its query as the requirement lets it."""
+        """Return an input that meets the requirement; the merge is as low in its query as the requirement allows."""
         if not (need.near or id(node) in self.settled or need.met(node.emits())) and node.keeps_places:
             below, *others = zip(node.inputs, node.requires(), strict=True)
             whole = [self._met(below[0], need, name), *(self._met(*other, name) for other in others)]
@@ -62,7 +62,7 @@ class Enforcer:
 
 
 def over(node: Operator, inputs: Sequence[Operator]) -> Operator:
-    """The operator over other inputs, which are in its fields in their order; itself if they are its own."""
+    """Return the operator over other inputs, in the order of its fields; itself if they are its own."""
     pairs = list(zip(node.inputs, inputs, strict=True))
     if all(new is old for old, new in pairs):
         return node

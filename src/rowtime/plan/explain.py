@@ -1,7 +1,7 @@
 """EXPLAIN: what each operator needs, keeps, emits and promises, as text and as plain values.
 
-It shows what the operators say of themselves, the same that the planner and the running tick
-use; nothing is said a second time here. No Spark and no Java are needed.
+It shows the answers of the operators themselves, which the planner and the running tick also use; nothing is defined
+twice. It needs neither Spark nor Java.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rowtime.plan.program import Program
 
 Entry = Mapping[str, Any]
 
-# Fields that the other lines of an entry show, or that only the running tick looks at.
+# Fields that other lines of an entry show, or that only the running tick uses.
 _SHOWN_ELSEWHERE = frozenset({
     "name", "input", "inputs", "gate", "gates", "columns", "items", "hidden", "timed", "closers", "declares", "made",
     "passed", "event", "sides", "passes", "more", "origins", "column_bounds", "over",
@@ -37,17 +37,17 @@ _SHOWN_ELSEWHERE = frozenset({
 
 
 def explain(program: Program) -> list[dict[str, Any]]:
-    """Every operator that the program runs, inputs first, each once."""
+    """Return an entry for every operator that the program runs, inputs first, each once."""
     return [_entry(node) for node in program.operators]
 
 
 def explain_query(root: Operator) -> list[dict[str, Any]]:
-    """Every operator below and including one, inputs first: what EXPLAIN of a query shows."""
+    """Return an entry for every operator below and including one, inputs first: EXPLAIN of a query."""
     return [_entry(node) for node in walk(root)]
 
 
 def as_text(entries: Sequence[Entry]) -> str:
-    """The entries as a tree: a reader above what it reads, a shared operator once."""
+    """Return the entries as a tree: a reader above its input, a shared operator once."""
     by_name = {entry["name"]: entry for entry in entries}
     read = {name for entry in entries for name in entry["inputs"]}
     printed: set[str] = set()
@@ -56,12 +56,12 @@ def as_text(entries: Sequence[Entry]) -> str:
 
 
 def orders_as_text(entries: Sequence[Entry]) -> str:
-    """The order of each column of each operator, and of the keys that close groups."""
+    """Return the order of each column of each operator, and of the keys that close groups."""
     return "\n\n".join("\n".join(_order_lines(entry)) for entry in entries)
 
 
 def explained(kind: str, root: Operator) -> str:
-    """The answer to an EXPLAIN statement of this kind; WAITING needs a checkpoint, see `waiting`."""
+    """Return the answer to an EXPLAIN statement of this kind; WAITING needs a checkpoint, see `waiting`."""
     entries = explain_query(root)
     return orders_as_text(entries) if kind == "MONOTONICITY" else as_text(entries)
 
@@ -93,13 +93,13 @@ def _entry(node: Operator) -> dict[str, Any]:
 
 
 def _needed(node: Operator) -> str:
-    """What it requires, in words; of inputs that differ in this, those of which it requires something."""
+    """Return the operator's requirement in words; if inputs differ, those for which there is one."""
     words = {need.words for need in node.requires()}
     return "; ".join(sorted(words - {UNORDERED.words})) or UNORDERED.words
 
 
 def _proofs(node: Operator) -> Iterator[Proof]:
-    """Why the expressions of an operator have the order that they have, over what its input is known for."""
+    """Yield the proofs of the order of an operator's expressions, from the facts about its input."""
     if len(node.inputs) != 1:
         return
     facts = {ROWTIME: ROWTIME_FACT, **{column.name: column.known for column in node.inputs[0].emits().columns}}
@@ -132,14 +132,14 @@ def _group(node: Operator, number: int, key: Item) -> dict[str, Any]:
 
 
 def _is(closer: Item | Closer | int, key: Item, number: int) -> bool:
-    """True if what closes groups, by name or by number, is that key."""
+    """Return True if what closes groups, by name or by number, is that key."""
     if isinstance(closer, Item):
         return closer.column.name == key.column.name
     return number == (closer if isinstance(closer, int) else closer.key)
 
 
 def _bound(node: Operator) -> str:
-    """An operator without a reason passes bounds on as they are (see `Operator.reason`)."""
+    """Return the operator's bound in words; one without a reason passes bounds on (see `Operator.reason`)."""
     if node.reason:
         return node.promise
     if len(node.inputs) == 1:
@@ -148,7 +148,7 @@ def _bound(node: Operator) -> str:
 
 
 def _settings(node: Operator) -> Iterator[tuple[str, str]]:
-    """What an operator is set to do, beyond its name, inputs and columns."""
+    """Yield the settings of an operator, beyond its name, inputs and columns."""
     for field in fields(node):  # type: ignore[arg-type]  # every operator is one
         value = getattr(node, field.name)
         if field.name in _SHOWN_ELSEWHERE or any(value is child for child in node.inputs):
@@ -156,7 +156,7 @@ def _settings(node: Operator) -> Iterator[tuple[str, str]]:
         if not _says(value) or value == 0:
             continue
         if field.name == "keys" and _keys(node):
-            continue  # shown one by one, with their orders
+            continue  # shown separately, with their orders
         yield field.name, _setting(field, value)
 
 
@@ -169,7 +169,7 @@ def _setting(field: Field[Any], value: Any) -> str:
 
 
 def _options(pairs: Sequence[tuple[str, str]]) -> str:
-    """Options as they were written, without what must stay secret."""
+    """Return options as they were written, without secrets."""
     texts = (f"{name} '{shown(name, value)}'" for name, value in pairs)
     return f"({', '.join(texts)})" if pairs else ""
 

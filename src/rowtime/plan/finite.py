@@ -9,16 +9,16 @@ from rowtime.core.errors import Place, refuse
 
 FINITE: Final = frozenset({"parquet", "csv", "json", "delta", "iceberg"})
 ENDS: Final = "ends"
-"""The option that declares a source finite: its stream ends once what is there has been read."""
+"""The option that declares a source finite: its stream ends once all present files have been read."""
 
 
 def is_finite(kind: str) -> bool:
-    """Tell whether the streams of a format may be ended: their files can all have been read."""
+    """Return True if streams of a format may be ended: their files can all have been read."""
     return kind in FINITE
 
 
 def declared_to_end(options: Iterable[tuple[str, str]]) -> bool:
-    """Tell whether OPTIONS say ``ends 'true'``."""
+    """Return True if OPTIONS have ``ends 'true'``."""
     return any(name.lower() == ENDS and value.lower() == "true" for name, value in options)
 
 

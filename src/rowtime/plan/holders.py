@@ -1,4 +1,4 @@
-"""Whose clock holds an operator, the slowest input, stream and writer below it; and since when it is there."""
+"""What holds an operator: the slowest input, stream and writer below it; and since when."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rowtime.plan.stored import StoredPlan
 
 
 def slowest_of(inputs: Sequence[str], clocks: Mapping[str, Mapping[str, int]]) -> tuple[str, int]:
-    """The input whose bound is the least, which holds an operator, and that bound."""
+    """Return the input with the least bound, which holds an operator, and that bound."""
     bounds = {name: least(clocks.get(name, {}).values()) for name in inputs}
     name = min(inputs, key=lambda one: bounds[one])
     return name, bounds[name]
 
 
 def holder(plan: StoredPlan, clocks: Mapping[str, Mapping[str, int]], name: str) -> tuple[str, str]:
-    """The stream and writer whose clock is the least below an operator."""
+    """Return the stream and writer with the least clock below an operator."""
     inputs = plan.operators[name].inputs
     mine = clocks.get(name, {})
     slowest = min(mine, key=lambda writer: (mine[writer], writer), default="")
@@ -34,7 +34,7 @@ def holder(plan: StoredPlan, clocks: Mapping[str, Mapping[str, int]], name: str)
 
 
 def _deeper(plan: StoredPlan, clocks: Mapping[str, Mapping[str, int]], name: str, writer: str) -> tuple[str, str]:
-    """The same writer further down, until something merges writers."""
+    """Return the same writer further down, until an operator merges writers."""
     if not plan.operators[name].inputs:
         return name, writer
     if plan.operators[name].answers.side_by_side or _merges(plan, clocks, name, writer):
@@ -43,13 +43,13 @@ def _deeper(plan: StoredPlan, clocks: Mapping[str, Mapping[str, int]], name: str
 
 
 def _merges(plan: StoredPlan, clocks: Mapping[str, Mapping[str, int]], name: str, writer: str) -> bool:
-    """True if a writer of an operator is none of its input's: what comes out is that of all."""
+    """Return True if a writer of an operator is not one of its input's: the output merges all writers."""
     one = plan.operators[name]
     return one.answers.merges_writers or writer not in clocks.get(one.inputs[0], {})
 
 
 def beneath(plan: StoredPlan, name: str) -> set[str]:
-    """Everything below an operator."""
+    """Return everything below an operator."""
     inputs = plan.operators[name].inputs
     return {*inputs, *(deeper for child in inputs for deeper in beneath(plan, child))}
 
@@ -57,9 +57,9 @@ def beneath(plan: StoredPlan, name: str) -> set[str]:
 def since(
     program: Program, entry: Mapping[str, Any], segments: Collection[str], deltas: Mapping[str, Delta], now: int
 ) -> dict[str, list[int]]:
-    """For each operator that holds rows: the bound that holds them, and since when it is that (µs UTC).
+    """Return the bound that holds each operator with rows, and since when it has that bound (µs UTC).
 
-    ``entry`` is the one before, ``segments`` the keys of what is held.
+    ``entry`` is the one before; ``segments`` are the keys of the held rows' segments.
     """
     before, clocks = entry.get("since", {}), {name: delta.clocks for name, delta in deltas.items()}
     holding = {key.rsplit("/", 1)[0] for key in segments}

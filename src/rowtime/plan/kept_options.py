@@ -1,7 +1,7 @@
-"""What files may hold of OPTIONS: no secret, and of what lasts, only that.
+"""Which OPTIONS files may hold: no secrets, and only the lasting ones.
 
-A home and a checkpoint keep ``${name}`` in place of a secret. One that a script writes out gets a variable of its own,
-``secret_<stream>_<option>``, so that the script can be compiled once more as long as somebody gives its value.
+A home and a checkpoint store ``${name}`` in place of a secret. A secret that a script has as a literal gets a variable
+of its own, ``secret_<stream>_<option>``, so that the script can be compiled again as long as somebody gives its value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OF_A_RUN: Final = (ENDS, SKIPS.lower(), ROWS_PER_FILE.lower(), TRANSACTIONS)
 
 @dataclass
 class Keeper:
-    """Takes the secrets out of the options of a script; ``literal`` are those written out, by their new variables.
+    """Replaces the secrets in a script's options; ``literal`` are those written as literals, by their new variables.
 
     ``secret``: the variables in secret options.
     """
@@ -38,7 +38,7 @@ class Keeper:
     secret: set[str] = field(default_factory=set)
 
     def options(self, statement: CreateStream | CreateTable) -> Options:
-        """The options of a definition as files may hold them: secrets as variables, all else with its value."""
+        """Return the options of a definition as files may hold them: secrets as variables, others with their values."""
         found = []
         for (name, value), at in zip(statement.options, statement.option_places, strict=True):
             if not secret_spans(name, value):
@@ -56,13 +56,13 @@ class Keeper:
         return tuple(found)
 
     def values(self, secrets: Secrets) -> dict[str, str]:
-        """The values of the variables of the script, but for those that are secret or are in what is."""
+        """Return the values of the script's variables, except those that are secret or part of a secret."""
         open_ = {name: self.variables[name] for name in variables_in(self.text.written) if name in self.variables}
         hidden = {name for name, value in open_.items() if name in self.secret or is_secret_variable(name)}
         return {name: value for name, value in open_.items() if name not in hidden and secrets.hide(value) == value}
 
     def script(self) -> str:
-        """The script as files may hold it."""
+        """Return the script as files may hold it."""
         text = self.text.written
         for start, end, new in sorted(self.cuts, reverse=True):
             text = f"{text[:start]}{new}{text[end:]}"
@@ -70,7 +70,7 @@ class Keeper:
 
 
 def unknown_secrets(stream: str, options: Options, place: Place) -> list[Problem]:
-    """The secrets of a stream of the home directory that are not given (R543)."""
+    """Return problems (R543) for secrets of a stream of the home directory that are not given."""
     found = []
     for name, value in options:
         what = f"the option {name} of {stream} holds a secret, which the home directory does not store"
@@ -82,23 +82,23 @@ def unknown_secrets(stream: str, options: Options, place: Place) -> list[Problem
 
 
 def hidden(problems: tuple[Problem, ...], secrets: Secrets) -> tuple[Problem, ...]:
-    """Problems without the secrets that a name or an expression in them may hold."""
+    """Return problems with the secrets in their texts hidden."""
     hide = secrets.hide
     return tuple(replace(p, message=hide(p.message), hint=hide(p.hint), note=hide(p.note)) for p in problems)
 
 
 def lasting(options: Options) -> Options:
-    """The options that say what is read or written.
+    """Return the options that say what is read or written.
 
-    How a server is reached and with which secrets may change, and stays out of files.
+    Connection options and secrets may change, and are not stored.
     """
     return tuple((name, shown(name, value)) for name, value in options if lasts(name))
 
 
 def lasts(name: str) -> bool:
-    """Tell whether an option says what is read or written; what else is left out is in the journal.
+    """Return True if an option says what is read or written; the journal has what else lasts.
 
-    That is the end that a source declares, and which versions of a table it has passed over; how long the files of a
-    sink are, and whether a tick is a transaction, may change at any time.
+    That is the declared end of a source, and the versions of a table that it has skipped. The length of a sink's files,
+    and whether a tick is a transaction, may change at any time.
     """
     return not name.lower().startswith(_REACHED) and name.lower() not in _OF_A_RUN and not is_secret(name)

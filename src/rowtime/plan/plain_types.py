@@ -1,7 +1,7 @@
-"""The types of entries of a select list that can be told without Spark: columns, roundings of times, common aggregates.
+"""Types of select-list items that are known without Spark: columns, rounded times, common aggregates.
 
-The binder knows the types of columns and casts; of groups it leaves all types to Spark. A stream that is defined by a
-query needs them before.
+The binder knows the types of columns and casts; it leaves all types of groups to Spark. A stream that is defined by a
+query needs its types earlier.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _AROUND: Final = ("group", "having", "order", "limit", "distinct", "qualify", "e
 _DECIMAL: Final = re.compile(r"DECIMAL\((\d+)(?:, *(\d+))?\)", re.IGNORECASE)
 _MOST: Final = 38  # digits of a DECIMAL
 _MORE: Final[Mapping[type[exp.Expr], tuple[int, int]]] = {exp.Sum: (10, 0), exp.Avg: (4, 4)}
-"""How many digits, and how many of them behind the point, Spark adds to those of a DECIMAL."""
+"""How many digits, in all and after the decimal point, Spark adds to those of a DECIMAL."""
 
 
 def types_of(query: exp.Query, binder: Binder, name: str) -> list[str]:
-    """The type of each entry but ROWTIME, empty where only Spark knows it; nothing for a list with ``*``."""
+    """Return the type of each item but ROWTIME, empty if only Spark knows it; nothing for a list with ``*``."""
     if not isinstance(query, exp.Select) or any(entry.is_star for entry in query.expressions):
         return []
     found = _PlainTypes(query, binder, name)
@@ -36,7 +36,7 @@ def types_of(query: exp.Query, binder: Binder, name: str) -> list[str]:
 
 @dataclass
 class _PlainTypes:
-    """Those of the expressions of one SELECT."""
+    """The types of the expressions in one SELECT."""
 
     query: exp.Select
     binder: Binder
@@ -44,7 +44,7 @@ class _PlainTypes:
     columns: dict[str, str] = field(default_factory=dict)
 
     def of(self, node: exp.Expr) -> str:
-        """The type of an expression; empty where it is not known here."""
+        """Return the type of an expression; empty if it is not known here."""
         node, found = node.unnest(), ""
         match node:
             case exp.Column():
@@ -62,7 +62,7 @@ class _PlainTypes:
         return found
 
     def _column(self, column: exp.Column) -> str:
-        """As a query without groups over the same inputs has it."""
+        """Return a column's type, as in a query without groups over the same inputs."""
         text = column.sql()
         if text not in self.columns:
             plain = self.query.copy()

@@ -1,6 +1,6 @@
-"""Clocks that one row, or one bound, has set so far ahead that most rows behind it are late.
+"""Poisoned clocks: one row, or one bound, has moved a clock so far ahead that most later rows are late.
 
-It reads the plan and a journal entry, nothing else, as `waiting` does.
+It reads only the plan and a journal entry, like `waiting`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from rowtime.plan.stored import StoredPlan
 
 @dataclass(frozen=True)
 class Poisoned:
-    """A row that raised a clock so far that most rows behind it are late; times as people read them (UTC).
+    """A row that moved a clock so far ahead that most later rows are late; times as text (UTC).
 
-    ``position`` is ``None`` where no row did, but a bound that was set.
+    ``position`` is ``None`` if a bound did it, not a row.
     """
 
     operator: str
@@ -42,12 +42,12 @@ class Poisoned:
         return f"{who} {what}, and {self.late:,} of the {self.rows:,} rows since were LATE; {self.release}"
 
     def as_json(self) -> dict[str, Any]:
-        """The finding as plain values."""
+        """Return the finding as plain values."""
         return asdict(self)
 
 
 def poisoned(plan: StoredPlan, entry: Mapping[str, Any]) -> list[Poisoned]:
-    """The clocks that one row or bound has set so far ahead that most rows since were refused, and at least three."""
+    """Return the clocks that one row or bound moved so far ahead that most rows since were refused, at least three."""
     found = []
     for name, control in entry.get("control", {}).items():
         if name not in plan.operators:
@@ -76,7 +76,7 @@ def _guarded(where: str) -> str:
 def _by_bounds(
     plan: StoredPlan, entry: Mapping[str, Any], name: str, jumps: Mapping[str, Sequence[int]]
 ) -> Iterator[Poisoned]:
-    """What raised the bounds that panes are given: rows of the regions that meet below, or what was set by hand."""
+    """Yield what raised the bounds of panes: rows of the regions below, or a bound that was set."""
     for region, known in jumps.items():
         row = Raise(*known)
         if not row.poisons:
@@ -91,13 +91,13 @@ def _by_bounds(
 
 
 Jump = Sequence[Any]
-"""Writer and position of a row, and the time before and after it (µs)."""
+"""Writer and position of a row, and the clock before and after it (µs)."""
 
 
 def _cause(
     plan: StoredPlan, control: Mapping[str, Any], event: str, region: int | None = None
 ) -> tuple[str, Jump | None]:
-    """The event time whose bound went so far, below what only passes bounds on, and which row did it."""
+    """Return the event time whose bound went so far, below operators that only pass bounds on, and its row."""
     found: list[tuple[str, Jump | None]] = []
     for below in _passed(plan, event, region):
         mine = plan.operators[below].inputs[1]
@@ -107,7 +107,7 @@ def _cause(
 
 
 def _passed(plan: StoredPlan, event: str, region: int | None) -> list[str]:
-    """What passes the bounds of a region, or of each, on to an event time."""
+    """Return the operators that pass the bounds of a region, or of each, on to an event time."""
     below, found = [*plan.operators[event].inputs] if plan.operators[event].fields.get("regions") else [], []
     while below:
         one = below.pop(0)
@@ -119,7 +119,7 @@ def _passed(plan: StoredPlan, event: str, region: int | None) -> list[str]:
 
 
 def _set_anew(plan: StoredPlan, event: str, stream: str) -> str:
-    """What is to be done about a bound that was set, and is never taken back."""
+    """Return what to do about a bound that was set: it cannot be taken back."""
     column, name = plan.operators[event].fields["column"], event.removesuffix(".event_time")
     if name != stream:
         return "a bound cannot be taken back: if it is wrong, start without it and with a new checkpoint"
@@ -129,7 +129,7 @@ def _set_anew(plan: StoredPlan, event: str, stream: str) -> str:
 
 
 def _guard_of(plan: StoredPlan, name: str) -> str:
-    """Where the guard of a gate is written."""
+    """Return where the guard of a gate is declared."""
     its = plan.operators[name]
     if "shape" in its.fields:
         return f"{_BEYOND} after the EVENT SHAPE of {name.removesuffix('.events')}"
@@ -139,7 +139,7 @@ def _guard_of(plan: StoredPlan, name: str) -> str:
 
 
 def _guard_of_time(plan: StoredPlan, event: str) -> str:
-    """Where the guard of an event time is written."""
+    """Return where the guard of an event time is declared."""
     column, name = plan.operators[event].fields["column"], event.split(".event_time", maxsplit=1)[0]
     return f"EVENT TIME ({column}, {_BEYOND}) of {name}"
 

@@ -1,4 +1,4 @@
-"""A program: the whole of a script, bound. What runs, what is defined, what happens once."""
+"""A program: a whole script, bound. It has what runs, what is defined, and what happens once."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ from rowtime.sql.script import NESTED_TOO_DEEPLY, parse_script
 class Program:
     """A bound script of so many ``statements``: its ``text``, and as it was ``written``, with its variables.
 
-    What is ``written`` has no secrets: those written out have variables, whose values are ``literal``.
+    ``written`` has no secrets: literal secrets are replaced by variables with the values ``literal``.
 
-    ``sinks`` are the roots of the plan; ``actions`` the statements that insert rows or set bounds, which take effect
-    once per checkpoint; ``defines`` the streams to remember, and ``drops`` those to forget before, those of
-    ``dropped_schemas`` among them; ``take_over`` the pumps that take their targets over; ``edges`` where pumps assign
-    values to columns; ``stops``: a row that cannot be computed ends the run. With ``problems`` it does not run, with
-    ``warnings`` it does.
+    ``sinks``: the roots of the plan. ``actions``: the statements that insert rows or set bounds, which take effect once
+    per checkpoint. ``defines``: the streams to store; ``drops``: those to forget first, including those of
+    ``dropped_schemas``. ``take_over``: the pumps that take over their targets. ``edges``: the assignments of pumps to
+    columns. ``stops``: a row that cannot be computed ends the run. With ``problems`` it does not run, with ``warnings``
+    it does.
     """
 
     text: str
@@ -76,7 +76,7 @@ class Program:
 
     @property
     def operators(self) -> tuple[Operator, ...]:
-        """Every operator, inputs first, each once."""
+        """Return every operator, inputs first, each once."""
         seen: dict[str, Operator] = {}
         for sink in self.sinks:
             for node in walk(sink):
@@ -85,7 +85,7 @@ class Program:
 
     @cached_property
     def read_once(self) -> frozenset[str]:
-        """The operators whose rows one other alone asks for, and that once."""
+        """Return the operators whose rows exactly one other operator reads, and only once."""
         readers: dict[str, list[Operator]] = {}
         for node in self.operators:
             for child in node.inputs:
@@ -94,19 +94,19 @@ class Program:
 
     @property
     def streams(self) -> list[Stream]:
-        """The streams that it reads, in the order of its operators."""
+        """Return the streams that it reads, in the order of its operators."""
         return streams_of(self.operators)
 
     def sink(self, name: str) -> Sink | None:
-        """The sink of that name, if there is one."""
+        """Return the sink of that name, if there is one."""
         return next((sink for sink in self.sinks if sink.name == name), None)
 
     def described(self) -> StoredPlan:
-        """The plan as a checkpoint keeps it."""
+        """Return the plan as a checkpoint stores it."""
         return StoredPlan.made(self.written, self.operators, self.values)
 
 
-def compile_script(  # noqa: PLR0913 - a script and all that Python delivers beside it
+def compile_script(  # noqa: PLR0913 - a script and everything that Python adds to it
     text: str,
     home: Definitions | None = None,
     variables: Mapping[str, str] | None = None,
@@ -115,7 +115,7 @@ def compile_script(  # noqa: PLR0913 - a script and all that Python delivers bes
     functions: Mapping[str, Make] | None = None,
     session: Callable[[str], sql.CreateTable | None] | None = None,
 ) -> Program:
-    """Parse and bind a script; its problems are all reported in ``Program.problems``.
+    """Parse and bind a script; all of its problems are in ``Program.problems``.
 
     ``variables`` replace ``${name}`` in the text. ``streams`` are given from Python; ``sinks`` are names of Python
     functions that pumps can write to, ``functions`` table functions by name. ``session`` finds the tables of a session.
@@ -149,7 +149,7 @@ def compile_script(  # noqa: PLR0913 - a script and all that Python delivers bes
 
 
 class _Compiler:
-    """Takes the statements of a script in two rounds: definitions first, then what runs."""
+    """Processes the statements of a script in two rounds: first definitions, then what runs."""
 
     def __init__(self, text: FilledText, catalog: Catalog, functions: frozenset[str]) -> None:
         self.text, self.catalog, self.functions = text, catalog, functions
@@ -166,7 +166,7 @@ class _Compiler:
         self.roots = SinkBinder(self.sources, self.binder, functions)
 
     def take(self, statements: Sequence[sql.Statement]) -> None:
-        """The first round: what is defined, and what is to be bound later."""
+        """First round: register definitions, and note what to bound later."""
         is_there = names_there(statements, self.catalog, self.functions)
         for server in statements:
             if isinstance(server, sql.CreateServer):
@@ -178,17 +178,17 @@ class _Compiler:
         for statement in statements:
             if (query := getattr(statement, "query", None)) is not None:
                 self._guard(partial(calls.expand, query), statement.place)
-        others = (sql.CreateServer, sql.SetSchema, sql.SetPath)  # the parser has followed SET
+        others = (sql.CreateServer, sql.SetSchema, sql.SetPath)  # the parser has handled SET
         for statement in statements:
             if not _of_function(statement) and not isinstance(statement, others):
                 self._guard(partial(self._take_found, statement, is_there))
 
     def _take_found(self, statement: sql.Statement, is_there: Callable[[str, bool], bool]) -> None:
-        """Take a statement with the names of what is there in its schemas."""
+        """Process a statement, with its names resolved in its schemas."""
         self._take(looked_up(statement, is_there, READS))
 
     def program(self) -> Program:
-        """The second round: bind pumps, queries and views."""
+        """Second round: bind pumps, queries and views."""
         for made in [*self.catalog.made]:
             self._guard(partial(self.catalog.stream, made))
         sinks = [
@@ -234,7 +234,7 @@ class _Compiler:
             self.problems.extend(refused.problems)
             return []
         except (RecursionError, SqlglotError) as error:
-            # sqlglot reports a recursion that ends in one of its own modules as an error of its own.
+            # sqlglot reports a recursion error inside its own modules as an error of its own.
             if not isinstance(error, RecursionError) and not isinstance(error.__context__, RecursionError):
                 raise
             hint = "Move a part of it into a view, or merge a chain of views into fewer."
@@ -291,7 +291,7 @@ class _Compiler:
             self._define_typed(statement)
 
     def _define_as(self, statement: sql.CreateStream) -> None:
-        """Define a stream whose query has its columns, with operators of its own."""
+        """Define a stream with the columns of its query, bound with operators of its own."""
         self._define_typed(with_columns(statement, QueryBinder(self.text, Sources(self.catalog))))
 
     def _define_typed(self, statement: sql.CreateStream) -> None:
@@ -334,7 +334,7 @@ class _Compiler:
             self.catalog.pumps[name] = replace(self.catalog.pumps[name], started=statement.start)
 
     def _pumps(self, given: sql.Name) -> list[str]:
-        """The pumps of the script that a name means, which may end with ``*``."""
+        """Return the pumps of the script that a name means, which may end with ``*``."""
         pumps, name = self.catalog.pumps, given.text.lower()
         name = "*" if name == "*.*" else name
         found = [pump for pump in pumps if pump == name or (name.endswith("*") and pump.startswith(name[:-1]))]
@@ -362,7 +362,7 @@ class _Compiler:
         return self.roots.sink(f"{name}.result", self.binder.bind(query.query, name).node, "console", ())
 
     def _stopped(self, pump: sql.CreatePump) -> None:
-        """Bind a pump that does not run with operators of its own: its problems are told before it is started."""
+        """Bind a pump that does not run, with operators of its own, to report its problems before it is started."""
         sources = Sources(self.catalog)
         SinkBinder(sources, QueryBinder(self.text, sources), self.functions).of_pumps([pump])
 
@@ -377,7 +377,7 @@ def _of_function(statement: sql.Statement) -> bool:
 
 
 def _by_place(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """Each once, in the order of the text; of one place, in the order in which they were found."""
+    """Return each problem once, in the order of the text; those at one place in the order in which they were found."""
     once = dict.fromkeys(problems)
     return tuple(sorted(once, key=lambda p: (p.place.line, p.place.column) if p.place else (0, 0)))
 
@@ -388,7 +388,7 @@ def _put(
     statement: sql.CreateView | sql.CreatePump | sql.CreateTable | sql.CreateServer,
     what: str,
 ) -> None:
-    """Give a statement its name; a second one of the name must say that it replaces the first."""
+    """Register a statement under its name; a second one with the name must say that it replaces the first."""
     if name not in named or statement.replace:
         named[name] = statement
     elif not statement.if_not_exists:

@@ -1,4 +1,4 @@
-"""Remedies: the ways in which rows that are held are let out, in the words of their source."""
+"""Remedies: how to release rows that are held, depending on their source."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from rowtime.plan.bind.ledger import LEDGER
 from rowtime.plan.finite import is_finite
 
 TIME: Final = "<time>"
-"""Stands in a command for an instant that whoever gives it knows."""
+"""Placeholder in a command for a time that the user has to give."""
 CHECKPOINT: Final = "<checkpoint>"
-"""The same for the checkpoint that is looked at."""
+"""Placeholder for the checkpoint that is inspected."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way: what to do (``words``), with which ``statement``, and what follows it in the sentence (``after``).
+    """One remedy: what to do (``words``), the ``statement`` for it, and the rest of the sentence (``after``).
 
-    ``lasting``: what cannot be undone; empty if all can. ``command``: the arguments of ``rowtime`` that do it.
+    ``lasting``: what cannot be undone; empty if everything can. ``command``: the arguments of ``rowtime`` for it.
     """
 
     words: str
@@ -35,7 +35,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Advice:
-    """Why something waits, and the ways to let it out."""
+    """Why something waits, and the ways to release it."""
 
     why: str
     ways: tuple[Way, ...]
@@ -46,7 +46,7 @@ class Advice:
 
 
 def or_end(stream: str) -> Way:
-    """End a stream."""
+    """Return the way to end a stream."""
     return Way("end it for good: ", f"ALTER STREAM {stream} END", lasting=FOR_GOOD)
 
 
@@ -54,9 +54,9 @@ def or_end(stream: str) -> Way:
 class Remedy:
     """What releases the rows that a writer holds.
 
-    ``silent``: nothing that it sent has moved the clock yet. ``promoted``: only the writer's
-    rows and its end move the clock. ``alone``: no other writer holds the stream, so this
-    one is never set aside. ``bound``: the statement that sets the bound of its event time, if one can.
+    ``silent``: none of its items has moved the clock yet. ``promoted``: only the writer's rows and its end move the
+    clock. ``alone``: no other writer holds the stream, so this one is never set aside. ``bound``: the statement that
+    sets the bound of its event time, if one can.
     """
 
     stream: str
@@ -68,7 +68,7 @@ class Remedy:
     alone: bool
 
     def advice(self, *, started: bool, stalled: bool) -> Advice:
-        """Everything that helps; where the bound has not stood for long, without what cannot be undone."""
+        """Return all ways that help; those that cannot be undone only if the bound has been still for long."""
         end = (or_end(self.stream),) if stalled else ()
         if not started and self.format == "log":
             return Advice(f"nobody has written to {self.stream} yet", (Way("insert rows"), *end))
@@ -117,7 +117,7 @@ class Remedy:
     def _typed(self) -> Way:
         time, lasting = ("end", FOR_GOOD) if self.promoted else (f"'{TIME}'", EARLIER)
         command = ("bound", self.stream, time.strip("'"), "--writer", self.writer)
-        writer = self.writer.replace("'", "'\"'\"'")  # in a shell, too, it is a name, whatever is in it
+        writer = self.writer.replace("'", "'\"'\"'")  # quoted for a shell, whatever the name contains
         statement = f"rowtime bound {self.stream} {time} --writer '{writer}'"
         return Way("type ", statement, lasting=lasting, command=command)
 

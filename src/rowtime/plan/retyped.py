@@ -1,10 +1,10 @@
-"""Targets that are declared otherwise: which changes the rows that are there bear, so that a pump can go on.
+"""Targets with a changed declaration: which changes fit the existing rows, so that a pump can continue.
 
-The gate of a pump and the casts behind it judge each row by itself, so another declaration rules from the next row on.
-The rows that are there were written by the old one. NOT NULL and CHECK may come and go, and a text may become longer.
-A number may become wider where a target keeps no types: in lines of text, records, tables of a database that has the
-wider type, and functions. Parquet files keep their types, and a reader of two types would fail; the types of a stream
-log are in the scripts of its readers.
+The gate of a pump and the casts after it judge each row by itself, so a new declaration applies from the next row on.
+Existing rows were written under the old one. NOT NULL and CHECK may come and go, and a text may become longer. A number
+may become wider if a target stores no types: in lines of text, records, tables of a database that has the wider type,
+and functions. Parquet files store their types, and a reader of two types would fail; the types of a stream log are in
+the scripts of its readers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DECIMAL: Final = re.compile(r"(?:DECIMAL|NUMERIC)\s*\(\s*\d+\s*(?:,\s*(\d+)\s*)
 
 
 def declared(sql: str) -> dict[str, StreamDef]:
-    """The streams that a script which ran before defines."""
+    """Return the streams that an earlier script defines."""
     found: dict[str, StreamDef] = {}
     for statement in parsed(sql):
         if isinstance(statement, CreateStream) and statement.columns:
@@ -36,7 +36,7 @@ def declared(sql: str) -> dict[str, StreamDef]:
 
 
 def unfit(before: StreamDef, after: StreamDef) -> str:
-    """Why the rows of a target do not bear its new declaration; empty if they do."""
+    """Return why the rows of a target do not fit its new declaration; empty if they do."""
     names = [[name for name, _ in one.columns] for one in (before, after)]
     if names[0] != names[1]:
         return f"{after.name} had the columns {', '.join(names[0])}, and has {', '.join(names[1])}"
@@ -49,7 +49,7 @@ def unfit(before: StreamDef, after: StreamDef) -> str:
 
 
 def changes(before: StreamDef, after: StreamDef) -> Iterator[str]:
-    """What differs, as people read it."""
+    """Yield the differences, as text."""
     for (name, was), (_, now) in zip(before.columns, after.columns, strict=True):
         if not same_type(was, now):
             yield f"{name} {was} is {now}"
@@ -62,7 +62,7 @@ def changes(before: StreamDef, after: StreamDef) -> Iterator[str]:
 
 def _bears(was: str, now: str, format_: str) -> bool:
     if format_ == "log":
-        return False  # others read it, whose scripts have its types
+        return False  # other scripts read it, and have its types
     if _TEXT.fullmatch(was) and _TEXT.fullmatch(now):
         return always_fits(was, now)
     if format_ == "parquet":
@@ -75,7 +75,7 @@ def _bears(was: str, now: str, format_: str) -> bool:
 
 
 def below(operators: Mapping[str, StoredOperator], sink: str, bottom: str) -> list[str] | None:
-    """The operators of a plan between a sink and the query, from above; ``None`` if it has another query."""
+    """Return the operators of a plan between a sink and the query, from above; ``None`` if its query differs."""
     found: list[str] = []
     name = _input_of(operators, sink)
     while name is not None and name != bottom:

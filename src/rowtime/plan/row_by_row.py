@@ -1,12 +1,12 @@
-"""Changes that keep no state: what looks at each row by itself may be another from a tick on.
+"""Changes without state: operators that process each row by itself may change from one tick to the next.
 
 A projection, a filter, a join with a static table, windows as table functions and the gate of a pump keep nothing. A
-merge, a T-sort and an order check keep the rows that wait for their turn and marks of the rows that went by; a sink
-keeps how many rows it has sent. They go on behind a changed filter or projection if the rows that wait have the columns
-of those that follow, and if what they compare rows by is computed as before. Everything else keeps results of the past,
-which belong to the query that made them.
+merge, a T-sort and an order check keep the rows that wait and marks of the rows that have passed; a sink keeps the
+number of rows it has sent. These may continue above a changed filter or projection if waiting rows have the same
+columns as later rows, and if the values by which they compare rows are computed as before. All other operators keep
+results of the past, which belong to the query that made them.
 
-Law: the rows that a tick reads go by the plan of that tick, wherever they wait afterwards. So the output is a function
+Law: the rows that a tick reads follow the plan of that tick, wherever they wait afterwards. So the output is a function
 of the items and of the positions at which the plan changed.
 """
 
@@ -28,21 +28,21 @@ TUNING: Final = frozenset(
     {"compression", "codec", "parquet.compression", "commit.interval", "optimize.files"}
     | {"batchsize", "isolationlevel", "numpartitions", "querytimeout"}
 )
-"""Options of sinks, in small letters, that say how rows are written, and neither which nor where."""
+"""Options of sinks, in lower case, that say how rows are written, and neither which nor where."""
 
 
 def keeps_nothing(kind: str) -> bool:
-    """True if operators of a kind look at each row by itself, so that their results may be others from a tick on."""
+    """Return True if operators of a kind process each row by itself, so that they may change at any tick."""
     return CLASSES[kind].begins_anywhere and kind != Sink.kind
 
 
 def goes_on(one: StoredOperator) -> bool:
-    """True if all that an operator keeps are rows on their way and marks of rows that went by."""
+    """Return True if an operator keeps only waiting rows and marks of rows that have passed."""
     return one.kind == Sink.kind or (one.answers.keeps_rows_alone and not one.fields.get("resync"))
 
 
 def untuned(one: StoredOperator) -> StoredOperator:
-    """A sink without the options that say how it writes."""
+    """Return a sink without the options that say how it writes."""
     if one.kind != Sink.kind:
         return one
     lasting = [[name, value] for name, value in one.fields["options"] if name.lower() not in TUNING]
@@ -50,21 +50,21 @@ def untuned(one: StoredOperator) -> StoredOperator:
 
 
 def unfinished(one: StoredOperator) -> StoredOperator:
-    """An operator without what it makes of its results as they go out."""
+    """Return an operator without the final projection of its results."""
     return replace(one, fields={name: part for name, part in one.fields.items() if name not in one.answers.of_results})
 
 
 class Seen:
-    """A plan seen without what keeps nothing: where operators read, and what their columns are there.
+    """A plan without the operators that keep nothing: which operators read from which, and their columns.
 
-    ``called``: the names that operators of this plan have in the plan that it is compared with, if they go on from it.
+    ``called``: the names of this plan's operators in the plan that it is compared with, if they continue.
     """
 
     def __init__(self, operators: Operators, called: Mapping[str, str]) -> None:
         self._operators, self._called = operators, called
 
     def anchors(self, name: str) -> tuple[str, ...]:
-        """The operators from which another one reads, past what keeps nothing; of a joined table, the stream's."""
+        """Return the stateful operators from which another one reads; for a joined table, the stream's."""
         one = self._operators[name]
         below = one.inputs[: len(one.inputs) if one.answers.side_by_side else 1]
         return tuple(anchor for child in below for anchor in self._anchors(child))
@@ -75,7 +75,7 @@ class Seen:
         return (self._called.get(name, ""),)
 
     def columns(self, name: str) -> tuple[tuple[str, str, str], ...]:
-        """The name, the type (empty: unknown) and the meaning of each column that an operator reads."""
+        """Return the name, the type (empty: unknown) and the meaning of each column that an operator reads."""
         return self._columns(self._operators[name].inputs[0])
 
     def _columns(self, name: str) -> tuple[tuple[str, str, str], ...]:
@@ -98,11 +98,11 @@ class Seen:
         return (("*", "", self._as_read(name, "")),)
 
     def _as_read(self, name: str, what: Any) -> str:
-        """What comes out of an operator that keeps more than rows."""
+        """Return the output of an operator that keeps more than rows."""
         return f"{what} of {self._called.get(name, '')}" if name in self._called else f"of another {name}"
 
     def hidden(self, name: str) -> list[str]:
-        """What adds columns of ours to the rows that an operator reads, from above."""
+        """Return the operators that add hidden columns to the rows that an operator reads, from above."""
         found, at = [], self._operators[name].inputs[0]
         while keeps_nothing(self._operators[at].kind):
             one = self._operators[at]
@@ -111,7 +111,7 @@ class Seen:
         return found
 
     def compared(self, name: str) -> tuple[str, ...]:
-        """By what an operator compares rows with those before them: expressions over what it is anchored in."""
+        """Return the expressions by which an operator compares rows with earlier ones, over its anchors."""
         one = self._operators[name]
         said = [one.fields[part] for part in one.answers.compares if one.fields.get(part)]
         below = self._operators[one.inputs[0]]
@@ -122,7 +122,7 @@ class Seen:
         )
 
     def meaning(self, name: str, text: str) -> str:
-        """An expression over an operator's columns as one over those of what it is anchored in."""
+        """Return an expression over an operator's columns as one over the columns of its anchors."""
         one = self._operators[name]
         if one.answers.side_by_side:
             return " | ".join(self.meaning(child, text) for child in one.inputs)
@@ -135,18 +135,18 @@ class Seen:
 
 
 def _in_one(columns: Sequence[tuple[str, str, str]]) -> tuple[str, str, str]:
-    """A column of several inputs side by side."""
+    """Return a column of several inputs side by side."""
     kinds = {kind for _, kind, _ in columns}
     return columns[0][0], kinds.pop() if len(kinds) == 1 else "", " | ".join(meaning for *_, meaning in columns)
 
 
 def _passes_columns(one: StoredOperator) -> bool:
-    """True if an operator gives the columns of its one input, as they are."""
+    """Return True if an operator passes on the columns of its one input unchanged."""
     return len(one.inputs) == 1 and (one.answers.keeps_rows_alone or one.answers.at_edge)
 
 
 def _put_in(text: str, made: Mapping[str, str]) -> str:
-    """An expression with what makes its columns in the place of these."""
+    """Return an expression with its columns replaced by their expressions."""
 
     def instead(node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Column) or node.name not in made:
@@ -157,7 +157,7 @@ def _put_in(text: str, made: Mapping[str, str]) -> str:
 
 
 def same_columns(before: Sequence[tuple[str, str, str]], after: Sequence[tuple[str, str, str]]) -> bool:
-    """True if columns have the same names and types; an unknown type is that of the same expression."""
+    """Return True if columns have the same names and types; an unknown type needs the same expression."""
     return len(before) == len(after) and all(
         one[0] == other[0]
         and (same_type(one[1], other[1]) if one[1] and other[1] else bool(one[2]) and one[2] == other[2])
@@ -166,12 +166,12 @@ def same_columns(before: Sequence[tuple[str, str, str]], after: Sequence[tuple[s
 
 
 class RowByRow:
-    """Which operators of a program go on from those of an old plan, though what they read is changed row by row.
+    """Finds which operators of a program continue those of an old plan although rows below are computed differently.
 
-    ``changed``: operators whose results are others from a tick on; ``behind``: those that go on behind such;
-    ``waiting``: merges that could, but for rows that wait there with other columns, and what these are; ``tuned``:
-    sinks with other options of how they write. ``held``: the operators of the old plan that hold rows; ``None`` if
-    that is not known, which counts as all.
+    ``changed``: operators whose results change from a tick on. ``behind``: operators above these that continue.
+    ``waiting``: merges that could continue, except that rows with other columns wait there, and these columns.
+    ``tuned``: sinks with changed options of how they write. ``held``: the operators of the old plan that hold rows;
+    ``None`` if unknown, which counts as all.
     """
 
     def __init__(self, plan: StoredPlan, nodes: Sequence[Operator], held: Collection[str] | None) -> None:
@@ -185,7 +185,7 @@ class RowByRow:
         self.tuned: dict[str, str] = {}
 
     def match(self, continues: dict[str, str]) -> None:
-        """Add to the operators that continue an old one, by name, those that do behind such a change; inputs first."""
+        """Add to the operators that continue an old one, by name, those that do so above a change; inputs first."""
         if not self._plan.structured:
             return
         for node in self._nodes.values():
@@ -193,7 +193,7 @@ class RowByRow:
                 self._match(node, continues)
 
     def _reads_known(self, node: Operator, continues: Mapping[str, str]) -> bool:
-        """True if all that it reads goes on or is changed; the table of a join is looked at by itself."""
+        """Return True if all inputs continue or are changed; the table of a join is checked by itself."""
         read = node.inputs[:1] if keeps_nothing(node.kind) else node.inputs
         return all(child.name in continues or child.name in self.changed for child in read)
 
@@ -205,7 +205,7 @@ class RowByRow:
         elif was is None or not own or not self._follows(node, was, now, continues):
             return
         if own:
-            continues[node.name] = node.name  # with its counts
+            continues[node.name] = node.name  # it keeps its counts
 
     def _follows(self, node: Operator, was: StoredOperator, now: StoredOperator, continues: Mapping[str, str]) -> bool:
         others = {name for name in self.changed if keeps_nothing(self._now[name].kind)}
@@ -232,7 +232,7 @@ class RowByRow:
         return name not in self.changed and name not in self.behind
 
     def _bears(self, was: StoredOperator, now: StoredOperator, seen: Seen) -> bool:
-        """True if an operator goes on with what follows from the change on."""
+        """Return True if an operator can continue with the rows that follow the change."""
         if now.kind == Sink.kind:
             options = {name.lower(): value for name, value in now.fields["options"]}
             alike = same_columns(self._before.columns(was.name), seen.columns(now.name))
@@ -251,7 +251,7 @@ class RowByRow:
 
 
 def _differing(was: StoredOperator, now: StoredOperator) -> str:
-    """The options in which two sinks differ, as people read them."""
+    """Return the options in which two sinks differ, as text."""
     before, after = ({name.lower(): value for name, value in one.fields["options"]} for one in (was, now))
     names = sorted({name for name in {*before, *after} if before.get(name) != after.get(name)})
     return ", ".join(f"{name} {before.get(name, 'not said')} is {after.get(name, 'not said')}" for name in names)

@@ -1,7 +1,7 @@
 """Tables of the session: its temporary views and the tables of its catalogs, as static tables of a script.
 
-Such a table is read as ``CREATE TABLE name (columns) USING session`` would define it. A script may say that itself.
-Otherwise the script that the checkpoint keeps says it, so that it binds without a session.
+Such a table is read as if ``CREATE TABLE name (columns) USING session`` had defined it. A script may have this
+statement itself. Otherwise it is added to the script in the checkpoint, which then binds without a session.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SESSION: Final = "session"
 
 
 def definition(name: str, columns: Iterable[tuple[str, str]]) -> CreateTable:
-    """The statement that defines a table of the session. Raises ``Refused`` (R155) for unknown types."""
+    """Return the statement that defines a table of the session. Raises ``Refused`` (R155) for unknown types."""
     listed = ", ".join(f"{quoted(column)} {kind}" for column, kind in columns)
     text = f"CREATE TABLE {'.'.join(map(quoted, name.split('.')))} ({listed}) USING {SESSION}"
     script = parse_script(text)
@@ -33,13 +33,13 @@ def definition(name: str, columns: Iterable[tuple[str, str]]) -> CreateTable:
 
 
 def with_definitions(script: str, tables: Iterable[CreateTable]) -> str:
-    """A script with the definitions of the tables that it has from a session, behind its own text."""
+    """Return a script with the definitions of its session tables after its own text."""
     texts = sorted(table.text.rstrip("; \n") for table in tables)
     return "\n;\n".join([script, *texts]) if texts else script
 
 
 def kept_in(plan: StoredPlan, name: str) -> CreateTable | None:
-    """A table of the session as a plan has it, whatever it is now; ``None`` for a name that is none there."""
+    """Return a session table as it is in a plan, whatever it is now; ``None`` for another name."""
     for one in plan.operators.values():
         if one.kind == Table.kind and one.fields["table"] == name and one.fields["source"][0] == SESSION:
             return definition(name, ((column["name"], column["type"]) for column in one.fields["columns"]))

@@ -1,8 +1,9 @@
-"""The stored plan: what each operator of a program is, as plain data that is read by key (``plan.json``, format 4).
+"""The stored plan: each operator of a program as plain data, read by key (``plan.json``, format 4).
 
 An operator is ``{"kind", "name", "inputs", "fields"}``. In its fields an expression is Spark SQL text, a column
 ``{"name", "type"}``, a duration ``{"micros"}``, the mark of a running call ``{"mark"}``, any other part an object of
-its own fields. Names are unique in a plan and follow those of the script, so two operators are the same if all else is.
+its own fields. Names are unique in a plan and follow those of the script, so two operators are the same if everything
+else is.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ FORMAT: Final = 4
 Fields = Mapping[str, Any]
 Names = Mapping[str, str]
 CLASSES: Final = {one.kind: one for one in OPERATORS}
-"""Operators by their kinds; classes of one kind give the same answers."""
+"""Operators by kind; all classes of one kind give the same answers."""
 TARGET: Final = ("format", "options")
-"""The fields of a sink that say what it writes to."""
+"""The fields of a sink that identify its target."""
 
 
 @dataclass(frozen=True)
 class StoredOperator:
-    """What a plan says of one operator; two are equal if they compute the same from the same inputs."""
+    """The stored description of one operator; two are equal if they compute the same from the same inputs."""
 
     kind: str
     name: str = field(compare=False)
@@ -42,20 +43,20 @@ class StoredOperator:
 
     @property
     def answers(self) -> type[Operator]:
-        """The class of such operators, for what it says of all of them."""
+        """Return the class of such operators, for answers that depend only on the class."""
         return CLASSES[self.kind]
 
     def micros(self, name: str) -> int:
-        """A duration (µs); 0 where there is none."""
+        """Return a duration (µs); 0 if there is none."""
         return micros_of(self.fields.get(name)) or 0
 
     @property
     def target(self) -> Fields:
-        """What a sink writes to: its format and options."""
+        """Return the target of a sink: its format and options."""
         return {name: self.fields[name] for name in TARGET}
 
     def __str__(self) -> str:
-        """One line for people."""
+        """Return one line of text for people."""
         parts = "; ".join(f"{name}={_shown(value)}" for name, value in self.fields.items())
         return f"{self.kind}({', '.join(self.inputs)}; {parts})"
 
@@ -64,10 +65,10 @@ class StoredOperator:
 class StoredPlan:
     """A plan as a checkpoint keeps it: its script without secrets, and its operators by name, inputs first.
 
-    ``retired``: what the sinks wrote to that are gone. ``spans``: what operators were called before. ``since``: the
-    tick from which on it rules, where another plan came before. ``casts``: its pumps cast and check what they write.
-    ``values``: those of the variables of its script that are no secrets. ``again``: the tick in which all that had been
-    read before was computed once more, by the plan of that tick; 0 for none.
+    ``retired``: the targets of removed sinks. ``spans``: former names of operators. ``since``: the first tick of this
+    plan, if another plan came before. ``casts``: its pumps cast and check their values. ``values``: the variables of
+    its script that are not secret. ``again``: the tick that computed the whole earlier input again, by the plan of that
+    tick; 0 for none.
     """
 
     sql: str
@@ -84,18 +85,18 @@ class StoredPlan:
 
     @classmethod
     def made(cls, sql: str, operators: Iterable[Operator], values: Mapping[str, str]) -> Self:
-        """The plan of a script."""
+        """Return the plan of a script."""
         return cls(sql, {node.name: stored(node) for node in operators}, values=values)
 
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> Self:
-        """The plan from its JSON object."""
+        """Return the plan from its JSON object."""
         listed = (StoredOperator(**{**one, "inputs": tuple(one["inputs"])}) for one in found["operators"])
         others = {name: found[name] for name in ("retired", "spans", "since", "values", "anew") if name in found}
         return cls(found["sql"], {one.name: one for one in listed}, **others)
 
     def as_json(self) -> dict[str, Any]:
-        """The plan as a JSON object."""
+        """Return the plan as a JSON object."""
         others = {
             "retired": self.retired,
             "spans": self.spans,
@@ -107,32 +108,32 @@ class StoredPlan:
         return {"sql": self.sql, "operators": [vars(one) for one in self.operators.values()], **said}
 
     def of(self, node: Operator, names: Names | None = None) -> StoredOperator:
-        """How an operator would be stored in this plan, with its inputs and marks under other ``names``."""
+        """Return an operator as this plan would store it, with its inputs and marks under other ``names``."""
         return stored(node, names)
 
     def is_of(self, operators: Iterable[Operator]) -> bool:
-        """True if it is the plan of these operators."""
+        """Return True if it is the plan of these operators."""
         return {node.name: self.of(node) for node in operators} == self.operators
 
     def marks(self, node: Operator, now: StoredOperator, was: StoredOperator) -> Names | None:  # noqa: ARG002
-        """The marks of running calls of an old operator by those of the new one; ``None`` if more differs."""
+        """Return the marks of an old operator's running calls by those of the new one; ``None`` if more differs."""
         if _unmarked(now) != _unmarked(was):
             return None
         return dict(zip(_marks(now.fields), _marks(was.fields), strict=True))
 
     def of_kind(self, *kinds: str) -> list[str]:
-        """The names of the operators of some kinds."""
+        """Return the names of the operators of some kinds."""
         return [name for name, one in self.operators.items() if one.kind in kinds]
 
     @property
     def formats(self) -> dict[str, str]:
-        """The formats of its streams."""
+        """Return the formats of its streams."""
         streams = self.of_kind(Stream.kind, EventStream.kind)
         return {name: str(self.operators[name].fields["source"][0]) for name in streams}
 
 
 def stored(node: Operator, names: Names | None = None) -> StoredOperator:
-    """An operator as plain data, with its inputs and marks under other ``names``."""
+    """Return an operator as plain data, with its inputs and marks under other ``names``."""
     called = names or {}
     own = [f for f in fields(node) if f.name not in ("name", "inputs")]  # type: ignore[arg-type]
     own = [f for f in own if not any(getattr(node, f.name) is child for child in node.inputs)]
@@ -158,25 +159,25 @@ def _plain(value: Any, spelled: Spelled) -> Any:
     if isinstance(value, tuple):
         return [_plain(part, spelled) for part in value]
     if isinstance(value, Column):
-        return {"name": value.name, "type": value.type}  # what is proved of it may grow without another meaning
+        return {"name": value.name, "type": value.type}  # proofs about it may change without changing its meaning
     if is_dataclass(value):
         return _object(value, fields(value), spelled)
     return value if value is None or isinstance(value, bool | int | float) else str(value)
 
 
 def lasting_of(value: Any) -> Any:
-    """Options, or a format with options, without what may change from start to start."""
+    """Return options, or a format with options, without those that may change from start to start."""
     return (value[0], lasting(value[1])) if value and isinstance(value[0], str) else lasting(value)
 
 
 def micros_of(value: Any) -> int | None:
-    """The µs of a stored duration."""
+    """Return the µs of a stored duration."""
     found: int | None = value["micros"] if isinstance(value, dict) else value
     return found
 
 
 def _renamed(expression: exp.Expr, names: Names) -> exp.Expr:
-    """An expression with the marks in it under other names."""
+    """Return an expression with other names for its marks."""
     if not any(mark.name.removeprefix(MARK) in names for mark in _columns(expression)):
         return expression
     renamed = expression.copy()
@@ -191,7 +192,7 @@ def _columns(expression: exp.Expr) -> list[exp.Column]:
 
 
 def _marks(value: Any) -> Iterator[str]:
-    """The marks of running calls in a stored value."""
+    """Yield the marks of running calls in a stored value."""
     if isinstance(value, Mapping) and value.keys() == {"mark"}:
         yield from filter(None, [value["mark"]])
     elif isinstance(value, Mapping | list):

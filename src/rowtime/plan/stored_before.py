@@ -1,8 +1,8 @@
-"""Stored plans of formats 2 and 3, which had a text for each operator: the only place that reads or writes such text.
+"""Stored plans of formats 2 and 3, which have a text for each operator: the only place that handles such text.
 
-An operator is compared with such a plan by the text that it would have had there. Texts are taken apart into fields;
-of a field only what somebody asks for is read, and the rest stays text. Taking apart loses nothing, so two operators
-are equal if their texts are.
+An operator is compared with such a plan by the text that it would have had there. Texts are split into fields. Only
+fields that are needed are parsed; the rest stays text. Splitting loses nothing, so two operators are equal if their
+texts are.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rowtime.sql.former import to_former
 from rowtime.sql.generate import to_spark
 
 _WIRED: Final = ("gate", "gates", "made", "event", "idle_after")
-"""Fields that are not stored, but were in the text of an operator inside of another's."""
+"""Fields that are not stored, but are in the text of an operator inside another's text."""
 _SCALARS: Final[Mapping[str, object]] = {"None": None, "True": True, "False": False}
 _FIELD: Final = re.compile(r"(?:^|; )(?=\w+=)")
 _PAIR: Final = re.compile(r"\], \[(?=[\w.\-]+, )")
@@ -31,13 +31,13 @@ _MARKED: Final = re.compile(f"`{MARK}([^`]*)`")
 
 
 def read_plan(found: Mapping[str, Any]) -> StoredPlan:
-    """A plan of any format from its JSON object."""
+    """Return a plan of any format from its JSON object."""
     return StoredPlan.read(found) if found["format"] >= FORMAT else FormerPlan.read(found)
 
 
 @dataclass(frozen=True)
 class FormerPlan(StoredPlan):
-    """A plan of format 2 or 3; ``spelled``: how its texts spell expressions."""
+    """A plan of format 2 or 3; ``spelled`` returns the spelling of expressions in its texts."""
 
     spelled: Callable[[exp.Expr], str] = to_spark
 
@@ -45,7 +45,7 @@ class FormerPlan(StoredPlan):
 
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> Self:
-        """The plan from its JSON object; a plan that does not say how it spells has `sql.former`."""
+        """Return the plan from its JSON object; if it does not name its spelling, it uses `sql.former`."""
         operators = {
             name: _operator(found["kinds"][name], name, tuple(found["inputs"][name]), text.partition("; ")[2][:-1])
             for name, text in found["operators"].items()
@@ -63,13 +63,13 @@ class FormerPlan(StoredPlan):
         )
 
     def of(self, node: Operator, names: Names | None = None) -> StoredOperator:
-        """How an operator would have been stored."""
+        """Return an operator as it would have been stored."""
         called = names or {}
         text = _MARKED.sub(lambda mark: f"`{MARK}{called.get(mark[1], mark[1])}`", described(node, self.spelled))
         return _operator(node.kind, node.name, tuple(called.get(one.name, one.name) for one in node.inputs), text)
 
     def marks(self, node: Operator, now: StoredOperator, was: StoredOperator) -> Names | None:
-        """The marks of running calls follow everything else of a call."""
+        """Return the marks of running calls, which come last in a call's text."""
         mine = [call.mark for call in getattr(node, "calls", ()) if call.mark]
         if now == was or not mine:
             return {} if now == was else None
@@ -79,7 +79,7 @@ class FormerPlan(StoredPlan):
 
 
 def described(node: Operator, spelled: Callable[[exp.Expr], str]) -> str:
-    """The text of an operator's fields."""
+    """Return the text of an operator's fields."""
     own = tuple(f for f in fields(node) if f.name not in ("name", "input", "inputs"))  # type: ignore[arg-type]
     values = ((f, lasting_of(v) if "options" in f.metadata else v) for f, v in stored_fields(node, own).items())
     return "; ".join(f"{f.name}={_text(value, spelled)}" for f, value in values)
@@ -107,7 +107,7 @@ def _fields(text: str) -> dict[str, Any]:
     found: dict[str, str] = {}
     for part in filter(None, _FIELD.split(text)):
         name, _, value = part.partition("=")
-        if name in found:  # a literal that looks like a field: it goes on
+        if name in found:  # a literal that looks like a field: the current field continues
             name, value = next(reversed(found)), f"{found[next(reversed(found))]}; {part}"
         found[name] = value
     return {name: _value(name, value) for name, value in found.items()}

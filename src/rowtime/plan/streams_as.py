@@ -1,4 +1,4 @@
-"""CREATE STREAM … AS SELECT: a stream that has the columns of a query, and a pump that fills it."""
+"""CREATE STREAM … AS SELECT: a stream with the columns of a query, and a pump that fills it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rowtime.sql.statements import ColumnDef, CreatePump, CreateStream
 
 
 def pump_of(statement: CreateStream) -> CreatePump:
-    """The pump of a stream that has a query."""
+    """Return the pump of a stream that has a query."""
     assert statement.query is not None
     return CreatePump(
         name=None,
@@ -30,7 +30,7 @@ def pump_of(statement: CreateStream) -> CreatePump:
 
 
 def with_columns(statement: CreateStream, binder: Binder) -> CreateStream:
-    """The definition with the columns of its query. Raises ``Refused`` (R148) for a type that only Spark knows."""
+    """Return the definition with the columns of its query. Raises ``Refused`` (R148) if only Spark knows a type."""
     assert statement.query is not None
     name = pump_name(pump_of(statement))
     bound = BoundQuery(as_rows(binder.sources.fresh, binder.bind(statement.query.copy(), name).node, name))
@@ -47,7 +47,7 @@ def with_columns(statement: CreateStream, binder: Binder) -> CreateStream:
 
 
 def stand_in(catalog: Catalog, statement: CreateStream) -> None:
-    """Take over the names of a query that is refused, so that what reads the stream is checked; it has no pump."""
+    """Register the column names of a refused query, without a pump, so that queries of the stream are still checked."""
     catalog.pumps.pop(pump_name(pump_of(statement)), None)
     assert statement.query is not None
     names: Sequence[str] = statement.renamed or statement.query.named_selects
@@ -55,7 +55,7 @@ def stand_in(catalog: Catalog, statement: CreateStream) -> None:
 
 
 def made_later(catalog: Catalog, statement: CreateStream, define: Callable[[CreateStream], None]) -> None:
-    """Let the catalog define a stream once somebody asks for it: its query may read what is defined further below."""
+    """Let the catalog define a stream on first use: its query may read definitions that come later."""
 
     def make() -> None:
         try:

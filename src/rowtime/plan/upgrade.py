@@ -1,9 +1,9 @@
-"""Upgrades: how the plan of a checkpoint may change, and what becomes of the state of each operator.
+"""Upgrades: how the plan of a checkpoint may change, and what happens to the state of each operator.
 
-An operator of the new plan *continues* the old one that computes the same from the same inputs, whatever the two are
-called; a tolerance may differ. One that is new starts with a copy if an old operator computes the same; with nothing
-if it keeps nothing, if all that it reads is new, or if it only puts rows in order, which then are those that are read
-from the change on. Else it would need rows of the past, and the plan is refused.
+An operator of the new plan *continues* the old one that computes the same from the same inputs, even under another
+name; a tolerance may differ. A new operator starts with a copy of the state if an old operator computes the same. It
+starts empty if it keeps nothing, if all of its inputs are new, or if it only orders rows, which then are the rows read
+after the change. Otherwise it would need rows of the past, and the plan is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rowtime.plan.retyped import below, changes, declared, unfit
 from rowtime.plan.row_by_row import RowByRow
 from rowtime.plan.stored import Fields, StoredOperator, StoredPlan, micros_of
 
-PASSING = ("console", "memory", "function")  # formats that keep nothing of what was delivered
+PASSING = ("console", "memory", "function")  # formats that do not store delivered rows
 _OWN_TARGET = (
     "Declare it as it was. Or define a new target with its own directory, topic or table, and replace this pump "
     "with one of another name that writes to it."
@@ -37,10 +37,10 @@ _LET_OUT = (
 class Upgrade:
     """How one plan follows another.
 
-    ``continues``: for operators of the new plan, the old one whose state they have; ``marks``: the same of the names
-    by which the marks of running calls are known. ``copies``: the old one with a copy of whose state they start.
-    ``eased``: those of the new plan with another tolerance, and what it was and is. ``new`` and ``gone``: operators
-    that only one of the plans has. ``lines``: all of it as people read it.
+    ``continues``: for operators of the new plan, the old one whose state they take; ``marks``: the same for the names
+    of running calls' marks. ``copies``: the old one whose state they copy. ``eased``: operators of the new plan with
+    another tolerance, the old and the new one. ``new`` and ``gone``: operators that only one of the plans has.
+    ``lines``: all of this as text.
     """
 
     continues: Mapping[str, str]
@@ -53,10 +53,10 @@ class Upgrade:
 
 
 def upgrade_of(old: StoredPlan, program: Program, held: Collection[str] | None = None) -> Upgrade | None:
-    """What changes where a checkpoint with the ``old`` plan goes on with a program; ``None`` for nothing.
+    """Return the changes if a checkpoint with the ``old`` plan continues with a program; ``None`` if there are none.
 
-    ``held``: the operators that hold rows; ``None`` if that is not known, which counts as all.
-    Raises ``Refused`` (R401) with the statement that differs where the state does not fit the new plan.
+    ``held``: the operators that hold rows; ``None`` if unknown, which counts as all. Raises ``Refused`` (R401) with the
+    statement that differs if the state does not fit the new plan.
     """
     if old.is_of(program.operators):
         return None
@@ -73,18 +73,18 @@ def upgrade_of(old: StoredPlan, program: Program, held: Collection[str] | None =
 
 
 def check_same(old: StoredPlan | None, program: Program) -> None:
-    """Raise ``Refused`` (R401) unless a program is what the checkpoint was made for, or goes on with."""
+    """Raise ``Refused`` (R401) unless the checkpoint was made for a program, or continues with it."""
     if old is not None and not old.is_of(program.operators):
         raise _refused(old, program, ())
 
 
 def retired(old: StoredPlan, upgrade: Upgrade) -> dict[str, Fields]:
-    """The sinks that were gone at some time, by name, with what they wrote to; of the old plan and those before it."""
+    """Return the sinks that were removed by this or earlier upgrades, by name, with their targets."""
     return {**old.retired, **targets(old, upgrade.gone)}
 
 
 def targets(old: StoredPlan, names: Collection[str]) -> dict[str, Fields]:
-    """What those operators of an old plan write to that are sinks."""
+    """Return the targets of those operators of an old plan that are sinks."""
     return {name: old.operators[name].target for name in old.of_kind(Sink.kind) if name in names}
 
 
@@ -97,40 +97,40 @@ class _Matching:
     def __init__(self, plan: StoredPlan, program: Program) -> None:
         self._plan, self._old = plan, plan.operators
         self._nodes = program.operators
-        # A plan from before pumps cast and checked what they write: these begin with the rows from now on.
+        # In a plan from before pumps cast and checked values: the casts and checks apply from the next rows on.
         self._edges = tuple(edge for edge in program.edges if not plan.casts or self._has_new_gate(edge))
-        self.through: dict[str, str] = {}  # their operators, and the old one that was in the place of each
+        self.through: dict[str, str] = {}  # their operators, and the old one in the place of each
         self.sunk: dict[str, str] = {}  # the same for sinks
         self._targets = declared(plan.sql) if plan.casts else {}
         self._program = program
-        self._above: dict[str, dict[str, str]] = {}  # the same for what is above the edge of a retyped target
-        # Operators of pumps whose targets have rows that do not bear another declaration: the pump, and why.
+        self._above: dict[str, dict[str, str]] = {}  # the same for operators above the edge of a retyped target
+        # Operators of pumps whose target's rows do not fit the new declaration: the pump, and why.
         self.unfit: dict[str, tuple[str, str]] = {}
-        self.retyped: dict[str, str] = {}  # targets that are declared otherwise, in words
+        self.retyped: dict[str, str] = {}  # targets with a changed declaration, in words
         self.continues: dict[str, str] = {}
         self.marks: dict[str, str] = {}
         self.eased: dict[str, str] = {}
         self.changes = RowByRow(plan, (), None)
 
     def _has_new_gate(self, edge: PumpEdge) -> bool:
-        """True for a gate that older plans have not."""
+        """Return True for a gate that older plans do not have."""
         return any(node.is_addition() and node.name not in self._old for node in edge.operators)
 
     @property
     def taken(self) -> set[str]:
-        """The old operators that are continued."""
+        """Return the old operators that are continued."""
         return set(self.continues.values())
 
     def match(self) -> None:
-        """Names first, so that nobody else takes what is still called the same; then one rename after the other."""
+        """Match by name first, so that nobody else takes an operator that kept its name; then match the renames."""
         self._match_names()
         while any(self._match_renamed(node) for node in self._open()) or self._pass_edges() or self._pass_targets():
             self._match_names()
 
     def _pass_edges(self) -> bool:
-        """Let what reads a new edge of a pump find what it read before; True if there was one.
+        """Let operators above a new edge of a pump find their former input; return True if there was one.
 
-        A merge that checks of an order need puts the rows in order for the sink as well: it has those that wait there.
+        A merge that order checks need also orders the rows for the sink: it takes the rows that wait there.
         """
         known = len(self.through)
         for edge in self._edges:
@@ -148,7 +148,7 @@ class _Matching:
         return len(self.through) > known
 
     def _pass_targets(self) -> bool:
-        """Let pumps go on whose targets are declared otherwise, where the rows that are there bear it."""
+        """Let pumps continue whose target has a changed declaration that fits the existing rows."""
         passed = len(self._above)
         for edge in self._program.edges:
             sink, was = f"{edge.pump}.sink", self.continues.get(edge.node.name)
@@ -166,10 +166,10 @@ class _Matching:
         return len(self._above) > passed
 
     def _stand_in(self, edge: PumpEdge, sink: str, stood: Sequence[str]) -> None:
-        """Let the operators of an edge stand where those ``stood`` that were there, from above."""
+        """Let the operators of an edge take the place of the former ones, ``stood``, from above."""
         for node in edge.operators:
             if node.name in self._old and self._old[node.name].kind == node.kind:
-                self.continues.setdefault(node.name, node.name)  # its counts go on
+                self.continues.setdefault(node.name, node.name)  # it keeps its counts
             else:
                 self.through.setdefault(node.name, stood[0])
         top = [edge.node, *edge.operators][-1].name
@@ -184,7 +184,7 @@ class _Matching:
                 self._take(node, node.name)
 
     def _match_renamed(self, node: Operator) -> bool:
-        """Streams and sinks are what they are called: by their names logs, files and numbers of rows are found."""
+        """Refuse other names for streams and sinks: logs, files and row numbers are found by these names."""
         if node.found_by_name():
             return False
         now = self._stored(node)
@@ -193,7 +193,7 @@ class _Matching:
         return any(self._take(node, name) for name in [*same, *free])
 
     def _take(self, node: Operator, name: str) -> bool:
-        """Let an operator continue the old one of a name, if it can."""
+        """Let an operator continue the old one of a name, if possible."""
         was, now = self._old[name], self._stored(node)
         if now is None:
             return False
@@ -208,19 +208,19 @@ class _Matching:
         return True
 
     def _stored(self, node: Operator) -> StoredOperator | None:
-        """An operator as the old plan would have it; ``None`` where an input was not there."""
+        """Return an operator as the old plan would store it; ``None`` if an input did not exist."""
         sunk = self.sunk if self._program.sink(node.name) else {}
         above = self._above.get(node.name, {})
         return stored_as(self._plan, node, {**self.continues, **self.through, **sunk, **self.marks, **above})
 
 
 def stored_as(plan: StoredPlan, node: Operator, names: Mapping[str, str]) -> StoredOperator | None:
-    """How a plan would have an operator with its inputs under old names; ``None`` where one has none."""
+    """Return an operator as a plan would store it, with old input names; ``None`` if an input has none."""
     return plan.of(node, names) if all(child.name in names for child in node.inputs) else None
 
 
 def _may_differ(part: str, now: StoredOperator, was: StoredOperator) -> bool:
-    """True if both have a field, with another value."""
+    """Return True if both have a field, with different values."""
     values = [one.fields.get(part) for one in (now, was)]
     return None not in values and values[0] != values[1]
 
@@ -236,16 +236,16 @@ def _in_words(words: str, part: str, now: StoredOperator, was: StoredOperator) -
 
 
 class _Admission:
-    """Says of each operator without a predecessor how it can start; raises ``Refused`` (R401) where it cannot."""
+    """Decides how each operator without a predecessor can start; raises ``Refused`` (R401) if it cannot."""
 
     def __init__(self, old: StoredPlan, program: Program, matching: _Matching) -> None:
         self._old, self._program, self._matching = old, program, matching
-        self._fresh: set[str] = set()  # nothing of the past has gone by: what they read begins with them
+        self._fresh: set[str] = set()  # no earlier rows have passed: their input begins with them
         self.copies: dict[str, str] = {}
-        self.begins: set[str] = set()  # merges that hold none of the rows that were read before
+        self.begins: set[str] = set()  # merges that hold no rows that were read before
 
     def admit(self) -> None:
-        """Look at all of them, inputs first; before that at topics, whose rows are put in order by what is new."""
+        """Check all of them, inputs first; topics come first, because new operators order their rows."""
         for sink in self._program.sinks:
             if sink.format == "kafka" and sink.name not in self._matching.continues:
                 self._check_topic(sink)
@@ -270,7 +270,7 @@ class _Admission:
             raise self._refused(node)
 
     def _twin(self, node: Operator) -> str | None:
-        """An old operator that has computed the same all along."""
+        """Return an old operator that has always computed the same."""
         if node.found_by_name() or self._program.sink(node.name):
             return None
         known = {**self._matching.continues, **self._matching.through, **self._matching.marks}
@@ -278,7 +278,7 @@ class _Admission:
         return next((name for name, was in self._old.operators.items() if was == now), None)
 
     def _check_sink(self, node: Sink) -> None:
-        """A sink that is gone leaves its name and its target behind: rows there are numbered under that name."""
+        """Check a sink: a removed one reserves its name and target, because rows there are numbered under that name."""
         target, gone = self._old.of(node).target, self._old.operators.keys() - self._matching.taken
         known = {**self._old.retired, **targets(self._old, gone)}
         same = [name for name, its in known.items() if its == target and node.format not in PASSING]
@@ -289,7 +289,7 @@ class _Admission:
             raise refuse("R401", f"the checkpoint belongs to another query: {what}", hint)
 
     def _check_topic(self, node: Sink) -> None:
-        """The pumps into one topic share its order and its numbers, so that no pump can come or go (R446)."""
+        """Check a topic (R446): its pumps share one order and one numbering, so no pump can come or go."""
         target, known = self._old.of(node).target, targets(self._old, self._old.operators)
         same = [_shown(name) for name, its in known.items() if its == target and name != node.name]
         if same:
@@ -312,18 +312,18 @@ class _Admission:
 
     @property
     def _same(self) -> set[str]:
-        """The operators that are what they were."""
+        """Return the operators that are unchanged."""
         return {name for name in self._matching.continues if name not in self._matching.changes.changed}
 
     def _kept(self) -> str:
-        """Which pumps could go on with what is kept for them, in words; empty for none."""
+        """Return which pumps could continue with their state, in words; empty for none."""
         sinks = self._program.sinks
         whole = [_shown(sink.name) for sink in sinks if all(part.name in self._same for part in walk(sink))]
         return f" What is kept for {', '.join(whole)} fits it as it is." if whole else ""
 
 
 def _refused(old: StoredPlan, program: Program, nodes: Iterable[Operator], kept: str = "") -> Refused:
-    """R401 for operators, inputs first, that do not follow from the old plan; the last of them cannot start."""
+    """Return R401 for operators, inputs first, that do not follow from the old plan; the last of them cannot start."""
     what, new = difference(old, program, list(nodes))
     pumps = _taking_over(old, program)
     hint = (
@@ -338,12 +338,12 @@ def _refused(old: StoredPlan, program: Program, nodes: Iterable[Operator], kept:
 
 
 def _taking_over(old: StoredPlan, program: Program) -> str:
-    """The options by which the pumps that are there already go on."""
+    """Return the options with which existing pumps continue."""
     known = [sink for sink in program.sinks if sink.name in old.operators and sink.format != "console"]
     return "".join(f" --take-over {_shown(sink.name)}" for sink in known)
 
 
-# -- as people read it ----------------------------------------------------------------
+# -- as text --------------------------------------------------------------------------
 
 
 def _lines(

@@ -1,7 +1,7 @@
-"""What waits for what: for each operator that holds rows, who holds it and what releases it.
+"""What waits for what: for each operator that holds rows, what holds it and how to release it.
 
-It reads the plan and a journal entry, nothing else, so it works on a running, stopped or
-crashed pipeline and starts neither Spark nor Java.
+It reads only the plan and a journal entry, so it works on a running, stopped or crashed pipeline and starts neither
+Spark nor Java.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from rowtime.plan.remedies import CHECKPOINT, TIME, Advice, Remedy, Way, or_end
 from rowtime.plan.stored import CLASSES, StoredPlan
 
 PATIENCE: Final = 30 * SECOND
-"""How long (µs) a bound has to stand still before anything is advised that cannot be undone."""
+"""How long (µs) a bound must be still before remedies are offered that cannot be undone."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """One operator that holds rows at a ``bound`` that has not moved ``since``; both as people read them (UTC).
+    """One operator that holds rows at a ``bound`` that has not moved ``since``; both as text (UTC).
 
-    ``stalled``: the bound has stood for so long that ``release`` also names what cannot be undone.
+    ``stalled``: the bound has been still for so long that ``release`` also names remedies that cannot be undone.
     """
 
     operator: str
@@ -42,7 +42,7 @@ class Wait:
     since: str = ""
     stalled: bool = False
     ways: tuple[Way, ...] = field(default=(), compare=False)
-    """What ``release`` says, one by one."""
+    """The remedies in ``release``, one by one."""
 
     def __str__(self) -> str:
         what = ("partial result" if CLASSES[self.kind].holds_results else "row") + ("s" if self.held != 1 else "")
@@ -51,16 +51,16 @@ class Wait:
         return f"{self.operator} holds {self.held:,} {what} at {self.bound}{since}: waits for {who}; {self.release}"
 
     def as_json(self) -> dict[str, Any]:
-        """The finding as plain values."""
+        """Return the finding as plain values."""
         found = asdict(self)
         del found["ways"]  # `release` says the same
         return found
 
 
 def waiting(plan: StoredPlan, entry: Mapping[str, Any], now: int, patience: int = PATIENCE) -> list[Wait | Poisoned]:
-    """Every operator that holds rows after ``entry``, in plan order; first of all the poisoned clocks.
+    """Return every operator that holds rows after ``entry``, in plan order; poisoned clocks come first.
 
-    ``now`` is the time of day, ``patience`` how long a bound may be before it counts as stalled (both µs).
+    ``now`` is the time of day, ``patience`` how long a bound may be still before it counts as stalled (both µs).
     """
     held: dict[str, int] = {}
     for key, rows in entry.get("held", {}).items():
@@ -78,7 +78,7 @@ _AHEAD = "see the clock that is ahead, above: everything that waits for it would
 
 
 def _wait(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, before: int) -> Wait | None:
-    """``before``: a bound that has stood since then, or longer, is stalled."""
+    """Return what an operator waits for; it is stalled if its bound has been still since ``before``."""
     if name not in plan.operators:
         return None
     _, began = entry.get("since", {}).get(name, (None, None))
@@ -93,7 +93,7 @@ def _wait(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, befo
     since = "" if began is None else to_text(began)
     jumps = entry.get("control", {}).get(name, {}).get(HELD)
     if jumps and its.answers.is_gate:
-        # Rows on whose time those behind them have not decided yet.
+        # Rows whose time is not decided yet by the rows after them.
         writer, (position, _) = min(jumps.items())
         stream, _ = holder(plan, entry["clocks"], name)
         release = f"the rows after its row {position} decide whether that row counts: send more"
@@ -118,7 +118,7 @@ def _wait(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, befo
 
 
 def _panes(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, *, stalled: bool) -> Wait | None:
-    """Panes wait for the bound of their event time, not for a clock."""
+    """Return what panes wait for: the bound of their event time, not a clock."""
     control = entry.get("control", {})
     event = plan.operators[name].inputs[1]
     bound = control.get(event, {}).get("bound", BEGINNING)
@@ -133,7 +133,7 @@ def _panes(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, *, 
 
 
 def _slowest_region(plan: StoredPlan, control: Mapping[str, Any], event: str) -> str:
-    """Where regions meet, the one whose bound is the least; it holds the others."""
+    """Return the region with the least bound, which holds the others."""
     reached = control.get(event, {}).get("regions")
     if not reached:
         return event
@@ -143,7 +143,7 @@ def _slowest_region(plan: StoredPlan, control: Mapping[str, Any], event: str) ->
 
 
 def _release_of(plan: StoredPlan, event: str, stream: str, *, stalled: bool) -> Advice:
-    """What moves the bound of an event time."""
+    """Return what moves the bound of an event time."""
     settings = plan.operators[event].fields
     name = event.split(".event_time", maxsplit=1)[0]
     where = f"the bound of its event time {settings['column']}, of {name}, has stopped there"
@@ -159,7 +159,7 @@ def _release_of(plan: StoredPlan, event: str, stream: str, *, stalled: bool) -> 
 
 
 def timed_by(operators: Sequence[Operator]) -> dict[str, frozenset[str]]:
-    """The streams whose arrival clocks reach each operator: none does where rows have a time of their own."""
+    """Return the streams whose arrival clocks reach each operator; none reaches rows with an event time."""
     found: dict[str, frozenset[str]] = {}
     for node in operators:
         found[node.name] = node.timed_by([found[child.name] for child in node.inputs])
@@ -167,14 +167,14 @@ def timed_by(operators: Sequence[Operator]) -> dict[str, frozenset[str]]:
 
 
 def _promoted(plan: StoredPlan, name: str, stream: str) -> bool:
-    """True if the rowtime of ``name`` is an event time, of which the bounds of the stream say nothing."""
+    """Return True if the rowtime of ``name`` is an event time, so that the stream's bounds say nothing about it."""
     inputs = plan.operators[name].inputs
     below = [child for child in inputs if child == stream or stream in beneath(plan, child)]
     return bool(below) and (plan.operators[name].answers.promotes or any(_promoted(plan, c, stream) for c in below))
 
 
 def _bound_to_set(plan: StoredPlan, entry: Mapping[str, Any], name: str, below: str, stream: str) -> str:
-    """``ALTER VIEW … SET ROWTIME BOUND …`` that lets out what ``name`` holds; empty where there is no such bound."""
+    """Return ``ALTER VIEW … SET ROWTIME BOUND …`` that releases the rows of ``name``; empty if there is none."""
     path = [below]
     while (gate := path[-1]) not in settable(plan):
         under = [child for child in plan.operators[gate].inputs if child == stream or stream in beneath(plan, child)]
@@ -185,8 +185,8 @@ def _bound_to_set(plan: StoredPlan, entry: Mapping[str, Any], name: str, below: 
     until = max((segment[3] for found in segments for segment in found), default=END)
     if not MIN_MICROS <= until <= MAX_MICROS:
         return ""
-    # A group is complete at its end; of rows that wait for their turn, others of the same time may come.
+    # A group is complete at its end; rows that wait in order may get more rows of the same time.
     strict = "" if plan.operators[name].answers.holds_results else " STRICT"
     view = gate.removesuffix(".event_time")
-    view = view if view.isidentifier() else f'"{view}"'  # a sub-query, say
+    view = view if view.isidentifier() else f'"{view}"'  # for example a sub-query
     return f"ALTER VIEW {view} SET ROWTIME BOUND TIMESTAMP '{to_text(until)}'{strict};"

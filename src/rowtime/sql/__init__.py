@@ -1,1 +1,1 @@
-"""The language: text to statements, and bound expressions to Spark SQL."""
+"""The language: parses text to statements, and turns bound expressions into Spark SQL."""

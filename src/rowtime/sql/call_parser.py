@@ -1,4 +1,4 @@
-"""Calls and literals from tokens: as they are written, so that Spark gives them its own meaning."""
+"""Parses calls and literals and keeps their spelling, so that Spark gives them its own meaning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "FLOOR", "CEIL")
 _BITS = ((TokenType.PIPE, exp.BitwiseOr), (TokenType.CARET, exp.BitwiseXor), (TokenType.AMP, exp.BitwiseAnd))
 _NESTED: Final = frozenset({TokenType.STRUCT, TokenType.ARRAY, TokenType.MAP, TokenType.OBJECT, TokenType.UNION})
 _CHARACTER_SETS = ("_UTF8", "_UTF16", "_UTF32", "_LATIN1", "_ISO_8859_1", "_US_ASCII")
-_SUFFIXES = ("L", "S", "Y", "D", "F", "BD")  # of a number, for its type
+_SUFFIXES = ("L", "S", "Y", "D", "F", "BD")  # suffixes of a number that give its type
 
 
 class CallParser(FaultParser):
@@ -36,7 +36,7 @@ class CallParser(FaultParser):
     }
     TYPE_LITERAL_PARSERS: ClassVar[dict[exp.DType, Callable[..., exp.Expr]]] = {
         **SparkParser.TYPE_LITERAL_PARSERS,
-        # Spark has texts of this type as constants only: a CAST to it is refused.
+        # Spark allows this type only for constants, and refuses a CAST to it.
         exp.DType.TIME: lambda self, text, kind: self._parse_time_text(text, kind),
     }
     PRIMARY_PARSERS: ClassVar[dict[TokenType, Callable[..., exp.Expr | None]]] = {
@@ -45,7 +45,7 @@ class CallParser(FaultParser):
     }
 
     def _parse_bitwise(self) -> exp.Expr | None:
-        """Spark's order: sums and ``||`` bind before shifts, and these before ``&``, ``^`` and ``|``."""
+        """Parse in Spark's order: sums and ``||`` bind before shifts, and these before ``&``, ``^`` and ``|``."""
         return self._parse_level(0)
 
     def _parse_level(self, level: int) -> exp.Expr | None:
@@ -74,7 +74,7 @@ class CallParser(FaultParser):
         return this
 
     def _parse_text(self, token: Token) -> exp.Expr:
-        """A text with its spelling: Spark reads the escapes in it its own way."""
+        """Keep a text's spelling, because Spark reads the escapes in it in its own way."""
         text = self.expression(exp.Literal(this=token.text, is_string=True), token)
         spelled = self.sql[token.start : token.end + 1]
         if spelled[:1] == spelled[-1:] == "'":
@@ -87,7 +87,7 @@ class CallParser(FaultParser):
         return made
 
     def build_cast(self, strict: bool, **options: Any) -> exp.Expr:  # noqa: FBT001 - as sqlglot calls it
-        """``1L`` is a cast of 1, and is written as it was: ``-9223372036854775808L`` is one number."""
+        """Build a cast; ``1L`` is a cast of 1 but keeps its text: ``-9223372036854775808L`` is one number."""
         suffix, number = self._prev.text.upper(), options.get("this")
         made = super().build_cast(strict, **options)
         if suffix in _SUFFIXES and isinstance(number, exp.Literal) and not number.is_string:
@@ -95,7 +95,7 @@ class CallParser(FaultParser):
         return made
 
     def _parse_trimmed(self) -> exp.Expr:
-        """``TRIM(BOTH x FROM y)``; without these words a call as any other."""
+        """Parse ``TRIM(BOTH x FROM y)``; without these words it is a call like any other."""
         way = self._prev.text.upper() if self._match_texts(("BOTH", "LEADING", "TRAILING")) else ""
         what = None if self._match(TokenType.FROM, advance=False) else self._parse_lambda()
         if not self._match(TokenType.FROM):
@@ -106,20 +106,20 @@ class CallParser(FaultParser):
         return self.expression(nodes.Worded(this=words, expressions=parts))
 
     def _parse_part(self, name: str) -> exp.Expr:
-        """``SUBSTRING(s FROM 2 FOR 3)``, or with commas."""
+        """Parse ``SUBSTRING(s FROM 2 FOR 3)``, or the form with commas."""
         part = self._parse_substring()
         part.meta["called"] = name
         return part
 
     def _parse_worded(self, name: str, words: tuple[str, ...]) -> exp.Expr:
-        """``OVERLAY(a PLACING b FROM c)``: a call with words instead of commas."""
+        """Parse ``OVERLAY(a PLACING b FROM c)``: a call with words instead of commas."""
         values = [self._parse_bitwise() if words == ("IN",) else self._parse_lambda()]
         while self._match(TokenType.COMMA) or self._match_texts(words):
             values.append(self._parse_lambda())
         return self.expression(exp.Anonymous(this=name, expressions=values))
 
     def _skip_character_set(self) -> None:
-        """Pass over what is directly in front of a text and says how it is coded: all texts are Unicode."""
+        """Skip the name of an encoding directly in front of a text: all texts are Unicode."""
         word, text = self._curr, self._next
         if word is None or text is None or word.token_type != TokenType.VAR:
             return
@@ -140,7 +140,7 @@ class CallParser(FaultParser):
             self.raise_error("U& cannot begin a text", word, hint=hint)
 
     def _parse_type(self, *args: Any, **options: Any) -> exp.Expr | None:
-        """``X 'FF'`` with a blank is the same as without one; ``_UTF8'a'`` is ``'a'``."""
+        """Parse a type; ``X 'FF'`` with a blank is the same as without it; ``_UTF8'a'`` is ``'a'``."""
         self._skip_character_set()
         named = self._curr and self._curr.token_type == TokenType.VAR and self._curr.text.upper() == "X"
         if named and self._next and self._next.token_type == TokenType.STRING:
@@ -149,9 +149,9 @@ class CallParser(FaultParser):
         return super()._parse_type(*args, **options)
 
     def _parse_types(self, *args: Any, **options: Any) -> exp.Expr | None:
-        """``STRING COLLATE UNICODE_CI``, wherever a type stands, inside of another too.
+        """Parse ``STRING COLLATE UNICODE_CI`` wherever a type may be, also inside another type.
 
-        Before ``(`` these words are functions. To try a type first would take twice as long for each level.
+        Before ``(`` these words are functions. Trying a type first would double the time with each level.
         """
         before = self._next is not None and self._next.token_type == TokenType.L_PAREN
         if before and self._curr is not None and self._curr.token_type in _NESTED:

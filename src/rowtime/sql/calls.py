@@ -1,8 +1,8 @@
-"""Function calls: each keeps the name and the arguments that it was written with.
+"""Function calls: each keeps its name and arguments as they were written.
 
-Semantics 5: a function that is not ours is Spark's, with Spark's meaning. So a call is ``exp.Anonymous``, unless the
-planner knows something about the function. Those have a node (`KNOWN`), whose arguments are in Spark's order and
-whose text is the call as it was written: ``node.meta["called"]`` is the name.
+Semantics 5: a function that is not rowtime's is Spark's, with Spark's meaning. So a call is ``exp.Anonymous``, unless
+the planner has rules for the function. Such a call has a node (`KNOWN`) with its arguments in Spark's order; its text
+is the call as it was written: ``node.meta["called"]`` is the name.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ KNOWN: Mapping[str, type[Any]] = {name: exp.FUNCTION_BY_NAME[name] for name in _
     "NOW": exp.CurrentTimestamp,
     "TO_DATE": exp.TsOrDsToDate,
 }
-"""Functions that the planner knows something about, by every name that they have."""
+"""Functions that the planner has rules for, by each of their names."""
 
 _MOST: Mapping[str, int] = {"DATE_ADD": 2, "DATE_DIFF": 2, "DATEDIFF": 2, "LAST_DAY": 1, "TO_DATE": 1, "MIN": 1,
                             "MAX": 1, "MAX_BY": 2, "MIN_BY": 2, "YEAR": 1, "ROUND": 2, "POW": 2, "POWER": 2,
@@ -57,7 +57,7 @@ _MOST: Mapping[str, int] = {"DATE_ADD": 2, "DATE_DIFF": 2, "DATEDIFF": 2, "LAST_
                             "CURDATE": 0, "CURRENT_TIMESTAMP": 0, "NOW": 0, "LOCALTIMESTAMP": 0, "COUNT_IF": 1,
                             "UNIX_MILLIS": 1, "NEXT_DAY": 2, "PI": 0, "ABS": 1, "SUBSTR": 3, "SUBSTRING": 3,
                             "LEFT": 2, "ROW_NUMBER": 0, "RANK": 0, "DENSE_RANK": 0}  # fmt: skip
-"""The arguments that a node of ours has at most, where sqlglot's has room for more."""
+"""The greatest number of arguments, if sqlglot's node allows more than Spark."""
 
 _SKIPPING_NULLS = ("FIRST", "FIRST_VALUE", "LAST", "LAST_VALUE", "ANY_VALUE")
 _WITH_UNIT: Mapping[str, type[Any]] = {
@@ -73,7 +73,7 @@ Arguments = Sequence[exp.Expr]
 
 
 def _call(name: str, arguments: Arguments) -> exp.Expr:
-    """The node of a call that the planner knows, or the call as it is."""
+    """Return the node of a call that the planner knows, or the call as it is."""
     made = _special(name, arguments) or _known(name, arguments)
     if made is None:
         return exp.Anonymous(this=name, expressions=list(arguments))
@@ -97,20 +97,20 @@ def _known(name: str, arguments: Arguments) -> exp.Expr | None:
         return None
     made: exp.Expr = kind(**dict(zip(keys, arguments, strict=False)))
     if "ignore_nulls" in kind.arg_types:
-        made.set("ignore_nulls", value=True)  # as Spark does; sqlglot wants it said
+        made.set("ignore_nulls", value=True)  # the default in Spark; sqlglot needs it set
     if many and len(arguments) > len(keys):
         made.set("expressions", list(arguments[len(keys) :]))
     return made
 
 
 def _keys(kind: type[Any]) -> list[str]:
-    """The arguments of a node in Spark's order, but those that may be any number."""
-    switches = ("ignore_nulls", "is_nvl", "is_null")  # what other dialects say
+    """Return the arguments of a node in Spark's order, without the one that may repeat."""
+    switches = ("ignore_nulls", "is_nvl", "is_null")  # arguments of other dialects
     return [key for key in kind.arg_types if key != "expressions" and key not in switches]
 
 
 def _special(name: str, arguments: Arguments) -> exp.Expr | None:
-    """Calls whose arguments are not all values, or are in another order in the node."""
+    """Build calls whose arguments are not all values, or have another order in the node."""
     made: exp.Expr | None = None
     match name, arguments:
         case (_, [exp.Column() as unit, count, time]) if name in _WITH_UNIT and not unit.table:
@@ -121,7 +121,7 @@ def _special(name: str, arguments: Arguments) -> exp.Expr | None:
             made = exp.DateTrunc(this=time, unit=exp.Literal.string(unit.name.upper()))  # type: ignore[no-untyped-call]
         case (("ARRAY_SORT" | "SORT_ARRAY"), [exp.AggFunc() as gathered]):
             made = exp.ArraySort(this=gathered)
-        case ("ARRAY", _):  # a name alone would be taken for the constructor before ``[``
+        case ("ARRAY", _):  # sqlglot would take the name alone for the constructor before ``[``
             made = exp.Array(expressions=list(arguments))
         case (_, [value]) if name in _CASTS and not isinstance(value, exp.Kwarg):
             made = exp.Cast(this=value, to=exp.DataType.build(name, dialect="spark"))
@@ -136,7 +136,7 @@ FUNCTIONS: Mapping[str, Callable[[Arguments], exp.Expr]] = {
     name: partial(_call, name)
     for name in (*KNOWN, *_WITH_UNIT, *_CASTS, *_UNITS_OF, "ARRAY", "ARRAY_SORT", "SORT_ARRAY", "LOG")
 } | dict(SAME)
-"""What the parser makes of a call; every other call stays as it is."""
+"""What the parser builds for a call; every other call stays as it is."""
 
 _NAMES: Mapping[type[Any], str] = {kind: name for name, kind in reversed(list(KNOWN.items()))} | {
     exp.ArrayAgg: "COLLECT_LIST",
@@ -147,11 +147,11 @@ _NAMES: Mapping[type[Any], str] = {kind: name for name, kind in reversed(list(KN
     exp.TimestampAdd: "TIMESTAMPADD",
     exp.TimestampDiff: "TIMESTAMPDIFF",
 }
-"""What a node that the planner makes itself is called."""
+"""The names of the nodes that the planner builds itself."""
 
 
 def text_of_call(generator: Generator, node: exp.Expr) -> str:
-    """A call of `KNOWN` as it was written."""
+    """Return a call of `KNOWN` as it was written."""
     name = node.meta.get("called") or _NAMES[type(node)]
     if isinstance(node, exp.TimestampAdd | exp.TimestampDiff):
         return generator.func(name, node.args["unit"], node.expression, node.this)
@@ -167,4 +167,4 @@ TEXTS: Mapping[type[exp.Expr], Callable[[Generator, Any], str]] = {
     exp.TimestampTrunc: lambda self, e: self.func("DATE_TRUNC", exp.Literal.string(e.args["unit"].name), e.this),
     exp.DateTrunc: lambda self, e: self.func("TRUNC", e.this, exp.Literal.string(e.args["unit"].name)),
 }
-"""How the generator writes these nodes."""
+"""How the generator writes these nodes as SQL."""

@@ -1,4 +1,4 @@
-"""Chains of AND and of OR, which the parser makes as deep as they are long."""
+"""Chains of AND and of OR, whose parse trees are as deep as the chains are long."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CHAINED = 32  # terms that stay a chain
 
 
 def balanced(node: exp.Expr | None) -> exp.Expr | None:
-    """A long chain of AND or of OR as a tree of little depth, for a thousand conditions are no thousand levels."""
+    """Turn a long chain of AND or OR into a shallow tree, so that a thousand conditions are not a thousand levels."""
     if not isinstance(node, (exp.And, exp.Or)):
         return node
     kind, terms, left = type(node), [], node

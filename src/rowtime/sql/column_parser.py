@@ -1,4 +1,4 @@
-"""Column definitions, names and the small words that statements are made of."""
+"""Parses column definitions, names and other small parts of statements."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MODES = ("OUTPUT_EVENT_TIME", "INPUT_WATERMARK", "MANUAL")
 
 
 CATALOG = "LOCALDB"
-"""The catalog that scripts of SQLstream may write in front of a schema."""
+"""The catalog name that SQLstream's scripts may write before a schema."""
 
 _BEHIND = "EVENT TIME comes after the list of columns, as in CREATE STREAM s (t TIMESTAMP) EVENT TIME (t)"
 
 
 class ColumnParser(RowtimeParser):
-    """Reads names, lists of columns and what is declared about a column."""
+    """Parses names, lists of columns and the declarations of a column."""
 
     def _place(self, first: Token, last: Token) -> Place:
         return place_at(self.sql, first.start, last.end)
@@ -61,11 +61,11 @@ class ColumnParser(RowtimeParser):
         return part.name
 
     def _column_names(self) -> tuple[str, ...]:
-        """``(a, b)``, or nothing."""
+        """Parse ``(a, b)``, or nothing."""
         return tuple(name.text for name in self._listed_names())
 
     def _listed_names(self) -> tuple[Name, ...]:
-        """``(a, b)`` with the places, or nothing; the parenthesis may also begin a query."""
+        """Parse ``(a, b)`` with places, or nothing; the parenthesis may also begin a query."""
         if not self._match(TokenType.L_PAREN, advance=False) or self._next.token_type in (
             TokenType.SELECT,
             TokenType.WITH,
@@ -79,7 +79,7 @@ class ColumnParser(RowtimeParser):
         return Name(self._name_part(any_token=True), self._place(first, self._prev))
 
     def _event_time(self) -> EventTimeDef:
-        """``(t, LAG INTERVAL '10' SECOND, …)``: the column, then settings by name, in any order."""
+        """Parse ``(t, LAG INTERVAL '10' SECOND, …)``: the column, then settings by name, in any order."""
         self._match_l_paren()
         first, column, settings = self._curr, self._name_part(any_token=True), {}
         while self._match(TokenType.COMMA):
@@ -109,7 +109,7 @@ class ColumnParser(RowtimeParser):
         return "mode", self._prev.text.upper()
 
     def _signature(self) -> dict[str, Any]:
-        """``(x INT, …) RETURNS type`` of a scalar function, and ``RETURN body`` of one of SQL; or nothing."""
+        """Parse ``(x INT, …) RETURNS type`` of a scalar function, and ``RETURN body`` of an SQL one; or nothing."""
         if not self._match(TokenType.L_PAREN):
             return {}
         given = [] if self._match(TokenType.R_PAREN, advance=False) else self._parse_csv(self._column)
@@ -153,7 +153,7 @@ class ColumnParser(RowtimeParser):
         return ColumnDef(name, kind.sql(self.dialect), nullable, order, tuple(checks), comment, options, place)
 
     def _options(self) -> tuple[Options, tuple[OptionPlace, ...]]:
-        """``(name 'value', …)`` behind OPTIONS, and where each stands."""
+        """Parse ``(name 'value', …)`` after OPTIONS, with the place of each."""
         found = self._parse_wrapped_csv(self._option, optional=False)
         return tuple(option for option, _ in found), tuple(place for _, place in found)
 

@@ -14,7 +14,7 @@ from rowtime.sql.query_parser import RowtimeParser
 
 
 class RowtimeGenerator(SparkGenerator):
-    """The text of a tree in rowtime's own SQL, as messages and EXPLAIN show it."""
+    """Writes a tree as rowtime's own SQL, for messages and EXPLAIN."""
 
     TYPE_MAPPING: ClassVar[dict[exp.DType, str]] = {**SparkGenerator.TYPE_MAPPING, exp.DType.TIME: "TIME"}
     TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
@@ -22,7 +22,7 @@ class RowtimeGenerator(SparkGenerator):
         **calls.TEXTS,
         exp.Cast: lambda self, e: e.meta.get("spelled") or self.cast_sql(e),
         exp.Literal: lambda self, e: e.meta.get("spelled") or self.literal_sql(e),
-        # Spark does not read ``>>`` behind the word ARRAY, wherever that is in the text.
+        # Spark does not parse ``>>`` after the word ARRAY, wherever that is in the text.
         exp.BitwiseLeftShift: lambda self, e: self.func("SHIFTLEFT", e.this, e.expression),
         exp.BitwiseRightShift: lambda self, e: self.func("SHIFTRIGHT", e.this, e.expression),
         exp.ILike: lambda self, e: self.ilike_sql(e),
@@ -58,7 +58,7 @@ class RowtimeGenerator(SparkGenerator):
     }
 
     def match_text(self, node: nodes.MatchRecognize) -> str:
-        """An input with the matches in it."""
+        """Write an input with its MATCH_RECOGNIZE."""
         rows = node.args["rows"]
         define = [f"{part.alias} AS {self.sql(part, 'this')}" for part in node.args.get("define") or []]
         each = "ONE ROW PER MATCH" if rows == nodes.ONE_ROW else f"ALL ROWS PER MATCH {rows}"
@@ -80,13 +80,13 @@ class RowtimeGenerator(SparkGenerator):
         return f"{word}{', '.join(self.sql(part) for part in parts)}" if parts else ""
 
     def panes_text(self, node: nodes.Panes) -> str:
-        """``PANES(t, DURATION …)`` with the settings that are there."""
+        """Write ``PANES(t, DURATION …)`` with the settings that are given."""
         words = {"duration": "DURATION", "period": "PERIOD", "offset": "OFFSET", "discard_age": "DISCARD AGE"}
         settings = (f"{word} {self.sql(node, key)}" for key, word in words.items() if node.args.get(key))
         return f"PANES({', '.join([self.sql(node, 'this'), *settings])})"
 
     def select_sql(self, expression: exp.Select) -> str:
-        """STREAM after the first SELECT that is not one of a WITH."""
+        """Write STREAM after the first SELECT that is not inside WITH."""
         if not expression.args.get("stream"):
             return super().select_sql(expression)
         bare = expression.copy()
@@ -96,14 +96,14 @@ class RowtimeGenerator(SparkGenerator):
         return self.prepend_ctes(expression, text)
 
     def after_limit_modifiers(self, expression: exp.Expr) -> list[str]:
-        """WINDOWED BY comes last, of a query that has neither GROUP BY nor ORDER BY; and EMIT AFTER WATERMARK."""
+        """Write WINDOWED BY last, if there is neither GROUP BY nor ORDER BY; and EMIT AFTER WATERMARK."""
         windowed = self.sql(expression, "windowed")
         clause = f"{self.seg('WINDOWED BY')} {windowed}" if windowed else ""
         final = self.seg("EMIT AFTER WATERMARK") if expression.args.get("emit_final") else ""
         return [clause, *super().after_limit_modifiers(expression), final]
 
     def ordered_sql(self, expression: exp.Ordered) -> str:
-        """A sort key, with the disorder that a T-sort fixes."""
+        """Write a sort key, with the tolerance of a T-sort."""
         clauses = {
             "within": " WITHIN {}",
             "early": " EARLY BEYOND {}",
@@ -114,11 +114,11 @@ class RowtimeGenerator(SparkGenerator):
         return super().ordered_sql(expression) + "".join(clause.format(text) for clause, text in given if text)
 
     def table_parts(self, expression: exp.Table) -> str:
-        """The name of an input, with its window in a join."""
+        """Write the name of an input, with its window in a join."""
         return super().table_parts(expression) + self._input_window(expression)
 
     def wrap(self, expression: exp.Expr | str) -> str:
-        """A query in parentheses, with its window in a join."""
+        """Write a query in parentheses, with its window in a join."""
         over = self._input_window(expression) if isinstance(expression, exp.Subquery) else ""
         return super().wrap(expression) + over
 
@@ -126,7 +126,7 @@ class RowtimeGenerator(SparkGenerator):
         return self.sql(expression, "over").removeprefix("ROWS")
 
     def nthvalue_sql(self, expression: exp.NthValue) -> str:
-        """NTH_VALUE counts from the end of its frame after FROM LAST."""
+        """Write NTH_VALUE; with FROM LAST it counts from the end of its frame."""
         last = " FROM LAST" if expression.args.get("from_first") is False else ""
         return f"NTH_VALUE({self.sql(expression, 'this')}, {self.sql(expression, 'offset')}){last}"
 
@@ -135,26 +135,26 @@ class Rowtime(Spark):
     """Spark's dialect with streams; both ``"x"`` and backticks quote an identifier."""
 
     class Tokenizer(Spark.Tokenizer):
-        """Cuts SQL into tokens; only single quotes hold text."""
+        """Splits SQL into tokens; only single quotes enclose text."""
 
         QUOTES = ["'"]
         IDENTIFIERS = ["`", '"']
         STRING_ESCAPES = ["\\", "'"]  # 'it''s' is one literal, as in the standard and in Spark 4
         RAW_STRINGS = [("r'", "'"), ("R'", "'")]
         KEYWORDS: ClassVar[dict[str, TokenType]] = {**Spark.Tokenizer.KEYWORDS, ">>>": nodes.UNSIGNED_SHIFT}
-        # sqlglot keeps the rest of some statements as one string; here every word is a token.
+        # sqlglot keeps the rest of some statements as one string; rowtime needs every word as a token.
         COMMANDS: ClassVar[set[TokenType]] = set()
 
     Parser = RowtimeParser  # type: ignore[assignment]  # sqlglot declares the class it has itself
     Generator = RowtimeGenerator
 
     def tokenize(self, sql: str, dialect: Any = None) -> list[Token]:
-        """The tokens of a text."""
+        """Split a text into tokens."""
         return _types_closed(super().tokenize(sql, dialect))
 
 
 def _types_closed(tokens: list[Token]) -> list[Token]:
-    """The tokens with ``>>>`` as three that close nested types, as in ``MAP<STRING, ARRAY<STRUCT<n: INT>>>``."""
+    """Split ``>>>`` into three tokens where it closes nested types, as in ``MAP<STRING, ARRAY<STRUCT<n: INT>>>``."""
     if not any(token.token_type == nodes.UNSIGNED_SHIFT for token in tokens):
         return tokens
     made: list[Token] = []

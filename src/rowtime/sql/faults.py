@@ -1,4 +1,4 @@
-"""What is wrong with a text that does not parse, in words, with a guess at what was meant."""
+"""Explains why a text does not parse, with a guess at what was meant."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ KEYWORDS = (
     *("BOUND", "STRICT", "DROP", "CASCADE", "EXISTS", "EXPLAIN", "MONOTONICITY", "WAITING", "ASCENDING"),
     *("DESCENDING", "STRICTLY", "CHECK", "COMMENT", "STARTED", "STOPPED"),
 )
-"""Words worth a guess: a near miss of one, next to the fault, is taken for it."""
+"""Keywords to guess: a word close to the fault that nearly spells one is taken for it."""
 
 TYPES = (
     *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "STRING", "VARCHAR"),
     *("CHAR", "BINARY", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "ARRAY", "MAP", "STRUCT"),
 )
-"""Types of columns, which a definition may misspell as well."""
+"""Types of columns, which a definition may misspell too."""
 
 _BEFORE_A_NAME = ("FROM", "JOIN", "INTO", "AS", "STREAM", "VIEW", "PUMP", "TABLE", "FUNCTION", ".", ",")
-"""What a name of the user's own follows, which resembles a keyword by chance."""
+"""Words before a name of the user, which may resemble a keyword by chance."""
 
 REWORDED = {
     "Expecting )": "a closing parenthesis is missing",
@@ -39,14 +39,14 @@ REWORDED = {
     "Required keyword": "an expression is missing",
     "Failed to parse any statement following CTE": "a query is expected after WITH",
 }
-"""Messages of sqlglot by their beginnings, and ours."""
+"""Beginnings of sqlglot's messages, and rowtime's words for them."""
 
 _QUOTE = re.compile(r"Missing (\S+) from \d+:(\d+)")
 _NEARNESS = 0.75
 
 
 def explain_fault(text: str, tokens: list[Token], fault: SyntaxFault) -> Problem:
-    """The problem (R101) of a statement: what, where, and perhaps what was meant."""
+    """Return the problem (R101) of a statement: what is wrong, where, and perhaps what was meant."""
     slashes = _slashes(tokens)
     if slashes is not None and slashes.start <= fault.start:
         what = "// does not begin a comment"
@@ -64,7 +64,7 @@ def explain_fault(text: str, tokens: list[Token], fault: SyntaxFault) -> Problem
 
 
 def _slashes(tokens: list[Token]) -> Token | None:
-    """The first of two slashes that stand together, as no SQL has them."""
+    """Return the first of two adjacent slashes, which are no SQL."""
     kind = TokenType.SLASH
     pairs = (
         (one, two) for one, two in zip(tokens, tokens[1:], strict=False) if one.token_type == two.token_type == kind
@@ -83,7 +83,7 @@ def _reworded(text: str, fault: SyntaxFault) -> str:
 
 
 def _hint(tokens: list[Token], fault: SyntaxFault) -> str:
-    """A keyword that the word at the fault, or one just before it, nearly spells, or where a clause belongs."""
+    """Return a hint: the keyword that a word at or just before the fault nearly spells, or where a clause belongs."""
     if fault.message.startswith("Expecting )") and any(
         t.start == fault.start and t.text.upper() == "EMIT" for t in tokens
     ):
@@ -106,20 +106,20 @@ def _hint(tokens: list[Token], fault: SyntaxFault) -> str:
 
 
 def _defines(tokens: list[Token]) -> bool:
-    """True for a statement that lists columns with their types."""
+    """Return True for a statement that lists columns with their types."""
     words = [token.text.upper() for token in tokens[:4]]
     return words[:1] == ["CREATE"] and bool({"STREAM", "TABLE"} & set(words))
 
 
 def _near(word: str, known: tuple[str, ...]) -> str | None:
-    """The known word that another one nearly spells."""
+    """Return the known word that another word nearly spells."""
     spelled = word.upper()
     near = difflib.get_close_matches(spelled, known, n=1, cutoff=_NEARNESS)
     return near[0] if near and spelled not in known and abs(len(near[0]) - len(spelled)) <= 1 else None
 
 
 def spelling_fault(text: str, error: Exception) -> tuple[Problem, int]:
-    """The problem of a text that has no tokens, and the offset at which it lies."""
+    """Return the problem of a text that cannot be split into tokens, and its offset."""
     cause = str(error.__cause__ or error)
     quote = _QUOTE.search(cause)
     if quote:
@@ -138,5 +138,5 @@ def spelling_fault(text: str, error: Exception) -> tuple[Problem, int]:
 
 
 def explain_spelling(text: str, at: int, what: str) -> Problem:
-    """The problem (R101) of characters that make no token."""
+    """Return the problem (R101) of characters that form no token."""
     return Problem("R101", f"This does not parse: {what}.", place_at(text, at))

@@ -1,4 +1,4 @@
-"""A script whose variables have values: what is parsed, beside what was written, which is what people are shown."""
+"""A script with its variables filled in: this is parsed, and people are shown the text as it was written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rowtime.core.secrets import VARIABLE, starred
 
 
 class Piece(NamedTuple):
-    """The value of one variable: where it stands, and where the variable is in what was written."""
+    """The value of one variable: its place in the filled text, and the variable's place in the written text."""
 
     start: int
     end: int
@@ -19,9 +19,10 @@ class Piece(NamedTuple):
 
 
 class FilledText(str):
-    """The text with values. ``written``: as people wrote it; ``shown``: that without the secrets written out in it.
+    """A text with its variables filled in.
 
-    Places of problems are those in ``shown``, which has the lines and columns of ``written``.
+    ``written``: the text before; ``shown``: the same without literal secrets. Places of problems are places in
+    ``shown``, which has the same lines and columns as ``written``.
     """
 
     __slots__ = ("pieces", "shown", "written")
@@ -31,7 +32,7 @@ class FilledText(str):
 
     @classmethod
     def of(cls, written: str, variables: Mapping[str, str]) -> Self:
-        """Put in the values of the variables that have one; quotes in them do not end a text."""
+        """Fill in the variables that have a value; quotes in a value do not end a text."""
         parts: list[str] = []
         pieces: list[Piece] = []
         length = last = 0
@@ -49,13 +50,13 @@ class FilledText(str):
         return made
 
     def missing(self) -> list[tuple[str, int, int]]:
-        """The variables that have no value: their names, and where they are written, the last offset too."""
+        """Return the variables without a value: the name, the first offset and the last one."""
         known = {piece.written_start for piece in self.pieces}
         found = VARIABLE.finditer(self.written)
         return [(one[1], one.start(), one.end() - 1) for one in found if one.start() not in known]
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """The offsets in ``written`` of the characters from ``start`` to ``end``, which is the last of them."""
+        """Return the offsets in ``written`` of the characters ``start`` to ``end`` (inclusive)."""
         return self._at(start, 0), self._at(end, 1)
 
     def _at(self, offset: int, side: int) -> int:
@@ -69,7 +70,7 @@ class FilledText(str):
 
 
 def as_written(text: str, start: int, end: int) -> tuple[str, int, int]:
-    """What people are shown of a text, with the offsets there; ``end`` is the last character."""
+    """Return the text to show to people, with the offsets in it; ``end`` is the last character."""
     if isinstance(text, FilledText):
         return text.shown, *text.origin(start, end)
     return text, start, end

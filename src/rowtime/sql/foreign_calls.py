@@ -1,4 +1,4 @@
-"""Functions of SQLstream: those that mean the same as one of Spark are that one; the others are told with a form."""
+"""Functions of SQLstream: equivalents of Spark functions are translated, the others are refused with a replacement."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rowtime.sql.numbers import whole_number
 Arguments = Sequence[exp.Expr]
 
 _SAME_LETTERS = re.compile(r"(?:[^A-Za-z']|y{4}|M{2}|d{2}|H{2}|m{2}|s{2}|S{3}|'[^']*')*")
-"""Formats that Java's SimpleDateFormat and Spark read alike: letters of fixed width, and what is quoted."""
+"""Formats that Java's SimpleDateFormat and Spark read alike: letters of fixed width, and quoted text."""
 
 
 class Told(NamedTuple):
-    """What is refused of a call, and the form to write."""
+    """A call that is refused: the reason, and the form to write instead."""
 
     what: str
     hint: str
 
 
 def _formatted(name: str, to: str) -> Callable[[Arguments], exp.Expr]:
-    """``F('format', value)`` as Spark's ``G(value, 'format')``."""
+    """Translate ``F('format', value)`` to Spark's ``G(value, 'format')``."""
 
     def build(arguments: Arguments) -> exp.Expr:
         match arguments:
@@ -37,7 +37,7 @@ def _formatted(name: str, to: str) -> Callable[[Arguments], exp.Expr]:
 
 
 def _replaced(arguments: Arguments) -> exp.Expr:
-    """``REGEX_REPLACE(text, pattern, other[, start[, 0]])``, where 0 is for every occurrence."""
+    """Translate ``REGEX_REPLACE(text, pattern, other[, start[, 0]])``; 0 means every occurrence."""
     every = len(arguments) < 5 or whole_number(arguments[4]) == 0  # noqa: PLR2004 - text, pattern, other, start, which
     if 3 <= len(arguments) <= 5 and every:  # noqa: PLR2004 - the same
         return exp.Anonymous(this="REGEXP_REPLACE", expressions=list(arguments[:4]))
@@ -51,7 +51,7 @@ SAME: Mapping[str, Callable[[Arguments], exp.Expr]] = {
     "TIMESTAMP_TO_CHAR": _formatted("TIMESTAMP_TO_CHAR", "DATE_FORMAT"),
     "REGEX_REPLACE": _replaced,
 }
-"""What the parser makes of a call that Spark has under another name."""
+"""Translations of calls that Spark has under another name."""
 
 _FORMAT = "Write {}(value, 'format') with a format of Spark, such as 'yyyy-MM-dd HH:mm:ss'."
 _FIELDS = "Write REGEXP_EXTRACT(text, 'pattern', 1) for each column."
@@ -72,7 +72,7 @@ _FORMS: Mapping[str, str] = {
 
 
 def told(node: exp.Expr) -> Told | None:
-    """What is said of an expression that Spark does not have; ``None`` for any other."""
+    """Return the refusal of an expression that Spark does not have; ``None`` for any other."""
     name, found = node.name.upper(), None
     match node:
         case exp.Anonymous() if form := _FORMS.get(name):
@@ -97,7 +97,7 @@ def told(node: exp.Expr) -> Told | None:
 
 
 def word(name: str) -> exp.Expr | None:
-    """What a word alone means that no column has for its name; ``None`` for most."""
+    """Return the meaning of a word that no column has as its name; ``None`` for most words."""
     if name.upper() == "UNKNOWN":
         return exp.cast(exp.null(), "BOOLEAN")
     return exp.Localtimestamp() if name.upper() == "LOCALTIMESTAMP" else None

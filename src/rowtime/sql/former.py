@@ -1,6 +1,6 @@
-"""How calls were spelled in plans of checkpoints before calls were kept as they are written.
+"""The former spelling of calls, in the plans of old checkpoints.
 
-Then sqlglot's own nodes stood for most functions, and its generator spelled them its own way (``NVL`` as
+In those versions sqlglot's own nodes stood for most functions, and its generator spelled them its own way (``NVL`` as
 ``COALESCE``, say). A plan without ``spelling`` has such texts; they are only compared, never run.
 """
 
@@ -25,7 +25,7 @@ _SPELLED = (*calls.TEXTS, exp.Cast, exp.Literal, exp.ILike,
 
 
 class _FormerParser(StatementParser):
-    """Reads calls as sqlglot does."""
+    """Parses calls as sqlglot does."""
 
     FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
         **SparkParser.FUNCTIONS,
@@ -54,7 +54,7 @@ class _FormerText(SparkText):
 
 
 def to_former(expression: exp.Expr) -> str:
-    """The Spark SQL text of an expression, as a plan has it that does not say how it spells."""
+    """Return the Spark SQL text of an expression as it is in a plan without ``spelling``."""
     text = to_rowtime(expression)
     dialect = Rowtime()
     try:

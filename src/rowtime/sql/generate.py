@@ -1,7 +1,6 @@
 """Spark SQL text of bound expressions, for a session in ANSI mode and UTC.
 
-Time is microseconds and a day has 24 hours, because the session is in UTC; that is what
-makes FLOOR, CEIL and STEP exact here.
+FLOOR, CEIL and STEP are exact: time is microseconds, and a day has 24 hours because the session is in UTC.
 """
 
 from __future__ import annotations
@@ -27,25 +26,25 @@ FLOATING = (exp.DType.FLOAT, exp.DType.DOUBLE)
 
 
 def to_spark(expression: exp.Expr) -> str:
-    """The Spark SQL text of a scalar or aggregate expression.
+    """Return the Spark SQL text of a scalar or aggregate expression.
 
-    Raises ``Refused`` (R102) for what binding has to replace first.
+    Raises ``Refused`` (R102) for nodes that the binder has to replace first.
     """
     return SparkText(dialect=_DIALECT, unsupported_level=ErrorLevel.IGNORE, comments=False).generate(expression)
 
 
 def to_rowtime(node: exp.Expr) -> str:
-    """The text of a tree in rowtime's own SQL, for messages and EXPLAIN."""
+    """Return the text of a tree in rowtime's own SQL, for messages and EXPLAIN."""
     return RowtimeGenerator(dialect=_DIALECT, unsupported_level=ErrorLevel.IGNORE, comments=False).generate(node)
 
 
 def quoted(name: str) -> str:
-    """A name in Spark SQL text."""
+    """Return a name, quoted for Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def literal(text: str) -> str:
-    """A text as Spark SQL has it between quotes."""
+    """Return a text, escaped for the inside of a Spark SQL literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("\0", "\\u0000") + "'"
 
 
@@ -54,7 +53,7 @@ def _untranslated(_self: SparkText, node: exp.Expr) -> str:
 
 
 class SparkText(RowtimeGenerator):
-    """Writes Spark's SQL: only what Spark itself does not have is spelled differently."""
+    """Writes Spark's SQL: only constructs that Spark does not have are written differently."""
 
     TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
         **RowtimeGenerator.TRANSFORMS,
@@ -62,14 +61,14 @@ class SparkText(RowtimeGenerator):
         exp.Floor: lambda self, e: self.rounded_sql(e),
         exp.Ceil: lambda self, e: self.rounded_sql(e),
         nodes.Step: lambda self, e: self.step_text(e),
-        nodes.Monotonic: lambda self, e: self.sql(e, "this"),  # the check is an operator's
+        nodes.Monotonic: lambda self, e: self.sql(e, "this"),  # an operator makes the check
     }
 
     def rounded_sql(self, node: exp.Floor | exp.Ceil) -> str:
-        """FLOOR and CEIL, of numbers as Spark has them, of times by ``date_trunc``.
+        """Write FLOOR and CEIL: Spark's own for numbers, ``date_trunc`` for times.
 
-        The least edge that is not before x is the floor of x - 1 µs, one unit later:
-        equal to x on an edge, and x is computed once.
+        The least edge that is not before x is the floor of x - 1 µs, one unit later. It equals x on an edge, and x is
+        computed only once.
         """
         unit = node.text("to").upper()
         if not unit:
@@ -80,7 +79,7 @@ class SparkText(RowtimeGenerator):
         return f"(date_trunc('{unit}', ({x}) - INTERVAL '1' MICROSECOND) + {ONE_UNIT[unit]})"
 
     def step_text(self, node: nodes.Step) -> str:
-        """``STEP(x BY n)``, for each kind of step the greatest multiple of n that is <= x."""
+        """Write ``STEP(x BY n)``, for each kind of step the greatest multiple of n that is <= x."""
         x, by = self.sql(node, "this"), node.expression
         if isinstance(by.unnest(), exp.Interval | exp.Add) and by.find(exp.Interval):
             return _time_step(x, by)
@@ -103,10 +102,10 @@ def _time_step(x: str, by: exp.Expr) -> str:
 
 
 def _floating_step(x: str, n: str) -> str:
-    """A product with floor(x / n) never falls, however it rounds; x - pmod(x, n) may.
+    """Return a product with floor(x / n): it never falls, however it rounds; x - pmod(x, n) may.
 
-    Quotients that no BIGINT holds (NaN, the infinities, very large numbers) have no
-    fraction to lose: there the step is x itself.
+    Quotients that do not fit a BIGINT (NaN, the infinities, very large numbers) have no fraction, so the step is x
+    itself.
     """
     quotient = f"(({x}) / ({n}))"
     step = f"CAST(floor({quotient}) AS DOUBLE) * ({n})"
@@ -114,7 +113,7 @@ def _floating_step(x: str, n: str) -> str:
 
 
 def _is_floating(node: exp.Expr) -> bool:
-    """What the tree itself shows to be floating point; binding may set the types of columns."""
+    """Return True if the tree shows that a value is floating point; the binder may set the types of columns."""
     inner = node.unnest()
     if inner.type is not None and inner.type.this in FLOATING:
         return True

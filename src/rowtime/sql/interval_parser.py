@@ -1,4 +1,4 @@
-"""Interval literals with their precision, and the unit behind a difference of times: ``(a - b) MINUTE``."""
+"""Parses interval literals with their precision, and the unit after a difference of times: ``(a - b) MINUTE``."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rowtime.sql.syntax_fault import FaultParser
 _COMPOUND = re.compile(r"\d[ :-]+\d")
 _DAY_TIME = ("DAY", "HOUR", "MINUTE", "SECOND")
 _FIELDS = re.compile(r"\s*[+-]?\s*0*(\d*).*?(?:\.(\d*?)0*)?\s*", re.DOTALL)
-_MOST = 9  # digits that a precision may ask for
+_MOST = 9  # the greatest precision, in digits
 
 
 class IntervalParser(FaultParser):
-    """Reads intervals as SQL has them; a precision is a promise about the digits, which is checked and left out."""
+    """Parses SQL intervals; a precision is a promise about the digits: it is checked and dropped."""
 
-    INTERVAL_SPANS = False  # TO is read by _parse_interval_span
+    INTERVAL_SPANS = False  # _parse_interval_span reads TO
 
     def _parse_interval(self, *args: Any, **options: Any) -> exp.Add | exp.Interval | None:
         first = self._curr
@@ -51,7 +51,7 @@ class IntervalParser(FaultParser):
         return interval
 
     def _parse_precision(self, unit: str, text: str, *, leads: bool) -> None:
-        """``(4)`` behind a unit, or ``(2, 3)`` behind SECOND: how many digits an amount has at most."""
+        """Parse ``(4)`` after a unit, or ``(2, 3)`` after SECOND: the greatest number of digits of an amount."""
         if not self._match(TokenType.L_PAREN):
             return
         first, unit, sizes = self._prev, singular(unit), [self._precision()]
@@ -79,13 +79,13 @@ class IntervalParser(FaultParser):
         for unit in interval.find_all(exp.Var):
             unit.set("this", singular(unit.name))
         if isinstance(interval, exp.Interval) and not isinstance(interval.this, exp.Literal):
-            return  # an amount computed at run time: Spark's own business
+            return  # an amount computed at run time: Spark checks it
         try:
             span_of(interval)
         except ValueError as wrong:
             self.raise_error(str(wrong), first)
 
-    # The unit behind a difference
+    # Units after a difference
 
     def _parse_paren(self) -> exp.Expr | None:
         first, found = self._curr, super()._parse_paren()
@@ -94,7 +94,7 @@ class IntervalParser(FaultParser):
         return self._in_unit(found, first) if self._is_unit_behind() else found
 
     def _is_unit_behind(self) -> bool:
-        """True if a unit stands here that is no name of an entry: ``(a - b) second, …`` is one in Spark."""
+        """Return True if a unit follows that is not the name of an item: ``(a - b) second, …`` is a name in Spark."""
         if self._curr is None or singular(self._curr.text) not in (*MICROS, *MONTHS):
             return False
         if self._curr.token_type == TokenType.IDENTIFIER or self._next is None:

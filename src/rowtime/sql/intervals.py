@@ -1,7 +1,7 @@
 """Interval literals as numbers: a duration in microseconds, or a count of months.
 
-The two are different types: a duration is the same everywhere on the time line, a
-year-month interval is not, and breaks the order of timestamps (semantics 6).
+The two are different types: a duration is the same everywhere on the time line; a year-month interval is not, and it
+breaks the order of timestamps (semantics 6).
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ class Months:
 
 
 def singular(unit: str) -> str:
-    """``MINUTES`` as ``MINUTE``, in upper case."""
+    """Return ``MINUTES`` as ``MINUTE``, in upper case."""
     return unit.upper().removesuffix("S")
 
 
 def span_of(interval: exp.Expr) -> Duration | Months:
-    """The value of a literal interval.
+    """Return the value of a literal interval.
 
-    Raises ``ValueError`` (a sentence without its full stop) for text that is no interval,
-    for a mixture of months and durations, and for anything that is not a literal.
+    Raises ``ValueError`` (a sentence without its full stop) for invalid text, for a mixture of months and durations,
+    and for anything but a literal.
     """
-    # One kind of exception, whatever is not a literal interval (hence noqa: TRY004 below).
+    # One type of exception for everything but a literal interval (hence noqa: TRY004 below).
     if isinstance(interval, exp.Paren):
         return span_of(interval.this)
     if isinstance(interval, exp.Neg):
@@ -74,19 +74,19 @@ def span_of(interval: exp.Expr) -> Duration | Months:
 
 
 def duration_of(node: exp.Expr | None) -> int | None:
-    """The µs of a literal duration; ``None`` for months and for what is not a literal interval."""
+    """Return the µs of a literal duration; ``None`` for months and for anything but a literal interval."""
     span = _span(node)
     return span.micros if isinstance(span, Duration) else None
 
 
 def months_of(node: exp.Expr | None) -> int | None:
-    """The months of a literal year-month interval; ``None`` for anything else."""
+    """Return the months of a literal year-month interval; ``None`` for anything else."""
     span = _span(node)
     return span.count if isinstance(span, Months) else None
 
 
 def since_midnight(node: exp.Expr) -> int | None:
-    """The µs since midnight of a literal ``TIME 'hh:mm:ss.ffffff'``; ``None`` for anything else."""
+    """Return the µs since midnight of a literal ``TIME 'hh:mm:ss.ffffff'``; ``None`` for anything else."""
     if not (isinstance(node, exp.Cast) and node.is_type(exp.DataType.Type.TIME) and isinstance(node.this, exp.Literal)):
         return None
     read = _TIME_OF_DAY.fullmatch(node.this.name.strip())
@@ -120,7 +120,7 @@ def _literal(interval: exp.Interval) -> Duration | Months:
 
 
 def _parts(text: str) -> Duration | Months:
-    """``'1 hour 30 minutes'``: amounts with their units."""
+    """Parse ``'1 hour 30 minutes'``: amounts with their units."""
     parts, at = [], 0
     while found := _PART.match(text, at):
         parts.append(_amount(found[1], found[2]))
@@ -131,7 +131,7 @@ def _parts(text: str) -> Duration | Months:
 
 
 def _range(text: str, first: str, last: str) -> Duration | Months:
-    """``'1:30' MINUTE TO SECOND``: one amount for each unit from the first to the last."""
+    """Parse ``'1:30' MINUTE TO SECOND``: one amount for each unit from the first to the last."""
     for units in _RANGES:
         if first in units and last in units and units.index(first) < units.index(last):
             wanted = units[units.index(first) : units.index(last) + 1]

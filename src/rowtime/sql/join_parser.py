@@ -1,4 +1,4 @@
-"""Joins in queries: those without a condition of their own, and LEFT ASOF JOIN."""
+"""Parses joins: those without a condition of their own, and LEFT ASOF JOIN."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _UNSAID: Any = object()
 
 
 class JoinParser(FaultParser):
-    """Reads joins in a time that is in proportion to their number."""
+    """Parses joins in linear time."""
 
     def reset(self) -> None:
-        """Begin with other tokens."""
+        """Start with other tokens."""
         super().reset()
         self._within: list[str] = []  # the joins and tables that are being parsed
-        self._alone: set[int] = set()  # where joins begin that no ON or USING follows
+        self._alone: set[int] = set()  # where joins begin that have no ON or USING
 
     def _parse_join(self, *args: Any, **options: Any) -> exp.Join | None:
         self._within.append("join")
@@ -36,9 +36,10 @@ class JoinParser(FaultParser):
             self._within.pop()
 
     def _parse_joins(self, alias_tokens: Any = _UNSAID) -> Iterator[exp.Join]:
-        """Joins behind one without a condition may be meant by it: if an ON or USING follows them, it is that one's.
+        """Parse joins; an ON or USING after them may belong to an earlier join without a condition.
 
-        If none does, they are parsed again, beside it. Each such place is tried once, not once for every join before.
+        If there is none, they are parsed again as its siblings. Each such place is tried once, not once for every join
+        before it.
         """
         if alias_tokens is _UNSAID:
             return super()._parse_joins()
@@ -53,7 +54,7 @@ class JoinParser(FaultParser):
         return iter(())
 
     def _parse_join_parts(self) -> tuple[Token | None, Token | None, Token | None]:
-        """LEFT ASOF JOIN, as in Calcite, beside ASOF LEFT JOIN."""
+        """Parse LEFT ASOF JOIN, Calcite's spelling, besides ASOF LEFT JOIN."""
         left = self._curr
         if self._match_pair(TokenType.LEFT, TokenType.ASOF):
             return self._prev, left, None

@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE behind an input: the clauses become a tree, and the pattern stays a text (`kernels.matching`)."""
+"""Parses MATCH_RECOGNIZE after an input: clauses become a tree, the pattern stays a text (`kernels.matching`)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SCOPES = ("FINAL", "RUNNING")
 
 
 class MatchParser(FaultParser):
-    """Reads MATCH_RECOGNIZE (…) and the words that are there for it alone."""
+    """Parses MATCH_RECOGNIZE (…) and the words that only it uses."""
 
     def reset(self) -> None:
-        """Begin with other tokens."""
+        """Start with other tokens."""
         super().reset()
-        self._matching = 0  # inside how many MATCH_RECOGNIZE
+        self._matching = 0  # the nesting depth of MATCH_RECOGNIZE
 
     def _is_match(self) -> bool:
         word = self._curr
@@ -34,7 +34,7 @@ class MatchParser(FaultParser):
         return None if self._is_match() else super()._parse_table_alias(*args, **options)
 
     def _parse_matches(self, source: exp.Expr | None) -> exp.Expr | None:
-        """An input, and the matches in it if MATCH_RECOGNIZE follows."""
+        """Parse MATCH_RECOGNIZE after an input, if it follows."""
         while source is not None and self._is_match():
             first = self._curr
             self._advance()
@@ -105,7 +105,7 @@ class MatchParser(FaultParser):
         return self.expression(found)
 
     def _parse_pattern(self) -> exp.Expr:
-        """The text between the parentheses, where it stands in the script."""
+        """Return the text between the parentheses, with its place in the script."""
         self._need("PATTERN", "MATCH_RECOGNIZE needs a PATTERN", "Write PATTERN (A B+ C), for example.")
         opened = self._curr
         if not self._match(TokenType.L_PAREN):
@@ -135,7 +135,7 @@ class MatchParser(FaultParser):
         return self.expression(exp.Alias(this=self._parse_disjunction(), alias=name))
 
     def _parse_unary(self) -> exp.Expr | None:
-        """``FINAL`` or ``RUNNING`` before a call."""
+        """Parse ``FINAL`` or ``RUNNING`` before a call."""
         scope = self._curr
         called = bool(self._matching and scope and scope.text.upper() in _SCOPES and self._next)
         if not called or scope.token_type == TokenType.IDENTIFIER or self._next.token_type in _AFTER_NAMES:
@@ -153,4 +153,4 @@ _AFTER_NAMES = frozenset(
         TokenType.STAR, TokenType.SLASH, TokenType.AND, TokenType.OR, TokenType.IS, TokenType.IN, TokenType.BETWEEN,
     }
 )  # fmt: skip
-"""Tokens that follow a column of that name."""
+"""Tokens that may follow a column with such a name."""

@@ -1,27 +1,18 @@
-"""Expression nodes that rowtime's SQL has and sqlglot does not.
+"""Expression nodes of rowtime's SQL that sqlglot does not have.
 
-Beside these, plain nodes carry a few arguments of ours (``node.args``):
+In addition, sqlglot's nodes carry a few arguments of rowtime (``node.args``):
 
-========== ================ ==========================================================
-node       argument         meaning
-========== ================ ==========================================================
-Select     stream           ``True`` after ``SELECT STREAM``
-Select     windowed         ``Stagger``: the clause ``WINDOWED BY STAGGER (...)``
-query      unbounded_state  ``True`` after ``WITH UNBOUNDED STATE``
-query      emit_changes     ``True`` after ``EMIT CHANGES``
-query      emit_final       ``Var`` for ``EMIT AFTER WATERMARK`` and its like
-query      emit             ``EmitLifetimes``: the clause ``EMIT INTERVALS (...)`` and its like
-query      emit_every       the interval of ``EMIT EVERY``
-query      keys_expire      the interval of ``KEYS EXPIRE AFTER``
-Ordered    within           the interval of ``ORDER BY t WITHIN``
-Ordered    early            the interval of ``EARLY BEYOND`` behind it
-Ordered    ahead            the interval of ``EARLY BEYOND … AFTER ARRIVAL`` there
-Ordered    resync           the number of ``RESYNC AFTER n ROWS`` there
-Table,     over             ``exp.Window``: the window of a join input,
-Subquery                    ``s OVER (RANGE ...) AS s``
-Floor/Ceil to               ``exp.Var``: the unit, in singular and upper case
-Anonymous  where            of CLIP: the condition behind its arguments
-========== ================ ==========================================================
+========== ================ ========================================================== node argument meaning ==========
+================ ========================================================== Select stream ``True`` after ``SELECT
+STREAM`` Select windowed ``Stagger``: the clause ``WINDOWED BY STAGGER (...)`` query unbounded_state ``True`` after
+``WITH UNBOUNDED STATE`` query emit_changes ``True`` after ``EMIT CHANGES`` query emit_final ``Var`` for ``EMIT AFTER
+WATERMARK`` and its like query emit ``EmitLifetimes``: the clause ``EMIT INTERVALS (...)`` and its like query emit_every
+the interval of ``EMIT EVERY`` query keys_expire the interval of ``KEYS EXPIRE AFTER`` Ordered within the interval of
+``ORDER BY t WITHIN`` Ordered early the interval of ``EARLY BEYOND`` behind it Ordered ahead the interval of ``EARLY
+BEYOND … AFTER ARRIVAL`` there Ordered resync the number of ``RESYNC AFTER n ROWS`` there Table, over ``exp.Window``:
+the window of a join input, Subquery ``s OVER (RANGE ...) AS s`` Floor/Ceil to ``exp.Var``: the unit, in singular and
+upper case Anonymous where of CLIP: the condition behind its arguments ========== ================
+==========================================================
 """
 
 from __future__ import annotations
@@ -33,11 +24,11 @@ from sqlglot import TokenType, exp
 from rowtime.sql.intervals import MICROS, MONTHS
 
 TIME_UNITS = (*MICROS, *MONTHS)
-"""Units that FLOOR and CEIL round to, and that intervals count in."""
+"""Units of FLOOR, CEIL and intervals."""
 
 
 UNSIGNED_SHIFT = TokenType.COLON_GT
-"""The token of ``>>>``: one that Spark's SQL has no other use for."""
+"""The token of ``>>>``: one that Spark's SQL does not use otherwise."""
 
 
 class Step(exp.Expression, exp.Func):
@@ -48,7 +39,7 @@ class Step(exp.Expression, exp.Func):
 
 
 class Monotonic(exp.Expression, exp.Func):
-    """``MONOTONIC(e)``: the promise, checked at run time, that e never falls."""
+    """``MONOTONIC(e)``: a promise, checked at run time, that e never falls."""
 
     _sql_names = ["MONOTONIC"]
 
@@ -73,7 +64,7 @@ class Stagger(exp.Expression):
 
 
 class Earliest(exp.Expression, exp.Func):
-    """What the binder knows of a column: no row at a rowtime t, or later, has a value below ``this`` at t."""
+    """A fact of the binder about a column: no row at a rowtime t, or later, has a value below ``this`` at t."""
 
 
 class Panes(exp.Expression):
@@ -83,7 +74,7 @@ class Panes(exp.Expression):
 
 
 class PaneFact(exp.Expression):
-    """``PANE_START``, ``PANE_END``, ``PANE_TIMING`` or ``PANE_INDEX``: a text in ``this``."""
+    """``PANE_START``, ``PANE_END``, ``PANE_TIMING`` or ``PANE_INDEX``: its name as a text in ``this``."""
 
 
 class EmitLifetimes(exp.Expression):
@@ -99,7 +90,7 @@ class TableArgument(exp.Expression):
 
 
 class Period(exp.Expression):
-    """``PERIOD (this, expression)``: from a time up to another."""
+    """``PERIOD (this, expression)``: from a time to another one, exclusive."""
 
     arg_types = {"this": True, "expression": True}
 
@@ -109,15 +100,15 @@ class AtMost(exp.Expression):
 
 
 class WithinPeriod(exp.Expression):
-    """``WITHIN PERIOD (a, b)`` in CLIP: the times that are left of each event; ``this`` is the Period."""
+    """``WITHIN PERIOD (a, b)`` in CLIP: the part of each event that is kept; ``this`` is the Period."""
 
 
 class Lifetime(exp.Expression):
-    """``LIFETIME(s)``: the lifetime of the event of an input as a period; ``this`` is the name."""
+    """``LIFETIME(s)``: the lifetime of an input's event as a period; ``this`` is the name."""
 
 
 class LifetimeEdge(exp.Expression):
-    """``LIFETIME_START(s)`` or ``LIFETIME_END(s)``; ``this`` is the name, ``which`` the column that stands for it."""
+    """``LIFETIME_START(s)`` or ``LIFETIME_END(s)``; ``this`` is the name, ``which`` the column that holds it."""
 
     arg_types = {"this": True, "which": True}
 
@@ -127,14 +118,14 @@ class UnsignedShift(exp.Expression, exp.Binary):
 
 
 class Worded(exp.Expression, exp.Func):
-    """A call or literal of Spark with words of its own: ``this`` is the text, with ``{}`` for each expression."""
+    """A Spark call or literal with words of its own: ``this`` is the text, with ``{}`` for each expression."""
 
     arg_types = {"this": True, "expressions": False}
     _sql_names: ClassVar[list[str]] = []
 
 
 class PeriodPredicate(exp.Expression, exp.Predicate):
-    """A period and another, or a time; ``how``: CONTAINS, OVERLAPS, EQUALS, [IMMEDIATELY] PRECEDES or SUCCEEDS."""
+    """A predicate on two periods, or a period and a time; ``how``: CONTAINS, OVERLAPS, [IMMEDIATELY] PRECEDES, …."""
 
     arg_types = {"this": True, "expression": True, "how": True}
 
@@ -143,13 +134,13 @@ UNTRANSLATED = (
     CurrentRowTimestamp, Within, Stagger, TableArgument, Panes, PaneFact, Period, Lifetime, PeriodPredicate,
     LifetimeEdge, AtMost, WithinPeriod,
 )  # fmt: skip
-"""Nodes that have no Spark SQL text: binding replaces them."""
+"""Nodes that have no Spark SQL text: the binder replaces them."""
 
 
 ONE_ROW, SHOW_EMPTY, OMIT_EMPTY, WITH_UNMATCHED = (
     "ONE ROW", "SHOW EMPTY MATCHES", "OMIT EMPTY MATCHES", "WITH UNMATCHED ROWS"
 )  # fmt: skip
-"""What goes out PER MATCH: one row, or all rows in one of three ways."""
+"""The output PER MATCH: one row, or all rows in one of three ways."""
 
 
 class MatchRecognize(exp.Expression):
@@ -162,7 +153,7 @@ class MatchRecognize(exp.Expression):
 
 
 def recognizes(query: exp.Expr) -> bool:
-    """True if a SELECT reads the matches of a pattern."""
+    """An input ``this MATCH_RECOGNIZE (…) AS alias``; ``rows``: output per match; ``pattern``: its text, a ``Var``."""
     source = query.args.get("from_")
     return source is not None and isinstance(source.this, MatchRecognize)
 

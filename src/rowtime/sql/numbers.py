@@ -1,4 +1,4 @@
-"""Numbers that are written out in a statement, as in LIMIT 10 or SAMPLE(…, 2.5)."""
+"""Literal numbers in a statement, as in LIMIT 10 or SAMPLE(…, 2.5)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlglot import exp
 
 
 def number_of(node: object) -> Decimal | None:
-    """The value of a literal number that is zero or above; ``None`` for anything else."""
+    """Return the value of a literal number that is not negative; ``None`` for anything else."""
     if not isinstance(node, exp.Literal) or node.is_string:
         return None
     try:
@@ -19,7 +19,7 @@ def number_of(node: object) -> Decimal | None:
 
 
 def whole_number(node: object) -> int | None:
-    """The value of a literal of digits alone, so zero or above; ``None`` for anything else."""
+    """Return the value of a literal made of digits alone; ``None`` for anything else."""
     value = number_of(node)
     written_out = value is not None and isinstance(node, exp.Literal) and node.name.isdecimal()
     return int(value) if value is not None and written_out else None

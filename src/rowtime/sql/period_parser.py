@@ -1,4 +1,4 @@
-"""Period predicates as SQL:2011 has them: ``PERIOD (a, b) CONTAINS c``, ``LIFETIME(s) OVERLAPS LIFETIME(t)``."""
+"""Parses the period predicates of SQL:2011: ``PERIOD (a, b) CONTAINS c``, ``LIFETIME(s) OVERLAPS LIFETIME(t)``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IMMEDIATE = ("PRECEDES", "SUCCEEDS")
 
 
 class PeriodParser(CallParser):
-    """Reads periods and what is said about them."""
+    """Parses periods and their predicates."""
 
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr | None]]] = {
         **CallParser.FUNCTION_PARSERS,
@@ -39,7 +39,7 @@ class PeriodParser(CallParser):
         return period
 
     def _parse_clip(self) -> exp.Anonymous:
-        """``CLIP(s, AT MOST interval)``, ``CLIP(s, WITHIN PERIOD (a, b))`` or ``CLIP(s, t, k WHERE condition)``."""
+        """Parse ``CLIP(s, AT MOST interval)``, ``CLIP(s, WITHIN PERIOD (a, b))`` or ``CLIP(s, t, k WHERE …)``."""
         call = self.expression(exp.Anonymous(this="CLIP", expressions=self._parse_csv(self._parse_clip_argument)))
         if self._match(TokenType.WHERE):
             call.set("where", self._parse_disjunction())

@@ -1,4 +1,4 @@
-"""What period predicates say, in comparisons of times (SQL:2011, 8.20): a period is [start, end)."""
+"""Period predicates as comparisons of times (SQL:2011, 8.20): a period is [start, end)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rowtime.sql.nodes import Lifetime, Period
 
 
 def periodic(period: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
-    """The ends of a PERIOD; a time is a period of its own."""
+    """Return the ends of a PERIOD; a time is a period of its own."""
     return (period.this, period.expression) if isinstance(period, Period) else (period, period)
 
 
 def compared(said: exp.Expr, ends: Callable[[exp.Expr], tuple[exp.Expr, exp.Expr]] = periodic) -> exp.Expr:
-    """What a predicate says, in comparisons (SQL:2011, 8.20); ``ends``: start and end of each side."""
+    """Return a predicate as comparisons (SQL:2011, 8.20); ``ends`` returns the start and end of a side."""
     (start, end), (other_start, other_end) = ends(said.this), ends(said.expression)
 
     def less(one: exp.Expr, other: exp.Expr, *, strictly: bool = False) -> exp.Expr:

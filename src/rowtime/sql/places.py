@@ -1,8 +1,8 @@
-"""Places of tokens and tree nodes in the text they came from.
+"""Places of tokens and tree nodes in their source text.
 
-The parser works on tokens of the whole file, so every offset is one in the file. A node
-is located by the metadata that sqlglot keeps (``start`` and ``end``: offsets of the first
-and last character; ``line`` and ``col`` of the last one), on itself or on what it holds.
+The parser works on tokens of the whole file, so every offset is an offset in the file. A node has its place in the
+metadata that sqlglot keeps (``start`` and ``end``: offsets of the first and last character; ``line`` and ``col`` of the
+last one), on itself or on its descendants.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from rowtime.sql.filled import as_written
 
 
 def locate(node: exp.Expr, first: Token, last: Token) -> None:
-    """Record on a node that it reaches from one token to another.
+    """Record on a node that it extends from one token to another.
 
-    ``col`` is the column where the node would end if it were on one line, so that
-    ``col - (end - start)`` is the column of its beginning for every located node.
+    ``col`` is the column where the node would end if it were on one line, so that ``col - (end - start)`` is its first
+    column, as for every located node.
     """
     node.update_positions(line=first.line, col=first.col + last.end - first.end, start=first.start, end=last.end)
 
 
 def extend(node: exp.Expr, last: Token) -> None:
-    """Let a located node reach to a later token."""
+    """Extend a located node to a later token."""
     meta = node.meta
     meta["col"], meta["end"] = int(meta["col"]) + last.end - int(meta["end"]), last.end
 
 
 def unlocated(node: exp.Expr) -> exp.Expr:
-    """A node that a rule has made from a text of its own, without the places in that."""
+    """Return a node that a rule has parsed from a text of its own, without the places in that text."""
     for part in node.walk():
         for key in ("line", "col", "start", "end"):
             part.meta.pop(key, None)
@@ -41,7 +41,7 @@ def unlocated(node: exp.Expr) -> exp.Expr:
 
 
 def position(node: exp.Expr) -> tuple[int, int] | None:
-    """Line and column (from 1) of the first located token in a node; ``None`` if none is."""
+    """Return line and column (from 1) of the first located token in a node; ``None`` if none is located."""
     located = [n.meta for n in node.walk() if n.meta.get("start") is not None]
     if not located:
         return None
@@ -50,7 +50,7 @@ def position(node: exp.Expr) -> tuple[int, int] | None:
 
 
 def span(node: exp.Expr) -> tuple[int, int] | None:
-    """Offsets of the first and last located character in a node; ``None`` if there is none."""
+    """Return the offsets of the first and last located character in a node; ``None`` if there is none."""
     located = [n.meta for n in node.walk() if n.meta.get("start") is not None]
     if not located:
         return None
@@ -58,10 +58,10 @@ def span(node: exp.Expr) -> tuple[int, int] | None:
 
 
 def place_at(text: str, start: int, end: int | None = None) -> Place:
-    """The place of the characters ``start`` to ``end`` (inclusive) of a text.
+    """Return the place of the characters ``start`` to ``end`` (inclusive) of a text.
 
-    It is that in the script as it was written, without the values of variables. The place ends with its line; tabs in
-    the line become blanks, so that carets fit.
+    It is the place in the script as it was written, without the values of variables. It ends with its line; tabs in the
+    line become blanks, so that carets fit.
     """
     start = max(0, min(start, len(text)))
     text, start, end = as_written(text, start, start if end is None else end)
@@ -74,17 +74,17 @@ def place_at(text: str, start: int, end: int | None = None) -> Place:
 
 @lru_cache(maxsize=2)
 def _lines(text: str) -> tuple[list[int], list[str]]:
-    """Knows where the lines of a text begin, and how they are shown; all places in a long line share one copy."""
+    """Return where the lines of a text begin, and how they are shown; all places in a long line share one copy."""
     lines = text.split("\n")
     starts = [0, *accumulate(len(line) + 1 for line in lines[:-1])]
     return starts, [line.rstrip("\r").replace("\t", " ") for line in lines]
 
 
 def place_of(text: str, node: exp.Expr) -> Place:
-    """The place of a node in the file it was parsed from.
+    """Return the place of a node in the file that it was parsed from.
 
-    A node without any token of its own (one that a rule made) stands where its nearest
-    located ancestor does, and at the beginning of the text if there is none.
+    A node without any token of its own (one that a rule built) has the place of its nearest located ancestor, or the
+    beginning of the text if there is none.
     """
     ancestor: exp.Expr | None = node
     while ancestor is not None:
@@ -96,5 +96,5 @@ def place_of(text: str, node: exp.Expr) -> Place:
 
 
 def refuse_at(text: str, node: exp.Expr, code: str, message: str, hint: str = "") -> Refused:
-    """A ``Refused`` with one problem at a node of the text, ready to raise."""
+    """Return a ``Refused`` with one problem at a node of the text, ready to raise."""
     return refuse(code, message, hint, place_of(text, node))

@@ -1,7 +1,7 @@
-"""Queries and expressions from tokens: Spark's, with the clauses of event-time streams.
+"""Parses queries and expressions: Spark's, with the clauses of event-time streams.
 
-Parsing is generous and binding is strict: whatever reads like streaming SQL becomes a tree here, and the binder says
-what cannot be done, and where. ``nodes`` lists what the trees hold beyond sqlglot's own nodes.
+Parsing is generous and binding is strict: everything that reads like streaming SQL becomes a tree here, and the binder
+says what is not possible, and where. ``nodes`` lists what the trees hold beyond sqlglot's own nodes.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ PANE_SETTINGS = {"duration": ("DURATION",), "period": ("PERIOD",), "offset": ("O
 
 
 class RowtimeParser(MatchParser, IntervalParser, PeriodParser, WindowParser, JoinParser):
-    """Reads queries and expressions; statements are in ``statement_parser``."""
+    """Parses queries and expressions; statements are in ``statement_parser``."""
 
-    STRICT_CAST = True  # ANSI mode: CAST fails where it cannot convert
+    STRICT_CAST = True  # ANSI mode: CAST fails if it cannot convert
     SUPPORTS_NTH_VALUE_FROM_MODIFIER = True
     FUNC_TOKENS = SparkParser.FUNC_TOKENS | {TokenType.SESSION}
     FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
@@ -48,7 +48,7 @@ class RowtimeParser(MatchParser, IntervalParser, PeriodParser, WindowParser, Joi
         "CURRENT_ROW_TIMESTAMP": lambda self: self._parse_current_row_timestamp(),
     }
 
-    # Two words that open a clause after a table; alone, each may be the table's alias.
+    # Two words that open a clause after a table; each word alone may be the table's alias.
     CLAUSE_PAIRS = (
         *(
             ("EMIT", what)
@@ -62,7 +62,7 @@ class RowtimeParser(MatchParser, IntervalParser, PeriodParser, WindowParser, Joi
     # SELECT STREAM
 
     def _parse_statement(self) -> exp.Expr | None:
-        """What follows WITH is a query: statements do not nest in queries."""
+        """Parse the query that follows WITH: statements do not nest in queries."""
         return self._parse_select(nested=True)
 
     def _parse_select_query(self, *args: Any, **options: Any) -> exp.Expr | None:
@@ -82,7 +82,7 @@ class RowtimeParser(MatchParser, IntervalParser, PeriodParser, WindowParser, Joi
         return balanced(super()._parse_conjunction())
 
     def _parse_hint(self) -> exp.Hint | None:
-        """STREAM is directly after SELECT, where Spark has its hints."""
+        """Parse STREAM directly after SELECT, where Spark has its hints."""
         if self._prev.token_type == TokenType.SELECT and _is_word(self._curr, "STREAM"):
             self._advance()
         return super()._parse_hint()
@@ -110,7 +110,7 @@ class RowtimeParser(MatchParser, IntervalParser, PeriodParser, WindowParser, Joi
         return node
 
     def _parse_group(self, *args: Any, **options: Any) -> exp.Group | None:
-        del args, options  # sqlglot's ways to begin after GROUP BY, which Spark does not use
+        del args, options  # sqlglot's ways to begin after GROUP BY, which Spark does not have
         if not self._match(TokenType.GROUP_BY):
             return None
         first = self._prev
@@ -122,7 +122,7 @@ class RowtimeParser(MatchParser, IntervalParser, PeriodParser, WindowParser, Joi
         return group
 
     def _parse_sets_behind(self, group: exp.Group) -> None:
-        """``GROUP BY a, b WITH ROLLUP`` and ``GROUP BY a, b GROUPING SETS (…)``, as Spark has them."""
+        """Parse ``GROUP BY a, b WITH ROLLUP`` and ``GROUP BY a, b GROUPING SETS (…)``, as in Spark."""
         keys = group.expressions
         if self._match_text_seq("WITH", "ROLLUP"):
             group.set("expressions", [self.expression(exp.Rollup(expressions=keys))])
@@ -154,7 +154,7 @@ class RowtimeParser(MatchParser, IntervalParser, PeriodParser, WindowParser, Joi
         return ordered
 
     def _parse_early(self, ordered: exp.Ordered) -> None:
-        """What follows EARLY BEYOND: a limit above the mark, or above the arrival time."""
+        """Parse the text after EARLY BEYOND: a limit above the mark, or above the arrival time."""
         limit = self._parse_required_interval()
         key = "ahead" if self._match_text_seq("AFTER", "ARRIVAL") else "early"
         if ordered.args.get(key):
@@ -164,7 +164,7 @@ class RowtimeParser(MatchParser, IntervalParser, PeriodParser, WindowParser, Joi
             ordered.set("resync", self._parse_resync())
 
     def _parse_resync(self) -> exp.Expr | None:
-        """``RESYNC AFTER n ROWS`` behind EARLY BEYOND."""
+        """Parse ``RESYNC AFTER n ROWS`` after EARLY BEYOND."""
         if not self._match_text_seq("RESYNC", "AFTER"):
             return None
         rows = self._parse_number()
@@ -197,7 +197,7 @@ class RowtimeParser(MatchParser, IntervalParser, PeriodParser, WindowParser, Joi
         return self._parse_matches(table)
 
     def _parse_from_now(self, table: exp.Expr | None) -> None:
-        """``s FROM NOW``, before the name of the input or behind it."""
+        """Parse ``s FROM NOW``, before the name of the input or after it."""
         first = self._curr
         if isinstance(table, exp.Table) and self._match_text_seq("FROM", "NOW"):
             now = self.expression(exp.Var(this="FROM NOW"))
@@ -225,7 +225,7 @@ class RowtimeParser(MatchParser, IntervalParser, PeriodParser, WindowParser, Joi
         return argument
 
     def _parse_argument_keys(self) -> list[exp.Expr]:
-        """``PARTITION BY k, l`` of ``TABLE s``: names, up to the next argument, or a list in parentheses."""
+        """Parse ``PARTITION BY k, l`` of ``TABLE s``: names, up to the next argument, or a list in parentheses."""
         if not self._match(TokenType.PARTITION_BY):
             return []
         if self._curr and self._curr.token_type == TokenType.L_PAREN:
@@ -237,12 +237,12 @@ class RowtimeParser(MatchParser, IntervalParser, PeriodParser, WindowParser, Joi
         return [key for key in keys if key is not None]
 
     def _is_name_in_list(self, after: int) -> bool:
-        """Whether what is before the token ``after`` is a name alone, and no call or named argument."""
+        """Return True if the tokens before ``after`` are a name alone, and not a call or a named argument."""
         tokens = self._tokens
         return after < len(tokens) and tokens[after].token_type in (TokenType.COMMA, TokenType.DOT)
 
     def _parse_named_argument(self) -> exp.Kwarg:
-        """``name => value``."""
+        """Parse ``name => value``."""
         name = self._parse_var(any_token=True)
         self._match(TokenType.FARROW)
         return self.expression(exp.Kwarg(this=name, expression=self._parse_lambda()))
@@ -276,7 +276,7 @@ class RowtimeParser(MatchParser, IntervalParser, PeriodParser, WindowParser, Joi
         return self.expression(exp.Var(this=unit), token)
 
     def _parse_panes(self) -> nodes.Panes:
-        """``PANES(t, DURATION interval, …)``: settings by name, in any order."""
+        """Parse ``PANES(t, DURATION interval, …)``: settings by name, in any order."""
         first, time = self._prev, self._parse_disjunction()
         settings: dict[str, exp.Expr] = {}
         while self._match(TokenType.COMMA):
@@ -292,7 +292,7 @@ class RowtimeParser(MatchParser, IntervalParser, PeriodParser, WindowParser, Joi
 
 
 def _is_word(token: Token | None, word: str) -> bool:
-    """Whether a token is that word, and not a quoted name or a text."""
+    """Return True if a token is that word, and not a quoted name or a text."""
     return token is not None and token.token_type == TokenType.VAR and token.text.upper() == word
 
 

@@ -1,4 +1,4 @@
-"""Schemas in statements: CREATE, DROP and SET SCHEMA, and SET PATH."""
+"""Parses statements about schemas: CREATE, DROP and SET SCHEMA, and SET PATH."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LIST: Final = re.compile(rf"\s*{_SCHEMA.pattern}\s*(?:,\s*{_SCHEMA.pattern}\s*)
 
 
 class SchemaParser(ShapeParser):
-    """Reads what statements say about schemas."""
+    """Parses the parts of statements that concern schemas."""
 
     def _set(self, facts: dict[str, Any]) -> st.SetSchema | st.SetPath:
         if self._match_text_seq("PATH"):
@@ -27,7 +27,7 @@ class SchemaParser(ShapeParser):
         return self._one_schema(facts)
 
     def _use(self, facts: dict[str, Any]) -> st.SetSchema:
-        """``USE [SCHEMA | DATABASE | NAMESPACE] app``, as in Spark."""
+        """Parse ``USE [SCHEMA | DATABASE | NAMESPACE] app``, as in Spark."""
         if self._match_text_seq("CATALOG", advance=False):
             self.raise_error("catalogs are not supported", hint="Leave USE CATALOG out, or write SET SCHEMA 'app'.")
         self._match_texts(("SCHEMA", "DATABASE", "NAMESPACE"))
@@ -40,7 +40,7 @@ class SchemaParser(ShapeParser):
         return st.SetSchema(schema="".join(schemas), **facts)
 
     def _schemas(self) -> tuple[str, ...]:
-        """The schemas in a text, ``'app, "Other"'``; or one name without a text. None: ``''``."""
+        """Return the schemas in a text, ``'app, "Other"'``, or one name without quotes; ``''`` means none."""
         if not self._match(TokenType.STRING):
             return (self._name().text,)
         text = self._prev.text
@@ -68,7 +68,7 @@ class SchemaParser(ShapeParser):
         return self._match_texts(("CASCADE", "RESTRICT")) is True and self._prev.text.upper() == "CASCADE"
 
     def _comment(self) -> str:
-        """``COMMENT 'text'``, as in Spark, or ``DESCRIPTION 'text'``, as in SQLstream; else an empty text."""
+        """Parse ``COMMENT 'text'``, as in Spark, or ``DESCRIPTION 'text'``, as in SQLstream; else an empty text."""
         return self._text("a comment") if self._match_texts(("COMMENT", "DESCRIPTION")) else ""
 
 

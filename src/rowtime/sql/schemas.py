@@ -1,7 +1,8 @@
-"""SET SCHEMA and SET PATH: a schema for the names that have none.
+"""SET SCHEMA and SET PATH: a schema for unqualified names.
 
-A name that a statement defines behind ``SET SCHEMA 'app'`` begins with ``app.``. What a statement reads or changes may
-be of this schema, of one of the path, or of none: that depends on what there is, so the statement keeps the schemas.
+A name that a statement defines after ``SET SCHEMA 'app'`` begins with ``app.``. A name that a statement reads or
+changes may belong to this schema, to one of the path, or to none. That depends on which objects exist, so the statement
+keeps its schemas.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _DEFINED = st.CreateStream | st.CreateView | st.CreateTable | st.CreatePump
 
 
 def in_schemas(statements: Iterable[st.Statement]) -> tuple[st.Statement, ...]:
-    """The statements with the names that they define in their schemas, and the schemas for their other names."""
+    """Put the names that statements define into their schemas, and give them the schemas for other names."""
     schema, path, found = "", tuple[str, ...](), list[st.Statement]()
     for statement in statements:
         if isinstance(statement, st.SetSchema):
@@ -28,7 +29,7 @@ def in_schemas(statements: Iterable[st.Statement]) -> tuple[st.Statement, ...]:
             path = statement.path
         searched = tuple(dict.fromkeys((schema, *path) if schema else path))
         if schema and isinstance(statement, _DEFINED) and statement.name is not None:
-            statement = replace(statement, name=_within(schema, statement.name))  # noqa: PLW2901 - under its full name
+            statement = replace(statement, name=_within(schema, statement.name))  # noqa: PLW2901 - with its full name
         if searched:
             statement = _patterns(replace(statement, schemas=searched), schema)  # noqa: PLW2901 - the same
         found.append(statement)
@@ -36,10 +37,10 @@ def in_schemas(statements: Iterable[st.Statement]) -> tuple[st.Statement, ...]:
 
 
 def looked_up(statement: st.Statement, is_there: Callable[[str, bool], bool], reads: Mapping[str, int]) -> st.Statement:
-    """The statement with the names of what is there in one of its schemas; other names stay as they are.
+    """Return the statement with the full names of objects that exist in one of its schemas; other names stay.
 
     ``is_there`` says whether something has a name in lower case: a pump, or (False) anything else. ``reads``: how many
-    arguments of a function, the first ones, are names of streams. Changes the queries of the statement in place.
+    leading arguments of a function are names of streams. Changes the queries of the statement in place.
     """
     if not statement.schemas:
         return statement
@@ -68,7 +69,7 @@ def looked_up(statement: st.Statement, is_there: Callable[[str, bool], bool], re
             changes["pumps"] = tuple(renamed(pump, pump=True) for pump in statement.pumps)
         case st.TakeOver():
             changes["pump"] = renamed(statement.pump, pump=True)
-        case st.Drop() if statement.kind not in ("FUNCTION", "SERVER"):  # which belong to no schema
+        case st.Drop() if statement.kind not in ("FUNCTION", "SERVER"):  # these belong to no schema
             changes["name"] = renamed(statement.name, pump=statement.kind == "PUMP")
         case st.CreateStream() if statement.shape is not None and statement.shape.imports is not None:
             lender = full(statement.shape.imports, pump=False)
@@ -81,7 +82,7 @@ def _within(schema: str, name: st.Name) -> st.Name:
 
 
 def _patterns(statement: st.Statement, schema: str) -> st.Statement:
-    """``ALTER PUMP *`` behind SET SCHEMA names the pumps of the schema."""
+    """Expand ``ALTER PUMP *`` after SET SCHEMA to the pumps of the schema."""
     if not schema or not isinstance(statement, st.AlterPump):
         return statement
     pumps = (replace(pump, text=f"{schema}.*") if pump.text == "*" else pump for pump in statement.pumps)
@@ -94,14 +95,14 @@ def _queries(statement: st.Statement) -> Sequence[exp.Query]:
 
 
 def _tables(query: exp.Query) -> Iterator[exp.Table]:
-    """What a query reads by a name that no WITH of it, or of a query around, defines."""
+    """Yield the tables that a query reads and that no WITH of it, or of an enclosing query, defines."""
     for table in list(query.find_all(exp.Table)):
         if isinstance(table.this, exp.Identifier) and not _is_local(table, table.parts[0].name.lower()):
             yield table
 
 
 def _is_local(read: exp.Expr, name: str) -> bool:
-    """True for a name of WITH; inside WITH only those in front count."""
+    """Return True for a name of WITH; inside WITH only the definitions before it count."""
     below, above, inside = read, read.parent, read
     while above is not None:
         clause = above.args.get("with_")
@@ -113,7 +114,7 @@ def _is_local(read: exp.Expr, name: str) -> bool:
 
 
 def _arguments(query: exp.Query, reads: Mapping[str, int]) -> Iterator[exp.Column]:
-    """The streams that functions on lifetimes read: ``EXTEND(s, …)``, ``CLIP(TO_POINT(s), t)``."""
+    """Yield the streams that functions on lifetimes read: ``EXTEND(s, …)``, ``CLIP(TO_POINT(s), t)``."""
     for call in query.find_all(exp.Anonymous):
         if isinstance(call.parent, exp.Table | exp.Anonymous | exp.From | exp.Join):
             for argument in call.expressions[: reads.get(call.name.upper(), 0)]:
@@ -122,7 +123,7 @@ def _arguments(query: exp.Query, reads: Mapping[str, int]) -> Iterator[exp.Colum
 
 
 def _rename(named: exp.Table | exp.Column, full: Callable[..., str]) -> None:
-    """Put the schema in front of ``orders`` and of ``orders.rejected``."""
+    """Put the schema before ``orders`` and ``orders.rejected``."""
     parts = named.parts
     refused = len(parts) == 2 and parts[1].name.lower() == REJECTED  # noqa: PLR2004 - a name and that word
     if len(parts) > 1 and not refused:

@@ -1,7 +1,7 @@
-"""The front door of the language: text to statements, and a problem for each that fails.
+"""The entry point of the language: splits text into statements, with a problem for each that fails.
 
-Whatever the text holds, the answer is statements and problems, never an exception. Each
-statement is parsed on its own, so that one mistake does not hide the next.
+For any text the result is statements and problems, never an exception. Each statement is parsed on its own, so that one
+mistake does not hide the next.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ NOT_UNDERSTOOD = "the statement is not understood"
 
 
 def parse_script(text: str) -> Script:
-    """All statements of a text; a problem (R101) for each one that does not parse."""
+    """Parse all statements of a text; each one that does not parse gives a problem (R101)."""
     tokens, fault = _tokens(text)
     groups = _split(tokens)
     defines = set[str]()
     if fault is not None and groups:
-        defines |= _defined(groups.pop())  # the statement with the fault is not judged any further
+        defines |= _defined(groups.pop())  # the statement with the fault is not checked further
     statements: list[Statement] = []
     problems: list[Problem] = []
     for group in filter(None, groups):
@@ -49,19 +49,19 @@ def parse_script(text: str) -> Script:
 
 
 def _defined(tokens: list[Token]) -> set[str]:
-    """The words of a CREATE up to its columns or query."""
+    """Return the words of a CREATE up to its columns or query."""
     head = takewhile(lambda token: token.token_type not in (TokenType.L_PAREN, TokenType.ALIAS), tokens)
     words = [token.text.lower() for token in head]
     return set(words) if words[:1] == ["create"] else set()
 
 
 def parse_expression(text: str) -> exp.Expr:
-    """One scalar expression. Raises ``Refused`` (R101)."""
+    """Parse one scalar expression. Raises ``Refused`` (R101)."""
     return _one(StatementParser.expression_of, text)
 
 
 def parse_column(text: str) -> ColumnDef:
-    """One column as in CREATE STREAM: ``id BIGINT STRICTLY ASCENDING``. Raises ``Refused`` (R101)."""
+    """Parse one column as in CREATE STREAM: ``id BIGINT STRICTLY ASCENDING``. Raises ``Refused`` (R101)."""
     return _one(StatementParser.column_of, text)
 
 
@@ -78,7 +78,7 @@ def _one(parse: Callable[[StatementParser, list[Token], str], T], text: str) -> 
 
 
 def _tokens(text: str) -> tuple[list[Token], Problem | None]:
-    """The tokens up to the first fault of spelling (a quote that is not closed, say)."""
+    """Return the tokens up to the first spelling fault (an unclosed quote, say)."""
     if "\0" in text:
         at = text.index("\0")
         return _tokens(text[:at])[0], explain_spelling(text, at, "a NUL byte is not allowed in SQL")
@@ -109,6 +109,6 @@ def _guarded(parse: Callable[[StatementParser, list[Token], str], T], tokens: li
         return explain_fault(text, tokens, fault)
     except RecursionError:
         message = NESTED_TOO_DEEPLY
-    except Exception:  # noqa: BLE001 - a front end answers; sqlglot may trip over odd input
+    except Exception:  # noqa: BLE001 - callers always get an answer; sqlglot may fail on odd input
         message = NOT_UNDERSTOOD
     return explain_fault(text, tokens, SyntaxFault(message, tokens[0].start, tokens[-1].end, at_end=False))

@@ -1,4 +1,4 @@
-"""Lifetimes in statements: ``EVENT SHAPE`` of a stream, and the shape in which a query EMITs its events."""
+"""Parses lifetimes in statements: ``EVENT SHAPE`` of a stream, and ``EMIT`` of a query's events."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _COLUMNS = {"POINT": (1, 1), "INTERVAL": (2, 2), "EDGE": (2, 2), "BY": (2, 2)}
 
 
 class ShapeParser(ColumnParser):
-    """Reads what statements say about lifetimes."""
+    """Parses the parts of statements that concern lifetimes."""
 
     def _event_shape(self) -> EventShape:
-        """Behind the words EVENT SHAPE."""
+        """Parse the text after the words EVENT SHAPE."""
         if not self._match_texts(tuple(_COLUMNS)):
             self.raise_error("an event shape is POINT (start), INTERVAL (start, end), EDGE (start, end) or BY kind (…)")
         kind: Any = self._prev.text.upper()
@@ -36,7 +36,7 @@ class ShapeParser(ColumnParser):
         return EventShape(kind, start, stop, by, **self._advances(), resolution=resolution)
 
     def _advances(self) -> dict[str, Any]:
-        """ON LATE, BOUND EVERY and BOUND FROM, in any order."""
+        """Parse ON LATE, BOUND EVERY and BOUND FROM, in any order."""
         found: dict[str, Any] = {}
         while True:
             if "adjusts" not in found and self._match_text_seq("ON", "LATE"):
@@ -66,7 +66,7 @@ class ShapeParser(ColumnParser):
         return {**found, "delay": self._delay()}
 
     def _delay(self) -> int:
-        """µs; below zero of a strict bound."""
+        """Return a delay in µs; negative for a strict bound."""
         if self._match_text_seq("STRICT"):
             return STRICT
         if not self._match_text_seq("DELAY"):
@@ -84,7 +84,7 @@ class ShapeParser(ColumnParser):
         return span.micros
 
     def _emit(self) -> exp.Expr | None:
-        """``EMIT POINTS|INTERVALS|EDGES|LIFETIMES …`` after the last clause of a query."""
+        """Parse ``EMIT POINTS|INTERVALS|EDGES|LIFETIMES …`` after the last clause of a query."""
         for word in ("POINTS", "INTERVALS", "EDGES"):
             if self._match_text_seq("EMIT", word):
                 names = self._column_names()

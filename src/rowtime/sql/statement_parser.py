@@ -1,6 +1,6 @@
-"""Statements from tokens: CREATE, ALTER, DROP, INSERT, EXPLAIN and queries.
+"""Parses statements: CREATE, ALTER, DROP, INSERT, EXPLAIN and queries.
 
-Each method reads one construct at the current token; what a query or an expression is, the dialect's parser knows.
+Each method reads one construct at the current token; the dialect's parser reads queries and expressions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ QUERY_WORDS = ("SELECT", "WITH", "(", "VALUES")
 
 
 FINAL = (("AFTER", "WATERMARK"), ("STREAM", "AFTER", "WATERMARK"), ("ON", "WINDOW", "CLOSE"), ("FINAL",))
-"""What follows EMIT in Beam and Calcite, in RisingWave and in ksqlDB for rows that are final."""
+"""The words after EMIT for final rows, in Beam and Calcite, in RisingWave and in ksqlDB."""
 _EARLIER = (("AFTER", "DELAY"), ("STREAM", "AFTER", "DELAY"))
 _OTHER_PLANS = ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL", "ANALYZE")
 
@@ -28,20 +28,20 @@ _WORDS = {"refresh": "REFRESH EVERY", "early": "EARLY BEYOND", "ahead": "EARLY B
 
 
 class StatementParser(SchemaParser):
-    """One statement at a time, located in the text of the whole script."""
+    """Parses one statement at a time, with places in the text of the whole script."""
 
     def statement(self, tokens: list[Token], text: str) -> st.Statement:
-        """The statement that the tokens make up, all of them. Raises ``SyntaxFault``."""
+        """Parse the statement that all of the tokens form. Raises ``SyntaxFault``."""
         statement: st.Statement = self._all_of(tokens, text, self._statement)
         return statement
 
     def expression_of(self, tokens: list[Token], text: str) -> exp.Expr:
-        """The scalar expression that the tokens make up, all of them. Raises ``SyntaxFault``."""
+        """Parse the scalar expression that all of the tokens form. Raises ``SyntaxFault``."""
         expression: exp.Expr = self._all_of(tokens, text, self._required_expression)
         return expression
 
     def column_of(self, tokens: list[Token], text: str) -> st.ColumnDef:
-        """The column definition that the tokens make up. Raises ``SyntaxFault``."""
+        """Parse the column definition that all of the tokens form. Raises ``SyntaxFault``."""
         column: st.ColumnDef = self._all_of(tokens, text, self._column)
         return column
 
@@ -92,7 +92,7 @@ class StatementParser(SchemaParser):
         return query
 
     def _query_options(self, query: exp.Query) -> None:
-        """What a query says about itself after its last clause, in any order."""
+        """Parse the options after a query's last clause, in any order."""
         while True:
             if self._match_text_seq("WITH", "UNBOUNDED", "STATE"):
                 query.set("unbounded_state", value=True)
@@ -112,7 +112,7 @@ class StatementParser(SchemaParser):
                 return
 
     def _emits_when_final(self) -> exp.Var | None:
-        """What other systems write for what groups do here anyway."""
+        """Parse the words of other systems for final results, which groups give here anyway."""
         first = self._curr
         if any(self._match_text_seq("EMIT", *words, advance=False) for words in _EARLIER):
             hint = (
@@ -171,7 +171,7 @@ class StatementParser(SchemaParser):
         }[self._prev.text.upper()](facts)
 
     def _create_server(self, facts: dict[str, Any]) -> st.CreateServer:
-        """``CREATE SERVER s TYPE 'KAFKA' FOREIGN DATA WRAPPER ecda OPTIONS (…)``, in any order."""
+        """Parse ``CREATE SERVER s TYPE 'KAFKA' FOREIGN DATA WRAPPER ecda OPTIONS (…)``, in any order."""
         facts, kind, clauses = self._named(facts), "", dict[str, Any]()
         while True:
             if self._match_text_seq("TYPE"):
@@ -205,7 +205,7 @@ class StatementParser(SchemaParser):
         return st.CreateStream(columns=columns, query=query, renamed=renamed, foreign=foreign, **clauses, **facts)
 
     def _lists_names(self) -> bool:
-        """True at ``(a, b)``, where columns have no types."""
+        """Return True at ``(a, b)``, a list of columns without types."""
         if not self._match(TokenType.L_PAREN, advance=False):
             return False
         behind = self._tokens[self._index + 2 : self._index + 3]
@@ -216,7 +216,7 @@ class StatementParser(SchemaParser):
         return st.CreateTable(columns=self._columns(), **self._clauses(stream=False), **facts)
 
     def _clauses(self, *, stream: bool) -> dict[str, Any]:
-        """What follows the columns, in any order, each at most once."""
+        """Parse the clauses after the columns, in any order, each at most once."""
         clauses: dict[str, Any] = {}
         while found := self._clause(stream=stream):
             key, value = found
@@ -260,7 +260,7 @@ class StatementParser(SchemaParser):
         return "partitioned_by", (names, st.OptionPlace(at, at, first.start, self._prev.end))
 
     def _partitioned(self, clauses: dict[str, Any]) -> None:
-        """``PARTITIONED BY`` is an option like others, so what lasts of a stream has it."""
+        """Turn ``PARTITIONED BY`` into an option, so that it is stored with the stream's lasting options."""
         if (found := clauses.pop("partitioned_by", None)) is not None:
             names, at = found
             clauses["options"] = (*clauses.get("options", ()), ("partitionBy", ", ".join(names)))
@@ -343,7 +343,7 @@ class StatementParser(SchemaParser):
         return self._alter_stream(stream, writer, facts)
 
     def _pumps(self) -> st.Name:
-        """The name of a pump, ``*`` or ``schema.*``; ``*.*`` are those of every schema."""
+        """Parse the name of a pump, ``*`` or ``schema.*``; ``*.*`` means the pumps of every schema."""
         first, parts = self._curr, list[str]()
         if self._match_text_seq("*", ".", "*"):
             return st.Name("*.*", self._place(first, self._prev))
@@ -386,10 +386,10 @@ class StatementParser(SchemaParser):
 
 
 def _list(names: tuple[st.Name, ...]) -> dict[str, Any]:
-    """The columns that a pump lists, and where."""
+    """Return the columns that a pump lists, and their place."""
     return {"columns": tuple(name.text for name in names), "column_places": tuple(name.place for name in names)}
 
 
 def new_parser() -> StatementParser:
-    """A parser for one statement."""
+    """Return a parser for one statement."""
     return StatementParser(dialect=Rowtime())

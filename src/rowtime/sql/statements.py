@@ -1,8 +1,8 @@
-"""Statements: what a script says, one frozen dataclass a kind.
+"""Statements: the parts of a script, one frozen dataclass per kind.
 
-Names are as written (without quotes); they mean the same in upper and lower case. Queries
-and expressions are sqlglot trees, located in the text of the whole script. ``place`` and
-``text`` (the statement's own source, without its semicolon) do not count for equality.
+Names are as written (without quotes); upper and lower case mean the same. Queries and expressions are sqlglot trees,
+with places in the text of the whole script. ``place`` and ``text`` (the statement's own source, without its semicolon)
+do not count for equality.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Name:
 
 @dataclass(frozen=True)
 class OptionPlace:
-    """Says where an option is: its name, its value, and the offsets of the value in the text (the last one too)."""
+    """The place of an option: its name, its value, and the first and last offset of the value in the text."""
 
     name: Place
     value: Place
@@ -79,7 +79,7 @@ class ColumnDef:
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """What every statement has: where it begins, its source, and the schemas in which its names are looked up."""
+    """The fields of every statement: where it begins, its source, and the schemas in which its names are looked up."""
 
     place: Place = field(compare=False)
     text: str = field(compare=False)
@@ -90,8 +90,8 @@ class Statement:
 class CreateStream(Statement):
     """``CREATE [OR REPLACE] [FOREIGN] STREAM``; without ``using`` it is an embedded log.
 
-    ``temporary``: it is of its script, whose pumps fill it, and its rows are kept nowhere. ``… AS query``: it has the
-    columns of the query, perhaps under ``renamed`` names, and a pump fills it.
+    ``temporary``: it belongs to its script, whose pumps fill it, and its rows are not stored. ``… AS query``: it has
+    the columns of the query, perhaps under ``renamed`` names, and a pump fills it.
     """
 
     name: Name
@@ -132,7 +132,7 @@ class CreateTable(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class CreateView(Statement):
-    """``CREATE [TEMPORARY] VIEW v [(columns)] AS query [EVENT SHAPE …]``; a view is of its script anyway."""
+    """``CREATE [TEMPORARY] VIEW v [(columns)] AS query [EVENT SHAPE …]``; a view always belongs to its script."""
 
     name: Name
     query: exp.Query
@@ -146,7 +146,7 @@ class CreateView(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class CreatePump(Statement):
-    """``CREATE PUMP p AS INSERT INTO s query``; an INSERT of a query alone has no name."""
+    """``CREATE PUMP p AS INSERT INTO s query``; a plain INSERT of a query has no name."""
 
     name: Name | None
     target: Name
@@ -161,7 +161,7 @@ class CreatePump(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class CreateSchema(Statement):
-    """``CREATE SCHEMA app``, which says nothing: a schema is the first part of a name."""
+    """``CREATE SCHEMA app``, which has no effect: a schema is the first part of a name."""
 
     name: Name
     comment: str = ""
@@ -182,7 +182,7 @@ class CreateServer(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class DropSchema(Statement):
-    """``DROP SCHEMA [IF EXISTS] app [CASCADE]``: all whose names begin with ``app.``."""
+    """``DROP SCHEMA [IF EXISTS] app [CASCADE]``: everything whose name begins with ``app.``."""
 
     name: Name
     if_exists: bool = False
@@ -191,14 +191,14 @@ class DropSchema(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class SetSchema(Statement):
-    """``SET SCHEMA 'app'``, or ``USE app``: the schema of the names behind it that have none."""
+    """``SET SCHEMA 'app'``, or ``USE app``: the schema of later unqualified names."""
 
     schema: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetPath(Statement):
-    """``SET PATH 'app, other'``: the schemas in which the statements behind it look up names that have none."""
+    """``SET PATH 'app, other'``: the schemas in which later statements look up unqualified names."""
 
     path: tuple[str, ...]
 
@@ -230,7 +230,7 @@ class InsertValues(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class SetBound(Statement):
-    """``ALTER STREAM s [WRITER 'w'] SET ROWTIME BOUND at [STRICT]``; ``view``: ALTER VIEW, of its event time.
+    """``ALTER STREAM s [WRITER 'w'] SET ROWTIME BOUND at [STRICT]``; ``view``: ALTER VIEW, for its event time.
 
     ``column``: ``SET BOUND OF column = at [STRICT]``.
     """
@@ -261,7 +261,7 @@ class EndStream(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class AlterPump(Statement):
-    """``ALTER PUMP p, q.* START|STOP``: the name ``*`` is that of all pumps, ``q.*`` of those that begin with q."""
+    """``ALTER PUMP p, q.* START|STOP``: the name ``*`` means all pumps, ``q.*`` those whose names begin with q."""
 
     pumps: tuple[Name, ...]
     start: bool
@@ -269,7 +269,7 @@ class AlterPump(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class TakeOver(Statement):
-    """``ALTER PUMP p TAKE OVER``: its target, from the pump of the same name of another checkpoint."""
+    """``ALTER PUMP p TAKE OVER``: takes its target from the pump of the same name of another checkpoint."""
 
     pump: Name
 
@@ -294,16 +294,16 @@ class Explain(Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class Query(Statement):
-    """A query on its own: its result is what the script shows."""
+    """A query on its own: the script shows its result."""
 
     query: exp.Query
 
 
 @dataclass(frozen=True)
 class Script:
-    """A parsed text: the statements that parse, in order, and a problem for each other one.
+    """A parsed text: the statements that parse, in order, and a problem for each of the others.
 
-    ``defines``: words in lower case among which are the names that statements would define that do not parse.
+    ``defines``: lower-case words that include the names that the failed statements would define.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""What a parser says of a text that it cannot read, and how all of ours say it."""
+"""Syntax faults: why a parser cannot read a text, in the form that all parsers here use."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class SyntaxFault(ParseError):
         self.message = message
         self.start = start
         self.end = end
-        self.at_end = at_end  # the text stopped where more was expected
+        self.at_end = at_end  # the text ended, but more was expected
         self.hint = hint
 
 
 class FaultParser(SparkParser):
-    """Raises the faults, and remembers the furthest of them: tried alternatives hide theirs."""
+    """Raises faults, and remembers the furthest one: tried alternatives hide theirs."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{**options, "error_level": ErrorLevel.IMMEDIATE})
         self.furthest: SyntaxFault | None = None
 
     def raise_error(self, message: str, token: Token | None = None, hint: str = "") -> NoReturn:
-        """Raise a ``SyntaxFault``; of two at one place the one with a hint is kept."""
+        """Raise a ``SyntaxFault``; if two are at one place, the one with a hint is kept."""
         at = token or self._curr or self._prev
         start, end = (at.start, at.end) if at else (0, 0)
         fault = SyntaxFault(message, start, end, at_end=not token and not self._curr, hint=hint)

@@ -1,4 +1,4 @@
-"""Windows: of calls, ``OVER w``, ``OVER (w ROWS 9 PRECEDING)`` and ``OVER w (…)``, and of the inputs of a join."""
+"""Parses windows: of calls, ``OVER w``, ``OVER (w ROWS 9 PRECEDING)`` and ``OVER w (…)``, and of join inputs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rowtime.sql.syntax_fault import FaultParser
 
 
 class WindowParser(FaultParser):
-    """Reads windows; that of an input is in front of its name or behind it."""
+    """Parses windows; the window of an input is before its name or after it."""
 
     def _parse_window(self, *args: Any, **options: Any) -> exp.Expr | None:
-        """A frame given by its lower end alone reaches to the current row; a call before OVER ends at its bracket."""
+        """Parse a window; a frame with a lower end alone ends at the row, and a call before OVER at its bracket."""
         call = args[0] if args else None
         if isinstance(call, exp.Func) and call.meta.get("start") is not None and self._prev.text == ")":
             extend(call, self._prev)
@@ -27,13 +27,13 @@ class WindowParser(FaultParser):
         return window
 
     def _named_alone(self, window: exp.Window) -> bool:
-        """True for ``OVER w`` with a parenthesis behind it."""
+        """Return True for ``OVER w`` with a parenthesis after it."""
         parts = ("partition_by", "order", "spec")
         bare = bool(window.alias) and not any(window.args.get(part) for part in parts) and self._prev.text != ")"
         return bare and self._match(TokenType.L_PAREN, advance=False) is True
 
     def _parse_more(self, window: exp.Window) -> None:
-        """``OVER w (RANGE …)`` is ``OVER (w RANGE …)``, as SQLstream writes it."""
+        """Parse ``OVER w (RANGE …)`` as ``OVER (w RANGE …)``; SQLstream writes it so."""
         more = super()._parse_window(exp.Var(this="w"), alias=True)
         if not isinstance(more, exp.Window) or more.alias:
             self.raise_error(
@@ -56,7 +56,7 @@ class WindowParser(FaultParser):
         return table
 
     def _parse_subquery(self, this: exp.Expr | None, *args: Any, **options: Any) -> exp.Subquery | None:
-        held = exp.Table()  # the window is in front of the name, and the node is made with it
+        held = exp.Table()  # the window is before the name, and the node is built with it
         if this:
             self._parse_input_window(held)
         subquery = super()._parse_subquery(this, *args, **options)
@@ -65,7 +65,7 @@ class WindowParser(FaultParser):
         return subquery
 
     def _parse_input_window(self, source: exp.Expr | None) -> None:
-        """``s OVER (RANGE …)``, ``s OVER w``, ``s OVER w (…)``: sqlglot's window of a function, over an input."""
+        """Parse ``s OVER (RANGE …)``, ``s OVER w``, ``s OVER w (…)``: sqlglot's window of a function, on an input."""
         first = self._curr
         named = self._next is not None and self._next.token_type in (TokenType.VAR, TokenType.IDENTIFIER)
         opens = self._match_pair(TokenType.OVER, TokenType.L_PAREN, advance=False)

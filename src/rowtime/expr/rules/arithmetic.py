@@ -1,8 +1,8 @@
 """Sums, differences, products and quotients (semantics 6).
 
-Floating point keeps direction and never strictness. A sum of two infinities of opposite
-sign, a zero times an infinity and a quotient of infinities are NaN, which Spark orders
-above all numbers: where they could come about there is no order.
+Floating point keeps the direction and never strictness. A sum of two infinities of opposite sign, a zero times an
+infinity and a quotient of infinities are NaN, which Spark orders above all numbers. Where they are possible there is no
+order.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rowtime.expr.facts import Fact, Kind, wider
 from rowtime.expr.order import Order
 from rowtime.expr.rules.table import Found, Parts, arguments, constant, none, rule
 
-_MERGED = (Kind.FLOAT, Kind.DECIMAL)  # rounding may merge neighbours, in decimals beyond 38 digits
+_MERGED = (Kind.FLOAT, Kind.DECIMAL)  # rounding may make neighbours equal, in decimals beyond 38 digits
 _TIMES = {
     (Kind.TIMESTAMP, Kind.DAYS): Kind.TIMESTAMP,
     (Kind.DATE, Kind.DAYS): Kind.TIMESTAMP,
@@ -46,7 +46,7 @@ def _neg(node: exp.Expr, parts: Parts) -> Found:
 
 
 def reversed_(m: Fact) -> Fact:
-    """The fact of ``-m``."""
+    """Return the fact of ``-m``."""
     low, high = (None if edge is None else -edge for edge in (m.high, m.low))
     return Fact(m.order.reversed(), m.kind, low, high, m.zero, m.null)
 
@@ -69,7 +69,7 @@ def _sub(node: exp.Expr, parts: Parts) -> Found:
 
 
 def plus(left: Fact, right: Fact, kind: Kind | None, *, same: bool = False) -> Found:
-    """The sum of two facts; ``same``: of an expression with itself."""
+    """Return the sum of two facts; ``same``: of an expression with itself."""
     if left.null or right.null:
         return constant(kind or Kind.OTHER, "NULL in a sum makes it NULL")
     if kind is None:
@@ -131,7 +131,7 @@ def _mul(node: exp.Expr, parts: Parts) -> Found:
 
 
 def times(left: Fact, right: Fact, kind: Kind, shown: str) -> Found:
-    """The product of two facts whose signs are known, by the order of its size."""
+    """Return the product of two facts with known signs, by the order of its absolute value."""
     for m, c in ((left, right), (right, left)):
         if c.order is Order.CONSTANT and c.constant is not None and c.constant != 0:
             order = m.order if c.constant > 0 else m.order.reversed()
@@ -221,7 +221,7 @@ def _why_no_quotient(left: Fact, right: Fact) -> str:
 
 
 def _by_inverse(left: Fact, right: Fact, kind: Kind) -> Found:
-    """A quotient as a product with the inverse of a divisor that is never 0."""
+    """Return a quotient as a product with the inverse of a divisor that is never 0."""
     low, high = (0, None) if right.sign == 1 else (None, 0)
     inverse = Fact(right.order.reversed(), right.kind).within(low, high, zero=False)
     found = times(left, inverse, kind, "c / m")

@@ -1,4 +1,4 @@
-"""CAST: which conversions keep order. ANSI mode: what does not fit is an error, not a wrong value."""
+"""CAST: which conversions keep order. In ANSI mode a value that does not fit is an error, not a wrong value."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _named(node: exp.Expr, parts: Parts) -> Found:
 
 
 def cast(m: Fact, to: str, *, fails: bool) -> Found:
-    """The fact of a conversion to the type ``to``; ``fails``: what does not fit is an error."""
+    """Return the fact of a conversion to the type ``to``; ``fails``: a value that does not fit is an error."""
     kind = kind_of(to)
     if m.null:
         return Found(Fact(m.order, kind, null=True), "NULL stays NULL")

@@ -1,4 +1,4 @@
-"""Choices: the greatest and least, COALESCE, conditions, and ladders of CASE."""
+"""Choices: greatest and least, COALESCE, conditions, and CASE ladders."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def _extreme(node: exp.Expr, parts: Parts) -> Found:
     pick = min if isinstance(node, exp.Least) else max
     lows = [fact.low for fact in facts if fact.low is not None]
     highs = [fact.high for fact in facts if fact.high is not None]
-    # Where one argument has no edge on the far side, neither has the choice.
+    # If one argument has no limit on the far side, the choice has none either.
     low = pick(lows) if lows and (pick is max or len(lows) == len(facts)) else None
     high = pick(highs) if highs and (pick is min or len(highs) == len(facts)) else None
     return Found(Fact(order, kind).within(low, high), f"{name} goes in the one direction of its arguments")
 
 
 def _both(left: Order, right: Order) -> Order:
-    """The order of a choice between two at every row; strict only if both are."""
+    """Return the order of a choice between two at every row; strict only if both are."""
     order = left.plus(right)
     return order if left.strict and right.strict else order.loosened()
 
@@ -49,7 +49,7 @@ def _common(facts: Iterable[Fact]) -> Kind:
         found = wider(found, kind)
         if found is Kind.OTHER:
             return found
-    # Whole numbers beyond 2^53 become floating point, which merges neighbours but keeps order.
+    # Whole numbers beyond 2^53 become floating point, which makes neighbours equal but keeps order.
     return found
 
 
@@ -102,7 +102,7 @@ def _joined(node: exp.Expr, parts: Parts) -> Found:
 
 @rule(exp.Case, exp.If)
 def _ladder(node: exp.Expr, parts: Parts) -> Found:
-    """Every condition changes once, all in one direction, so the branches follow each other in time."""
+    """Prove a ladder: every condition changes once, all in one direction, so the branches follow each other in time."""
     if isinstance(node, exp.Case) and node.this is not None:
         return none("CASE with a value has no rule; write WHEN with full conditions")
     whens = node.args["ifs"] if isinstance(node, exp.Case) else [node]
@@ -110,7 +110,7 @@ def _ladder(node: exp.Expr, parts: Parts) -> Found:
     listed = [(when.this, when.args["true"]) for when in whens]
     truths = [_truth(condition) for condition, _ in listed]
     listed = [pair for pair, truth in zip(listed, truths, strict=True) if truth is not False]
-    if True in truths:  # what follows a condition that always holds is never reached
+    if True in truths:  # branches after a condition that always holds are never reached
         always = [_truth(condition) for condition, _ in listed].index(True)
         listed, default = listed[:always], listed[always][1]
     if not listed:
@@ -121,10 +121,10 @@ def _ladder(node: exp.Expr, parts: Parts) -> Found:
     facts = [parts.of(result) for _, result in listed] + [parts.of(default)]
     if len(directions) > 1 or 0 in directions or any(parts.of(c).kind is not Kind.BOOLEAN for c, _ in listed):
         return none("a condition may change more than once, and so may the result", facts[0].kind)
-    # Each with the range that the condition before it leaves.
+    # Each branch with the range that the condition before it leaves.
     branches = [_cut(fact, *_edges(*branch)) for branch, fact in zip(listed, facts, strict=False)]
     branches.append(_otherwise(listed, default, facts[-1]))
-    # Conditions that become true lead upwards, from ELSE to the first; else the other way.
+    # If conditions become true, branches go upwards, from ELSE to the first; else the other way.
     in_time = branches[::-1] if directions == {1} else branches
     return _in_sequence(in_time, _common(facts))
 
@@ -143,13 +143,13 @@ def _truth(condition: exp.Expr) -> bool | None:
 
 def _otherwise(listed: list[tuple[exp.Expr, exp.Expr]], default: exp.Expr, fact: Fact) -> Fact:
     for condition, _ in listed:
-        low, high = _edges(condition, default)  # none of them holds, so each edge is the other one
+        low, high = _edges(condition, default)  # no condition holds, so each limit is the other one
         fact = _cut(fact, high, low)
     return fact
 
 
 def _edges(condition: exp.Expr, result: exp.Expr) -> tuple[Decimal | None, Decimal | None]:
-    """The range that ``m > c`` gives to the result if that is m itself; a little too wide does no harm."""
+    """Return the range that ``m > c`` implies for the result if that is m itself; a wider range is harmless."""
     condition = condition.unnest()
     for m, c, swapped in ((condition.this, condition.expression, False), (condition.expression, condition.this, True)):
         if (

@@ -1,6 +1,6 @@
-"""Functions of numbers. Java specifies those of its Math class that stand here as semi-monotonic.
+"""Functions of numbers. Java specifies those listed here from its Math class as semi-monotonic.
 
-ASINH, ACOSH and ATANH are not among them: Spark computes them by formulas that cancel digits.
+ASINH, ACOSH and ATANH are missing: Spark computes them by formulas that cancel digits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rowtime.expr.rules.table import NAMED, RULES, Found, Parts, arguments, cons
 
 @dataclass(frozen=True)
 class _Rising:
-    """A function that rises above ``above`` (``closed``: at it too), with a result in [low, high]."""
+    """A function that rises above ``above`` (if ``closed``, from it on), with a result in [low, high]."""
 
     above: int | None = None
     closed: bool = False
@@ -47,7 +47,7 @@ RULES[exp.Exp] = _Rising(low=0)
 RULES[exp.Sign] = _Rising(low=-1, high=1)
 RULES[exp.Sqrt] = _Rising(above=0, closed=True, low=0)
 RULES[exp.Ln] = _Rising(above=0)
-NAMED["LOG"] = _Rising(above=0)  # of one argument; with a base it is a node
+NAMED["LOG"] = _Rising(above=0)  # with one argument; with a base it is a node
 NAMED["EXPM1"] = _Rising(low=-1)
 NAMED["LOG1P"] = _Rising(above=-1)
 

@@ -1,4 +1,4 @@
-"""The table that rules enter, and what every rule uses."""
+"""The table of rules, and functions that every rule uses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowtime.expr.order import Order
 
 
 class Found(NamedTuple):
-    """What a rule gives: the fact, and the rule in words."""
+    """The result of a rule: the fact, and the rule in words."""
 
     fact: Fact
     rule: str
@@ -22,7 +22,7 @@ class Parts(Protocol):
     """Proves the parts of a node for its rule, and remembers which were used."""
 
     def of(self, node: exp.Expr) -> Fact:
-        """What is known of a part."""
+        """Return the fact about a part."""
         ...
 
 
@@ -34,7 +34,7 @@ NAMED: dict[str, Rule] = {}
 
 
 def rule(*kinds: type[exp.Expr] | str) -> Callable[[Rule], Rule]:
-    """Enter a rule into the table for kinds of nodes or names of functions."""
+    """Register a rule in the table for kinds of nodes or names of functions."""
 
     def enter(made: Rule) -> Rule:
         for kind in kinds:
@@ -48,27 +48,27 @@ def rule(*kinds: type[exp.Expr] | str) -> Callable[[Rule], Rule]:
 
 
 def none(why: str, kind: Kind = Kind.OTHER) -> Found:
-    """No order, and why."""
+    """Return no order, with the reason."""
     return Found(Fact(kind=kind), why)
 
 
 def rounded(fact: Fact, kind: Kind, why: str) -> Found:
-    """The same direction without strictness, in another kind."""
+    """Return the same direction without strictness, in another kind."""
     return Found(fact.as_(fact.order.loosened(), kind), why)
 
 
 def kept(fact: Fact, kind: Kind, why: str) -> Found:
-    """The same order, in another kind."""
+    """Return the same order, in another kind."""
     return Found(fact.as_(fact.order, kind), why)
 
 
 def constant(kind: Kind, why: str) -> Found:
-    """Always the same value, though a column is in it."""
+    """Return a constant, although the expression has a column."""
     return Found(Fact(Order.CONSTANT, kind), why)
 
 
 def arguments(node: exp.Expr) -> list[exp.Expr]:
-    """The arguments of a call, in order."""
+    """Return the arguments of a call, in order."""
     if isinstance(node, exp.Anonymous):
         return list(node.expressions)
     return [part for value in node.args.values() for part in (value if isinstance(value, list) else [value])

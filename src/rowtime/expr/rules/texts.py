@@ -45,7 +45,7 @@ def _concat(node: exp.Expr, parts: Parts) -> Found:
     return kept(facts[-1], Kind.TEXT, "constant text before m keeps the order")
 
 
-# What a pattern of DATE_FORMAT may hold, from the year on: fields of a fixed length.
+# The fields of a DATE_FORMAT pattern, from the year on: each has a fixed length.
 _FIELDS = ("yyyy", "MM", "dd", "HH", "mm", "ss")
 _PATTERN = re.compile(r"(([A-Za-z])\2*)|'[^']*'|[^A-Za-z'\[\]{}#]")
 
@@ -63,11 +63,11 @@ def _date_format(node: exp.Expr, parts: Parts) -> Found:
 
 
 def _falls(pattern: str) -> bool:
-    """True if the fields begin with the year, and none is left out between two."""
+    """Return True if the fields begin with the year, and none is missing in between."""
     found = list(_PATTERN.finditer(pattern))
     fields = [field for one in found if (field := one[1])]
     whole = [field for field in fields if field in _FIELDS]
-    fraction = fields[len(whole) :]  # of a second, once, and behind it
+    fraction = fields[len(whole) :]  # fraction of a second, once, at the end
     return (
         "".join(one[0] for one in found) == pattern
         and bool(whole)

@@ -43,7 +43,7 @@ def _rounded_to(node: exp.Expr, parts: Parts) -> Found:
     found = rounded(m, kind, f"rounding to {_unit(unit)} keeps the direction")
     if kind is Kind.DATE:
         return found
-    # Rounding does not lead out of the years from 1 on; upwards it may lead beyond 9999.
+    # Rounding stays within the years from 1 on; rounding up may leave 9999.
     return Found(found.fact.within(m.low, None if isinstance(node, exp.Ceil) else m.high), found.rule)
 
 
@@ -52,7 +52,7 @@ NOT_THE_ROWTIME = "rows come in the order of ROWTIME, which is not the arrival t
 
 @rule(CurrentRowTimestamp)
 def _arrival(node: exp.Expr, parts: Parts) -> Found:  # noqa: ARG001 - a rule
-    # Where ROWTIME is the arrival time, CURRENT_ROW_TIMESTAMP is bound to it, and ascends as it does.
+    # If ROWTIME is the arrival time, CURRENT_ROW_TIMESTAMP is bound to it and ascends like it.
     return none(NOT_THE_ROWTIME, Kind.TIMESTAMP)
 
 

@@ -1,4 +1,4 @@
-"""What an operator is, and what it may use: the one interface between operators and everything else."""
+"""The contract of operators: the one interface between operators and everything else."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from rowtime.sql.generate import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 else:
-    DataFrame = None  # for annotations alone: `check` does without Spark
+    DataFrame = None  # for annotations only: `check` works without Spark
 
 __all__ = [
     "AGGREGATION", "EDGES", "NOTHING", "TRANSFORMATION", "Binary", "Closed", "Column", "Control", "DataFrame", "Delta",

@@ -1,6 +1,6 @@
-"""What passes over an edge: columns, the shape of the edge, and what comes in one tick.
+"""Edges: the columns and the shape of an edge, and the data that passes over it in one tick.
 
-Every edge carries, beside the user's columns, the rowtime and what orders equal rowtimes: writer and position. The
+Besides the user's columns, every edge carries the rowtime, and writer and position, which order equal rowtimes. The
 order of a stream is (rowtime, writer, position) (semantics 2.1).
 """
 
@@ -30,7 +30,7 @@ _WAY = re.compile(r"( ASC| DESC)?( NULLS (FIRST|LAST))?$")
 
 @dataclass(frozen=True)
 class Column:
-    """A column of an edge: name, Spark type text (empty: only Spark knows), what is known of its values."""
+    """A column of an edge: name, Spark type text (empty: only Spark knows), and facts about its values."""
 
     name: str
     type: str = ""
@@ -38,20 +38,20 @@ class Column:
 
     @property
     def order(self) -> Order:
-        """The order of its values over the stream."""
+        """Return the order of its values over the stream."""
         return self.fact.order
 
     @property
     def known(self) -> Fact:
-        """The fact, with the kind of the declared type."""
+        """Return the fact, with the kind of the declared type."""
         return self.fact if self.fact.kind is not Kind.OTHER else replace(self.fact, kind=kind_of(self.type))
 
 
 @dataclass(frozen=True)
 class EventTime:
-    """Where an edge has its event time: the operator that knows its bound, and the column.
+    """The event time of an edge: the operator that knows its bound, and the column.
 
-    ``here``: what the column is called between a join and the select list above it; empty for its own name.
+    ``here``: the column's name between a join and the select list above it; empty for its own name.
     """
 
     declared: str
@@ -60,21 +60,21 @@ class EventTime:
 
 
 class Trait(Enum):
-    """What an edge can have that an operator may require; `Shape.traits` says which it has."""
+    """A property of an edge that an operator may require; `Shape.traits` returns those of an edge."""
 
     PLACED = auto()  # writer and position order the rows of a writer
-    BY_PLACE = auto()  # equal rowtimes go by writer and position, and by nothing before them
+    BY_PLACE = auto()  # equal rowtimes are ordered by writer and position first
     SINGLE = auto()  # all rows count as one writer's
-    MERGED = auto()  # it is no several streams side by side
-    RELEASED = auto()  # no row runs ahead of the bound
-    EVENT_TIME = auto()  # an event time is declared below, and known here
+    MERGED = auto()  # it is not several streams side by side
+    RELEASED = auto()  # no row is ahead of the bound
+    EVENT_TIME = auto()  # an event time is declared below, and still known here
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What a column is: the rowtime of its row (`ROWTIME`), or another part of an event that was made a row.
+    """The meaning of a column: the rowtime of its row (`ROWTIME`), or another part of an event that became a row.
 
-    ``order``: in which order such rows come, in words.
+    ``order``: the order of such rows, in words.
     """
 
     what: str
@@ -82,22 +82,22 @@ class Origin:
 
 
 EDGES = ("start of an edge", "stop of an edge")
-"""What columns of edges are, by which events are put together again."""
+"""The meaning of the columns of edges, from which events are put together again."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What an edge carries.
+    """The properties of an edge.
 
-    ``order``: the sort expressions that make the stream order, the rowtime first unless the rows are released anyway.
+    ``order``: the sort expressions of the stream order, the rowtime first unless the rows are released anyway.
     ``extra``: hidden columns that ``order`` needs. ``placed``: writer and position order the rows of a writer.
-    ``single``: all rows count as one writer's. ``released``: no row runs ahead of the edge's bound. ``arrival``: rows
-    still have their recorded arrival time, and ``stamped``: it is their rowtime, raised where it would go back.
-    ``batched``: the rows of one tick are a set without an order of arrival.
-    ``unmerged``: several streams side by side, which count as one writer's for whoever looks at the order of arrival.
-    ``event``: the event time that was declared below, as long as its column and the rows' places are passed on.
-    ``retracts``: which events (open: without an end) may be taken back. ``lasts``: how long each of them lasts at least
-    (µs), where all that end up to the bound plus that have gone out, and none is taken back.
+    ``single``: all rows count as one writer's. ``released``: no row is ahead of the edge's bound. ``arrival``: rows
+    still have their recorded arrival time; ``stamped``: it is their rowtime, raised where it would go back.
+    ``batched``: the rows of one tick are a set without an order of arrival. ``unmerged``: several streams side by side;
+    operators that need the order of arrival treat them as one writer's. ``event``: the event time declared below, as
+    long as its column and the rows' places are passed on. ``retracts``: which events (open: without an end) may be
+    retracted. ``lasts``: the least duration of an event (µs), if all events that end up to the bound plus that duration
+    have been emitted, and none is retracted.
     """
 
     columns: tuple[Column, ...]
@@ -116,17 +116,17 @@ class Shape:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The user's columns, in order."""
+        """Return the user's columns, in order."""
         return tuple(column.name for column in self.columns)
 
     @property
     def of_users(self) -> tuple[Column, ...]:
-        """The columns without those that only the engine knows."""
+        """Return the columns without hidden ones."""
         return tuple(column for column in self.columns if not column.name.startswith("__"))
 
     @property
     def traits(self) -> frozenset[Trait]:
-        """What an operator above may require of it."""
+        """Return the properties that an operator above may require."""
         has = {
             Trait.PLACED: self.placed,
             Trait.BY_PLACE: self.order in ((ROWTIME, WRITER, POSITION), (POSITION,)),
@@ -139,21 +139,21 @@ class Shape:
 
     @property
     def shows_order(self) -> bool:
-        """True if what orders the rows is among their columns; a select list can leave out what does."""
+        """Return True if the columns that order the rows are visible; a select list can omit them."""
         there = {*self.internals, *map(quoted, self.names)}
         return all(_WAY.sub("", term) in there for term in self.order)
 
     @property
     def has_origin(self) -> bool:
-        """Rows that were merged have the writer and the position that they had before beside their own."""
+        """Return True if merged rows also have the writer and the position from before the merge."""
         return ORIGIN[0] in self.extra
 
     def without_origin(self) -> Shape:
-        """The same without these, where no gate above asks for them."""
+        """Return the shape without these, if no gate above needs them."""
         return replace(self, extra=tuple(name for name in self.extra if name not in ORIGIN))
 
     def with_origin(self, kept: DataFrame) -> DataFrame:
-        """Kept rows, with an empty writer and no position where an older version kept them without."""
+        """Return kept rows; an older version kept them without these: they get an empty writer and no position."""
         if not self.has_origin:
             return kept
         there = ORIGIN[0] in kept.columns
@@ -163,19 +163,19 @@ class Shape:
 
     @property
     def internals(self) -> tuple[str, ...]:
-        """The columns of ours that travel with the rows."""
+        """Return the hidden columns of the rows."""
         return (ROWTIME, WRITER, POSITION, *([ARRIVAL] if self.arrival else []), *self.extra)
 
 
 @dataclass(frozen=True)
 class Delta:
-    """What passes over an edge in one tick: new rows and the bounds after them.
+    """The data that passes over an edge in one tick: new rows and the bounds after them.
 
-    ``rows`` is ``None`` where there is certainly none. ``count`` is an upper limit; where there is none, ``about`` says
-    of how many rows they are made, if that is known. Every rowtime lies in [``lowest``, ``highest``] (µs UTC). ``peek``
-    reads columns of every row without a Spark job, where the source can; ``files`` are the rows in files that a sink
-    may take as they are, ``final`` other events. ``timeline``: the event time's bounds. ``left``: the clocks of writers
-    that left behind their rows of this tick.
+    ``rows`` is ``None`` if there are certainly none. ``count`` is an upper limit; if it is unknown, ``about`` is the
+    number of rows from which they are computed, if that is known. Every rowtime is in [``lowest``, ``highest``] (µs
+    UTC). ``peek`` reads columns of every row without a Spark job, if the source can; ``files`` are the rows in files
+    that a sink may take as they are, ``final`` other events. ``timeline``: the event time's bounds. ``left``: the
+    clocks of writers that left after their rows of this tick.
     """
 
     rows: DataFrame | None

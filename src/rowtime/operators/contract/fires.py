@@ -1,4 +1,4 @@
-"""What the rows of panes tell of their fires, as far as those above pass it on (semantics 8.2 and 8.4)."""
+"""The columns that identify the fires of panes, as far as operators pass them on (semantics 8.2 and 8.4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rowtime.expr.conditions import conjuncts
 class FiresTold:
     """The columns of fires, by name: the ``ends`` of their panes, their ``timings``, their ``indices``, their change.
 
-    ``again``: more than one fire of a pane may be among the rows. ``changes``: with those that take one back.
+    ``again``: the rows may have more than one fire of a pane. ``changes``: they include retractions.
     """
 
     ends: tuple[str, ...] = ()
@@ -25,7 +25,7 @@ class FiresTold:
     changes: bool = False
 
     def renamed(self, passed: Mapping[str, str]) -> FiresTold:
-        """The same under the names of a projection: of each, which column it passes on."""
+        """Return the same with the names of a projection: of each, the column that passes it on."""
 
         def named(old: frozenset[str] | tuple[str, ...]) -> list[str]:
             return [new for new, name in passed.items() if name in old]
@@ -34,17 +34,20 @@ class FiresTold:
         return FiresTold(tuple(named(self.ends)), timings, indices, signs, self.again, self.changes)
 
     def beside(self, other: FiresTold) -> FiresTold:
-        """What is told both of these fires and of others."""
+        """Return the columns that both these fires and others have."""
         ends = tuple(name for name in self.ends if name in other.ends)
         told = (self.timings & other.timings, self.indices & other.indices, self.signs & other.signs)
         return FiresTold(ends, *told, again=self.again or other.again, changes=self.changes or other.changes)
 
     def where(self, condition: exp.Expr | None) -> FiresTold:
-        """The same of the fires that satisfy a condition over these names."""
+        """Return the same for the fires that satisfy a condition over these names."""
         return self.among(condition, lambda side: isinstance(side, exp.Column) and side.name in self.timings)
 
     def among(self, condition: exp.Expr | None, is_timing: Callable[[exp.Expr], bool]) -> FiresTold:
-        """The same of those that satisfy a condition; where it asks for COMPLETE, a pane has one, if none is undone."""
+        """Return the same for those that satisfy a condition; if it asks for COMPLETE, a pane has one at most.
+
+        That holds only if none is retracted.
+        """
         once = not self.changes and any(_asks_for_complete(part.unnest(), is_timing) for part in conjuncts(condition))
         return replace(self, again=self.again and not once)
 

@@ -1,14 +1,14 @@
-"""Spark's functions of columns, which are imported when the first is called: `check` does without Spark."""
+"""Spark's column functions, imported when the first one is called: `check` works without Spark."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql.functions import *  # noqa: F403 - all that are found below
+    from pyspark.sql.functions import *  # noqa: F403 - all functions looked up below
 else:
 
     def __getattr__(name: str) -> Any:
-        from pyspark.sql import functions  # noqa: PLC0415 - as said above
+        from pyspark.sql import functions  # noqa: PLC0415 - see above
 
         return getattr(functions, name)

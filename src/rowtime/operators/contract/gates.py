@@ -1,4 +1,4 @@
-"""What a gate asks the clock pass, and what it answers."""
+"""The input and the result of the clock pass of a gate."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import pyarrow as pa
 from rowtime.core.columns import ARRIVAL
 
 FEW = 3
-READMITTED = "readmitted"  # the writer of early rows that are admitted after all
+READMITTED = "readmitted"  # the writer of early rows that are admitted later
 
 
 def beyond_arrival(time: str, limit: int | None) -> str | None:
-    """Spark SQL: rows whose ``time`` lies so far (µs) or further above their arrival; ``None`` without a limit."""
+    """Return Spark SQL: rows whose ``time`` is at least this far (µs) above their arrival; ``None`` without a limit."""
     return None if limit is None else f"unix_micros({time}) - unix_micros({ARRIVAL}) >= {limit}L"
 
 
 class Raise(NamedTuple):
-    """A row that raised a mark by more than the tolerance, and what became of the rows behind it.
+    """A row that raised a mark by more than the tolerance, and what happened to later rows.
 
-    ``position`` of the row, the mark ``before`` and ``after`` it (µs), how many ``rows`` of
-    the writer came since, and how many of them were refused as ``late``.
+    The row's ``position``, the mark ``before`` and ``after`` it (µs), the number of ``rows`` of the writer since, and
+    how many of them were refused as ``late``.
     """
 
     position: int
@@ -34,17 +34,17 @@ class Raise(NamedTuple):
 
     @property
     def poisons(self) -> bool:
-        """True if most rows since, and not only one or two, were lost to it."""
+        """Return True if most rows since, and at least three, were refused because of it."""
         return self.late >= FEW and self.late * 2 > self.rows
 
 
 @dataclass(frozen=True)
 class Gate:
-    """What the clock pass needs to know to refuse rows exactly.
+    """The settings with which the clock pass refuses rows exactly.
 
-    A row at ``time`` (column; µs after reading) is refused iff time + ``within`` < the mark
-    of its writer: the greatest of the earlier times and bounds. ``bounds`` are items
-    (writer, position, µs). ``floors``: below it a row is late whatever the mark.
+    A row at ``time`` (column; µs after reading) is refused if and only if time + ``within`` < the mark of its writer:
+    the greatest of the earlier times and bounds. ``bounds`` are items (writer, position, µs). ``floors``: a row below
+    it is late whatever the mark.
     """
 
     time: str
@@ -55,49 +55,49 @@ class Gate:
     floors: Mapping[str, int] = field(default_factory=dict)
     bound_column: str | None = None
     malformed_column: str | None = None
-    """A row for which it is not null is MALFORMED; it moves no mark, whatever its time."""
+    """A row for which it is not null is MALFORMED; it does not move the mark, whatever its time."""
     far: str | None = None
-    """SQL: which rows are EARLY whatever the mark, and move none."""
+    """SQL: which rows are EARLY whatever the mark; they do not move it."""
     batched: bool = False
-    """All rows of a tick are judged against the mark before it: they have no order."""
+    """All rows of a tick are judged by the mark before it: they have no order."""
     missing: str = "NULL_ROWTIME"
     """The reason of a row without a time."""
     judged: str | None = None
-    """Another column that is compared with the mark in place of the time (the end of a group)."""
+    """Another column that is compared with the mark instead of the time (the end of a group)."""
     early: int | None = None
     """A row above the mark by more than this (µs) is EARLY and does not raise it (the guard)."""
     resync: int = 0
-    """As many later rows near an early one let it count after all; 0: it never does (see `kernels.guard`).
+    """The number of later rows near an early one that make it count after all; 0: it never counts.
 
-    Rows that are re-admitted need no others: the first of them is judged by its floor.
+    See `kernels.guard`. Re-admitted rows need no others: the first of them is judged by its floor.
     """
     present: Collection[str] = ()
-    """The writers of which more rows may come, so that what is open stays open."""
+    """The writers that may send more rows, so that open rows stay open."""
     guarded: str = "true"
     """SQL: which rows may be EARLY."""
     lifted: str = "false"
-    """SQL: which times are raised to the mark where they lie below it, by the guard; the end raises none."""
+    """SQL: which times the guard raises to the mark if they are below it; the end bound raises none."""
     started: Collection[str] | None = None
-    """The writers of which one of those was accepted before, so that others may be; ``None``: all that have a mark."""
+    """The writers that have had an accepted row, so that further ones may be judged; ``None``: all that have a mark."""
     behind: int = 0
-    """As many of the last rows do not count for the mark yet."""
+    """The number of last rows that do not count for the mark yet."""
     recent: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """The times of these rows before the tick, oldest first."""
+    """The times of these rows from before the tick, oldest first."""
     raised: Mapping[str, Raise] = field(default_factory=dict)
     """The last row of each writer that raised its mark by more than the tolerance."""
 
     @property
     def of_time(self) -> bool:
-        """True if what is judged are event times, not the values of an ordered column."""
+        """Return True if event times are judged, not the values of an ordered column."""
         return self.reason != "BROKEN_ORDER"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a gate decided about one tick's rows.
+    """The decisions of a gate about one tick's rows.
 
-    ``refused`` has columns ``__w``, ``__p``, ``reason``, ``mark`` (µs), or is ``None``;
-    ``marks`` the mark of each writer afterwards, ``recent`` the times that do not count for it yet.
+    ``refused`` has columns ``__w``, ``__p``, ``reason``, ``mark`` (µs), or is ``None``; ``marks`` the mark of each
+    writer afterwards, ``recent`` the times that do not count for it yet.
     """
 
     refused: pa.Table | None
@@ -109,6 +109,6 @@ class Verdict:
     raised: Mapping[str, Raise] = field(default_factory=dict)
     started: Collection[str] = ()
     held: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """The positions of each writer's last rows that are not judged yet."""
+    """The positions of each writer's last rows, if they are not judged yet."""
     mean: float | None = field(default=None, compare=False)
-    """The mean time of the accepted rows (µs), for people: its last digits depend on the cut."""
+    """The mean time of the accepted rows (µs), for display: its last digits depend on the cut."""

@@ -1,4 +1,4 @@
-"""Intake: what a stream operator is handed of its source in one tick."""
+"""Intake: what a stream operator gets from its source in one tick."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 class Intake:
     """What one tick takes from a source (see `runtime.sources.contract` for the words).
 
-    ``gated``: the rows pass the clock pass, unless all are known to be in order. ``shown`` are the
-    clocks that ordered rows show without one, ``arrived`` those of arrival times; ``bound`` is given
-    to each present writer after them; ``columns``: bounds of columns. ``present``: who holds the
-    stream after the tick; ``left``: who held it and left behind its items; ``joined``: who is new or came back.
-    ``modes``: by writer, whether it gives rowtimes (`StreamClocks`), where that is known.
-    ``raises``: arrival times may go back, so each is raised to the running maximum. ``given``: writers may give
-    rowtimes, ``stamped``: and arrival times; ``peek`` of ``__t``: rowtimes that all rows have. µs UTC, known ones in
-    [``lowest``, ``highest``]. ``sent``: when the bound of a writer at a position arrived, where that is recorded.
+    ``gated``: the rows go through the clock pass, unless all are known to be in order. ``shown``: the clocks that
+    ordered rows show without it; ``arrived``: those of arrival times. ``bound``: a bound for each present writer after
+    them; ``columns``: bounds of columns. ``present``: the writers that hold the stream after the tick; ``left``: those
+    that held it and left after their items; ``joined``: those that are new or came back. ``modes``: by writer, whether
+    it gives rowtimes (`StreamClocks`), if known. ``raises``: arrival times may go back, so each is raised to the
+    running maximum. ``given``: writers may give rowtimes, ``stamped``: and arrival times. ``peek`` of ``__t``:
+    rowtimes, if all rows have one. Times are µs UTC; known ones are in [``lowest``, ``highest``]. ``sent``: when the
+    bound of a writer at a position arrived, if recorded.
     """
 
     rows: DataFrame | None
@@ -51,5 +51,5 @@ class Intake:
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """The least and the greatest rowtime, where both are known (µs UTC)."""
+        """Return the least and the greatest rowtime, if both are known (µs UTC)."""
         return (self.lowest, self.highest) if BEGINNING < self.lowest <= self.highest < END else None

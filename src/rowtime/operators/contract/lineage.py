@@ -1,8 +1,8 @@
-"""Lineage: which rows of an operator's inputs can have made one of its rows.
+"""Lineage: which rows of an operator's inputs may have contributed to one of its rows.
 
-What an operator passes on is the same on both sides; rows of events meet in time. So each rule is about values
-alone, and needs nothing that a run would have to record. It is to name every row that had a part, and where an operator
-tells less, it names more: of a group all rows of its keys, of an operator without a rule all rows before.
+Values that an operator passes on are equal on both sides; rows of events overlap in time. So each rule is about values
+alone, and a run need not record anything for it. It must find every row that contributed; where a rule is coarse, it
+finds more: for a group, all rows of its keys; for an operator without a rule, all earlier rows.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Fired:
-    """What lets rows out in fires: the bound of the event time of an operator (``event``).
+    """The fires of an operator: the bound of its event time (``event``) releases rows.
 
-    ``micros``: the event time of an input's row (Spark SQL, µs). ``age``: how far (µs) behind the bound rows are taken.
+    ``micros``: the event time of an input's row (Spark SQL, µs). ``age``: how far (µs) behind the bound rows are
+    accepted.
     """
 
     event: str
@@ -35,12 +36,13 @@ class Fired:
 
 @dataclass(frozen=True)
 class Link:
-    """Which rows of one input can have made a row of an operator; all in Spark SQL.
+    """Which rows of one input may have contributed to a row of an operator; everything is Spark SQL.
 
-    ``same``: what is the same, over the row and over the input's row (NULLs are the same). ``where``: over the input's
-    row alone. ``meets``: over the input's row and what is asked of the row (``ASKED_…``). ``span`` and ``version``:
-    what these are, over the row. Below it is the same span (``narrows`` = "no"), what of it the input's row lives
-    ("meet"), or the whole life of that ("own"). ``fired``: only the rows that came up to the fire of the row.
+    ``same``: equal values, over the row and over the input's row (NULLs are equal). ``where``: over the input's row
+    alone. ``meets``: over the input's row and the time asked of the row (``ASKED_…``). ``span`` and ``version``: that
+    time and version, over the row. Below, the span is unchanged (``narrows`` = "no"), the part of it in which the
+    input's row lives ("meet"), or the whole life of that row ("own"). ``fired``: only the rows that came up to the fire
+    of the row.
     """
 
     same: Pairs = ()
@@ -59,22 +61,22 @@ AGGREGATION: Final = "AGGREGATION"
 
 @dataclass(frozen=True)
 class Made:
-    """From which columns of an input a column is made, and how: passed on, computed of a row, or of several rows."""
+    """The columns of an input from which a column is made, and how: passed on, or computed from one row or several."""
 
     columns: Collection[str]
     how: str = IDENTITY
 
     @classmethod
     def by(cls, value: exp.Expr) -> Made:
-        """By an expression over a row."""
+        """Return one for an expression over a row."""
         inner = value.unnest()
         return cls(columns_in([inner]), IDENTITY if isinstance(inner, exp.Column) else TRANSFORMATION)
 
 
 NOTHING: Final = Link(meets="false")
-"""Of an input that gives an operator bounds and no rows."""
+"""For an input that gives an operator bounds and no rows."""
 
 
 def named(names: Sequence[tuple[str, str]]) -> Pairs:
-    """Columns that are the same, by their names above and below."""
+    """Return pairs of equal columns, by their names above and below."""
     return tuple((quoted(above), quoted(below)) for above, below in names)

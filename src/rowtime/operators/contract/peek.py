@@ -1,4 +1,4 @@
-"""Peeking: columns of all rows of an edge, read where the rows lie, without a Spark job."""
+"""Peeking: reads columns of all rows of an edge from their source, without a Spark job."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class Peek:
-    """What a source reads by itself: tables in pieces, each writer's rows in its order; or ``None``.
+    """The source's own reader: tables in pieces, each writer's rows in order; or ``None``.
 
-    ``times(column)``: ``__w``, ``__p``, ``t`` (BIGINT µs) of a column of timestamps.
-    ``rows({name: column})``: columns by names of the reader's, each of the type that Spark gives it.
+    ``times(column)``: ``__w``, ``__p``, ``t`` (BIGINT µs) of a timestamp column. ``rows({name: column})``: columns
+    under other names, with the types that Spark gives them.
     """
 
     times: Callable[[str], Iterable[pa.Table] | None]
     rows: Callable[[Mapping[str, str]], Iterable[pa.Table] | None]
 
     def renamed(self, passed: Mapping[str, str]) -> Peek:
-        """That of an edge above, whose columns are ``{name: column}`` of this one."""
+        """Return the reader for an edge above, whose columns are ``{name: column}`` of this one."""
 
         def rows(wanted: Mapping[str, str]) -> Iterable[pa.Table] | None:
             if not passed.keys() >= set(wanted.values()):

@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from rowtime.operators.contract.operator import Operator
     from rowtime.operators.contract.tick import Tick
 
-LARGE = 200_000  # rows of state: of more, files skip what is not wanted
+LARGE = 200_000  # rows of state: above this, filters are written so that Parquet skips row groups
 
 
 @dataclass(frozen=True)
 class Control:
-    """The scalars that an operator keeps from tick to tick; its own class says what each of them means.
+    """The scalars that an operator keeps from tick to tick; its subclass documents each of them.
 
-    Nobody changes one: an operator gives its tick other values (`Tick.remember`), and what the tick has at its end is
-    journaled, by name. A field that is not in the journal has its default, and one that has its default is not
-    written: a default is what older checkpoints mean.
+    They are immutable: an operator gives its tick new values (`Tick.remember`), and the values at the end of a tick are
+    journaled by name. A field that is not in the journal has its default, and a default is not written, because older
+    checkpoints mean it.
     """
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Self:
-        """What the journal has."""
+        """Return the scalars from the journal."""
         return cls(**{field.name: stored[field.name] for field in fields(cls) if field.name in stored})
 
     def stored(self) -> dict[str, Any]:
-        """What the journal gets."""
+        """Return the scalars for the journal."""
         first = type(self)()
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in found.items() if value != getattr(first, name)}
@@ -43,14 +43,14 @@ class Control:
 
 @dataclass(frozen=True)
 class UpTo(Control):
-    """``bound`` (µs UTC): up to where its results are certain and have gone out. It never goes back."""
+    """``bound`` (µs UTC): results up to it are certain and have been emitted. It never goes back."""
 
     bound: int = BEGINNING
 
 
 @dataclass(frozen=True)
 class Closed(Control):
-    """``closed`` (µs UTC): the bound up to which groups or windows have ended and have gone out. It never goes back."""
+    """``closed`` (µs UTC): groups or windows up to this bound have ended and have been emitted. It never goes back."""
 
     closed: int = BEGINNING
 
@@ -63,8 +63,8 @@ C_co = TypeVar("C_co", bound=Control, covariant=True)
 class Segment:
     """One immutable file of state: its rows have ``lowest`` <= time <= ``highest`` (µs UTC).
 
-    ``sum``: the checksum of its bytes; ``None`` where an older version wrote it. ``size``: how many these are; 0 where
-    an older version wrote it.
+    ``sum``: the checksum of its bytes; ``None`` if an older version wrote it. ``size``: the number of bytes; 0 if an
+    older version wrote it.
     """
 
     path: str
@@ -77,15 +77,15 @@ class Segment:
 
 
 def rows_in(segments: Iterable[Segment]) -> int:
-    """How many rows some segments have."""
+    """Return how many rows some segments have."""
     return sum(segment.rows for segment in segments)
 
 
 @dataclass(frozen=True)
 class Route:
-    """Where some rows of a write go: those whose ``__route`` is ``key`` or one of ``more``, which go elsewhere too.
+    """Where some rows of a write go: those whose ``__route`` is ``key`` or in ``more``; the latter also go elsewhere.
 
-    ``columns``: those of the file and of the DataFrame; ``time``: a BIGINT column (µs) whose range a segment remembers.
+    ``columns``: those of the file and of the DataFrame; ``time``: a BIGINT column (µs) whose range a segment stores.
     """
 
     key: int
@@ -96,9 +96,9 @@ class Route:
 
 @dataclass(frozen=True)
 class Kept:
-    """Rows that an operator keeps in segments of one name, forgotten by ``time`` (BIGINT).
+    """Rows that an operator keeps in segments of one name; they are dropped by ``time`` (BIGINT).
 
-    ``columns``: those of the files; ``sometimes``: those that files have too where the types of the rows ask for them.
+    ``columns``: those of the files; ``sometimes``: additional ones if the types of the rows need them.
     """
 
     time: str
@@ -107,27 +107,27 @@ class Kept:
     sometimes: tuple[str, ...] = ()
 
     def route(self, key: int = 0) -> Route:
-        """Where such rows go."""
+        """Return the route for such rows."""
         return Route(key, {name: name for name in self.columns}, self.time)
 
     def write(self, tick: Tick, node: Operator, rows: DataFrame, count: int | None) -> Sequence[Segment]:
-        """New files of rows, which have these columns and more; they are no state yet."""
+        """Write rows, which have these columns and more, to new files that are not state yet."""
         route = self.route()
         rows = rows.selectExpr(*map(quoted, {**route.columns, self.time: self.time}), f"0 AS {ROUTE}")
         return tick.write(node, rows, {self.name: route}, count)[self.name]
 
     def keep(self, tick: Tick, node: Operator, rows: DataFrame, count: int | None) -> Sequence[Segment]:
-        """The same, as state from this tick's commit on."""
+        """Write rows to new files that become state with this tick's commit."""
         written = self.write(tick, node, rows, count)
         tick.segments(node, self.name).add(written)
         return written
 
     def noted(self, what: str, until: str, by: str = "time") -> StateNote:
-        """The note of a state that is made of such rows alone."""
+        """Return the note of a state that consists of such rows alone."""
         return StateNote(what, until, by, rows=(self,))
 
     def compact(self, tick: Tick, node: Operator, what: str, wanted: Callable[[DataFrame], DataFrame]) -> None:
-        """Put segments together where there are many: what is still ``wanted`` of their rows; ``what``: in words."""
+        """Combine many segments into one, with the rows that are still ``wanted``; ``what``: in words."""
         segments = tick.segments(node, self.name)
         if crowded := segments.crowded():
             tick.describe(node, f"compact {what}")
@@ -137,11 +137,11 @@ class Kept:
 
 @dataclass(frozen=True)
 class StateNote:
-    """State that an operator keeps: what, until when, and what bounds it.
+    """State that an operator keeps: what, until when, and what limits it.
 
     ``by``: time, values (of an order), rows, keys, writers, edges (of events), one, or nothing (UNBOUNDED STATE).
-    ``rows``: what it has in segments.
-    ``fields``: the scalars that have it, by their names in the class of the operator's `Control`.
+    ``rows``: the part in segments. ``fields``: the scalars that have it, by their names in the class of the operator's
+    `Control`.
     """
 
     what: str
@@ -152,28 +152,28 @@ class StateNote:
 
 
 class Named(Protocol):
-    """What the journal knows by name."""
+    """Something with a name in the journal."""
 
     @property
     def name(self) -> str:
-        """Unique in its plan and stable from run to run."""
+        """Unique in its plan and stable across runs."""
         ...
 
 
 class Keeper(Named, Protocol[C_co]):
-    """What has scalars of its own in the journal."""
+    """Something with scalars of its own in the journal."""
 
     @property
     def control(self) -> type[C_co]:
-        """Their class."""
+        """Return their class."""
         ...
 
 
 class Segments(Protocol):
-    """The live segments of one kept thing of one operator."""
+    """The live segments of one kind of rows of one operator."""
 
     def overlapping(self, low: int, high: int) -> Sequence[Segment]:
-        """Segments that may hold a time in (low, high]."""
+        """Return the segments that may hold a time in (low, high]."""
         ...
 
     def add(self, written: Sequence[Segment]) -> None:
@@ -185,27 +185,27 @@ class Segments(Protocol):
         ...
 
     def replace(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
-        """Exchange segments for their compacted form."""
+        """Replace segments by their compacted form."""
         ...
 
     def crowded(self) -> Sequence[Segment]:
-        """Segments that should be merged now, so that their number stays O(log) of the ticks."""
+        """Return the segments to merge now, so that their number stays O(log) of the number of ticks."""
         ...
 
     def read(self, segments: Sequence[Segment]) -> DataFrame:
-        """The rows of some segments."""
+        """Return the rows of some segments."""
         ...
 
     def tables(self, segments: Sequence[Segment]) -> Sequence[pa.Table]:
-        """The same on the driver, a table a segment; what it remembers of earlier ticks is not read again."""
+        """Return the rows on the driver, one table per segment; tables cached in earlier ticks are not read again."""
         ...
 
     @property
     def rows(self) -> int:
-        """How many rows are kept."""
+        """Return how many rows are kept."""
         ...
 
     @property
     def lowest(self) -> int:
-        """The least time that is kept; END if nothing is."""
+        """Return the least time that is kept; END if there are no rows."""
         ...

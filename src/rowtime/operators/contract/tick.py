@@ -22,65 +22,65 @@ if TYPE_CHECKING:
 
 
 class Tick(Protocol):
-    """The services of one tick; what an operator may use while it steps."""
+    """The services of one tick, for operators in their step."""
 
     spark: SparkSession
     number: int
     now: int
-    """The time of day at which the tick began, µs UTC; nothing but what is kept as input may depend on it."""
+    """The time of day at which the tick began, µs UTC; only values that are kept as input may depend on it."""
 
     @property
     def trying(self) -> bool:
-        """True if what cannot be computed is to be distinguished (`refuse_computed`); in other ticks it ends the tick.
+        """True if values that cannot be computed are to be separated (`refuse_computed`); else they end the tick.
 
-        A tick in which a value has failed is run again so. What an operator sends out must be the same in both.
+        A tick in which a value failed is run again like this. The output of an operator must be the same in both.
         """
         ...
 
     def intake(self, node: Operator) -> Intake:
-        """What this tick takes from the source of a stream."""
+        """Return what this tick takes from the source of a stream."""
         ...
 
     def refused(self, gate: str) -> Sequence[DataFrame]:
-        """The rows that the gate of that name refused in this tick."""
+        """Return the rows that the gate of that name refused in this tick."""
         ...
 
     def count(self, node: Operator, accepted: int, span: tuple[int, int] | None = None) -> None:
-        """Put rows into the ledger that a gate accepts without a clock pass; ``span`` of their times (µs), if known."""
+        """Count rows in the ledger that a gate accepts without a clock pass; ``span`` of their times (µs), if known."""
         ...
 
     def deliver(self, node: Sink, delta: Delta) -> None:
-        """Stage the rows of a sink; they become visible with the tick's commit."""
+        """Stage the rows of a sink; the tick's commit makes them visible."""
         ...
 
     def scalar(self, query: str) -> int:
-        """The one value of a query over constants, computed by Spark without a job."""
+        """Return the value of a query over constants, computed by Spark without a job."""
         ...
 
     def control(self, node: Keeper[C]) -> C:
-        """The operator's own scalars, as they are now."""
+        """Return the operator's present scalars."""
         ...
 
     def remember(self, node: Keeper[C], **changes: Any) -> C:
-        """The operator's scalars with other values in these fields; what was said last in a tick is journaled."""
+        """Change some of the operator's scalars; the values at the end of a tick are journaled."""
         ...
 
     def segments(self, node: Operator, what: str = "state") -> Segments:
-        """The operator's kept rows."""
+        """Return the operator's kept rows."""
         ...
 
     def write(
         self, node: Operator, rows: DataFrame | pa.Table, routes: Mapping[str, Route], count: int | None
     ) -> Mapping[str, Sequence[Segment]]:
-        """Write rows to new files, one route each, in at most one Spark job; nothing is visible yet."""
+        """Write rows to new files, one per route, in at most one Spark job; nothing is visible yet."""
         ...
 
     def keep(self, node: Operator, what: str, rows: pa.Table, time: str) -> Sequence[Segment]:
-        """Write rows that the driver has to a new file; ``time``: the column (µs) that segments remember."""
+        """Write rows from the driver to a new file; ``time``: the column (µs) whose range segments store."""
         ...
 
     def frame(self, node: Operator, rows: pa.Table) -> DataFrame:
-        """Rows that the driver has, for Spark; many of them by way of a file, which it reads in parallel."""
+        """Return rows of the driver as a DataFrame; many rows go through a file, which Spark reads in parallel."""
         ...
 
     def judge(
@@ -90,22 +90,22 @@ class Tick(Protocol):
         ...
 
     def types(self, node: Operator) -> Sequence[str]:
-        """The types of an operator's columns, computed ones too; without a job. Empty: only its rows will tell."""
+        """Return the types of an operator's columns, without a job; empty: only its rows will tell."""
         ...
 
     def limits(self, node: Operator) -> Sequence[Mapping[str, Any]]:
-        """What the columns of the table behind a pump take, where that is less than is declared (`column_limits`)."""
+        """Return the limits of the table behind a pump that are narrower than the declaration (`column_limits`)."""
         ...
 
     def adopted_as(self, node: Operator) -> Mapping[str, str] | None:
-        """Which of its own are the columns of a sink that takes its files; of events from ``__t`` to ``__e``."""
+        """Return the names of its columns in the files of a sink that takes them over; of events ``__t`` to ``__e``."""
         ...
 
     def asked_changes(self, node: Operator) -> bool:
-        """Whether somebody above asks for each change of its events, and not only for what a tick leaves of them."""
+        """Return True if an operator above needs each change of its events, and not only the state after a tick."""
         ...
 
-    def account(  # noqa: PLR0913 - what a gate knows of its rows
+    def account(  # noqa: PLR0913 - facts about the rows of a gate
         self,
         node: Operator,
         rows: DataFrame,
@@ -114,28 +114,28 @@ class Tick(Protocol):
         clock: str | None = None,
         peek: Peek | None = None,
     ) -> DataFrame:
-        """The accepted rows; refused ones go to the ledger, with rowtime ``clock`` or the mark; ``peek``: of all."""
+        """Return the accepted rows; count refused ones, with rowtime ``clock`` or the mark; ``peek``: of all rows."""
         ...
 
     def refuse(self, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
-        """The rows in which the column ``broken`` is NULL, without it; the others go to the ledger as MALFORMED."""
+        """Return the rows in which the column ``broken`` is NULL, without it; refuse the others as MALFORMED."""
         ...
 
     def refuse_computed(self, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
-        """The same for rows that the operator computes, at the gate of its query; of a tick that is ``trying``."""
+        """Refuse rows that the operator computes, at the gate of its query; in a tick that is ``trying``."""
         ...
 
     def lookup(self, node: Table) -> DataFrame:
-        """The rows of a static table as they are now."""
+        """Return the rows of a static table as they are now."""
         ...
 
     def reread(self, node: TableVersions, *, first: bool) -> DataFrame | None:
-        """The rows of a table as they are now.
+        """Return the rows of a table as they are now.
 
-        In a replay: the versions that the checkpoint has, with `VALID_FROM`; at the ``first`` reading, then ``None``.
+        In a replay: the versions in the checkpoint, with `VALID_FROM`; at the ``first`` reading, then ``None``.
         """
         ...
 
     def describe(self, node: Operator, what: str) -> None:
-        """Say what the next Spark jobs do, for Spark's own UI."""
+        """Describe the next Spark jobs, for Spark's own UI."""
         ...

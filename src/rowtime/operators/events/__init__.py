@@ -1,1 +1,1 @@
-"""Events with lifetimes: their gate, what combines them, and how they leave."""
+"""Events with lifetimes: their gate, the operators that combine them, and their output."""

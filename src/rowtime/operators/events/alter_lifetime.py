@@ -1,7 +1,7 @@
 """Alters lifetimes one by one: to-point, shift, extend, alter duration, limit, quantize (semantics 9.6).
 
-What an expression over the event makes of its times is in columns that do not go on. Each row is mapped by itself,
-those that take an event back as well, so nothing is kept. An event that has no length left is no event.
+Times computed by an expression over the event are in columns that are not passed on. Each row is mapped by itself,
+retractions too, so nothing is kept. An event without any length left is dropped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ How = Literal["TO_POINT", "POINT_AT_END", "SHIFT", "EXTEND", "ALTER_DURATION", "
 
 @dataclass(frozen=True)
 class AlterLifetime(Unary):
-    """``how`` the lifetimes of the input change, ``by`` how many µs (EXTEND without: for ever); ``offset`` of steps.
+    """Changes lifetimes: ``how``, ``by`` how many µs (EXTEND without it: for ever); ``offset`` of steps.
 
     ``computed``: the input has the new end of each event (`NEW_END`), and for WITHIN the new start (`NEW_START`).
     """
@@ -37,7 +37,7 @@ class AlterLifetime(Unary):
     reason: ClassVar[str] = "the new lifetime never begins or changes before the moved time of the old one"
 
     def emits(self) -> Shape:
-        """The same events with other lifetimes."""
+        """Return the shape of the same events with other lifetimes."""
         below = self.input.emits()
         below = replace(below, columns=tuple(c for c in below.columns if c.name not in (NEW_START, NEW_END)))
         if self.how != "SHIFT":
@@ -46,7 +46,7 @@ class AlterLifetime(Unary):
         return replace(below, retracts="any") if ends else below
 
     def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
-        """Each bound, moved."""
+        """Return each bound, moved."""
         return {writer: self._moved(at) for writer, at in clocks[0].items()}
 
     def _moved(self, at: int) -> int:
@@ -57,24 +57,24 @@ class AlterLifetime(Unary):
         return at
 
     def link(self, n: int) -> Link:
-        """The event before it was altered."""
+        """Return the event before it was altered."""
         start, end = self.times()
         return Link(
             (*self.passed_on(n, WRITER, POSITION, WEIGHT, CHANGED_BY), (BEGINS, start), (STOP, end)), narrows="own"
         )
 
     def opens_events(self) -> bool:
-        """False if every event gets an end, or waits for its own; true if none has one."""
+        """Return False if every event gets an end, or waits for its own; True if none has one."""
         if self.how == "EXTEND" and self.by is None:
             return True
         return self.how in ("SHIFT", "EXTEND", "QUANTIZE") and super().opens_events()
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
-        """The same: it maps each row by itself."""
+        """Return the same operator: it maps each row by itself."""
         return replace(self, input=below[0])
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """The rows with their new times; lazily, without a job."""
+        """Return the rows with their new times; lazily, without a job."""
         delta = deltas[0]
         clocks = self.promises([delta.clocks], tick.control(self))
         if delta.rows is None:
@@ -87,7 +87,7 @@ class AlterLifetime(Unary):
         return Delta(rows, clocks, delta.count)
 
     def times(self) -> tuple[str, str]:
-        """Start and end as BIGINT expressions; what has no end has none afterwards, unless it is given one."""
+        """Return start and end as BIGINT expressions; an event without an end stays so, unless it gets one."""
         by, offset = self.by, self.offset
         until = f"unix_micros({NEW_END})" if self.computed else f"{BEGINS} + {by}L"
         known = {

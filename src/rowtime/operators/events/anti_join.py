@@ -1,9 +1,9 @@
-"""Left anti-join of events: each left event while no right event that it meets is alive (semantics 9.6).
+"""Left anti-join of events: each left event while no matching right event is alive (semantics 9.6).
 
-What is uncovered as far as the bound is a function of the events alive there. Pieces that end
-below the bound are final; those that reach it have gone out as open, and are taken back when
-their end is known. EMIT CHANGES computes what is uncovered of a left event again for every change of
-it and of the right events that it meets; what differs from the one before goes out with that change.
+The uncovered pieces up to the bound are a function of the events alive there. Pieces that end below the bound are
+final. Those that reach it have been emitted as open, and are retracted when their end is known. EMIT CHANGES computes
+the pieces of a left event again for every change of it and of its matching right events, and emits the differences with
+that change.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class AntiJoin(OfEvents):
     """The times of a right event that covers a left one."""
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """Events of both sides, and what has gone out and may still end."""
+        """Return the events of both sides, and the emitted pieces that may still end."""
         left = (self._of_side(0), WeightedLog.kept(*self.names[0], "__x", name="open"))
         until = "the left events that began before their end have ended, and the bound has passed their end"
         return (
@@ -62,24 +62,24 @@ class AntiJoin(OfEvents):
         )
 
     def emits(self) -> Shape:
-        """The columns of the left side."""
+        """Return the columns of the left side."""
         columns = self.left.emits().columns
         return derived(Shape(tuple(Column(to, c.type) for to, c in zip(self.names[0], columns, strict=True))))
 
     def link(self, n: int) -> Link:
-        """Of the left side the event, of the right whatever may have covered it."""
+        """Return the event of the left side, and every right event that may have covered it."""
         if n == 0:
             names = named(list(zip(self.names[0], self.left.emits().names, strict=True)))
             return Link(names, meets=OVERLAPS, narrows="meet")
         return Link(self._equated(), meets=TOUCHES, narrows="meet")
 
     def made_from(self, n: int, column: str) -> Made | None:
-        """From the column of the left side that has this name here; any of the right side may have a part."""
+        """Return the left column with this name here; any column of the right side may contribute."""
         olds = [old for old, new in self._renamed(0) if new == column]
         return super().made_from(n, column) if not olds else Made(olds) if n == 0 else None
 
     def _equated(self) -> Pairs:
-        """The equations of its condition between a column of each side."""
+        """Return the equations of its condition between a column of each side."""
         left, right = set(self.names[0]), dict(zip(self.names[1], self.right.emits().names, strict=True))
         found: list[tuple[str, str]] = []
         for part in conjuncts(self.on):
@@ -90,19 +90,19 @@ class AntiJoin(OfEvents):
         return tuple(found)
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
-        """What goes on of each input, under its new names, side by side."""
+        """Return the columns of each input, under their new names, side by side."""
         return beside(rows, [(self.left, self._renamed(0))])
 
     def opens_events(self) -> bool:
-        """Until something covers them, as those of the left side do."""
+        """Return True as for the left side: an event lasts until another covers it."""
         return self.left.opens_events()
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
-        """What is uncovered in each version."""
+        """Return the operator for the uncovered pieces in each version."""
         return SpeculativeAntiJoin(self.name, below[0], below[1], self.names, self.on)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """What of the left events is uncovered as far as the bound, less what went out before."""
+        """Return the uncovered pieces of left events up to the bound, minus those emitted before."""
         clocks, before, bound = advanced(tick, self, deltas)
         kept = [WeightedLog(tick, self, "left"), WeightedLog(tick, self, "right")]
         for n, delta in enumerate(deltas):
@@ -122,13 +122,13 @@ class AntiJoin(OfEvents):
         )
 
     def _side(self, n: int, rows: DataFrame, more: Sequence[str] = ()) -> DataFrame:
-        """A left event that ends at the bound still has a piece that does, so it is kept longer than a right one."""
+        """Keep a left event that ends at the bound longer than a right one: it still has a piece that ends there."""
         rows = side_of(self.inputs[n], self.names[n], (LEFT_EVENT, RIGHT_EVENT)[n], rows, more)
         columns = [quoted(name) for name in rows.columns if name != DUE]
         return rows.selectExpr(*columns, f"IF({DUE} < {END}L, {DUE} - {n}, {DUE}) AS {DUE}")
 
     def _changes(self, tick: Tick, left: DataFrame, right: DataFrame | None, span: tuple[int, int]) -> DataFrame:
-        """Pieces that are open or have ended since, against those that were open before; materialized in one job."""
+        """Return pieces that are open or have ended since, minus those that were open before; written in one job."""
         went = WeightedLog(tick, self, "open")
         names = list(self.names[0])
         pieces = self._pieces(tick, left, right, span)
@@ -156,7 +156,7 @@ class AntiJoin(OfEvents):
         return found.selectExpr(*map(quoted, self.names[0]), "__x", until, WEIGHT)
 
     def meeting(self, tick: Tick) -> Condition:
-        """When a right event covers a left one."""
+        """Return the condition that a right event covers a left one."""
         if self.on is None:
             return F.expr(self.covering)
         if tick.trying:
@@ -180,7 +180,7 @@ class SpeculativeAntiJoin(AntiJoin):
     _changed: ClassVar[tuple[str, ...]] = (CHANGED_BY, MET)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """What each new change leaves uncovered of the left events that it touches."""
+        """Return the uncovered pieces of left events after each new change."""
         clocks, before, bound = advanced(tick, self, deltas)
         kept = [WeightedLog(tick, self, "left"), WeightedLog(tick, self, "right")]
         old = [self._old(n, one.between(before if n == 0 else BEGINNING, END)) for n, one in enumerate(kept)]
@@ -194,7 +194,7 @@ class SpeculativeAntiJoin(AntiJoin):
         return Delta(rows, clocks)
 
     def _old(self, n: int, rows: DataFrame | None) -> DataFrame | None:
-        """What was there before the new changes, as one version."""
+        """Return the events from before the new changes, as one version."""
         return (
             None
             if rows is None
@@ -225,14 +225,14 @@ class SpeculativeAntiJoin(AntiJoin):
         return differences(pieces, self.names[0]).selectExpr(*names, *made("__x", STOP, WEIGHT, CHANGED_BY, MET))
 
     def _met(self, tick: Tick, left: DataFrame, right: DataFrame) -> DataFrame:
-        """The left events that right rows cover, with their times, weights and versions."""
+        """Return the left events that right rows cover, with their times, weights and versions."""
         own = [quoted(name) for name in self._identity(0)]
         met = left.select(*own).distinct().join(right, self.meeting(tick), "inner")
         return met.select(*own, "__rs", "__re", WEIGHT, CHANGED_BY, MET)
 
 
 def gaps(covers: DataFrame, identity: Sequence[str]) -> DataFrame:
-    """What begins at ``__x`` and ends at ``__rs``, of each left event; the event's end is the last of its covers."""
+    """Return pieces from ``__x`` to ``__rs``, for each left event; the event's end is its last cover."""
     by = f"PARTITION BY {', '.join(map(quoted, identity))} ORDER BY __rs, __re"
     ends = f"max(__re) OVER ({by} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     return covers.selectExpr("*", f"greatest(__ls, coalesce({ends}, __ls)) AS __x").where("__x < __rs")

@@ -1,7 +1,7 @@
 """A stream of events whose bounds are those of another stream (semantics 9.3: slow reference data).
 
-The rows of the stream and the bounds of the other one come in their merged order, as one writer's. So whether a row is
-late follows from the items of both, and not from when either was read.
+The rows of the stream and the bounds of the other one come in merged order, as one writer's. So whether a row is late
+depends on the items of both, and not on when either was read.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class BoundedEvents(GatedRows):
     promise: ClassVar[str] = "the strongest bound of the other stream among the rows so far"
 
     def promises(self, clocks: Sequence[Clocks], control: GatedControl) -> Clocks:
-        """The bound; the end, once both streams have ended."""
+        """Return the bound; the end, once both streams have ended."""
         ended = least(clocks[0].values()) >= END
         return {"": END if ended else control.bound}
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Judge the rows by the bounds before them, turn what is accepted into weighted rows."""
+        """Judge the rows by the bounds before them, and turn accepted ones into weighted rows."""
         delta, made = deltas[0], None
         if delta.rows is not None:
-            # Bounds that its own writers send are not used.
+            # Bounds of its own writers are ignored.
             counted = delta.rows.where(f"{GIVEN} IS NULL OR {ORIGIN[0]} LIKE '{prefix(1)}%'")
             rows = self.gate.timed(counted.selectExpr(*self._read()))
             before = {"": tick.control(self).bound}

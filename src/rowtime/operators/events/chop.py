@@ -1,7 +1,7 @@
 """Chop: each event in pieces, cut at every step of time (semantics 9.6).
 
-An event that is open has pieces as far as the bound: those that end below it are final, and the one that reaches it has
-gone out as open. EMIT CHANGES shows the pieces as they are known after every change.
+An open event has pieces up to the bound: those that end below it are final, and the one that reaches it has been
+emitted as open. EMIT CHANGES shows the pieces after every change.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ class Chop(Unary):
     promises = Operator.promises
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """What has not ended."""
+        """Return the events that have not ended."""
         kept = WeightedLog.kept(*self._names, "__ls", "__le")
         return (kept.noted("events that are open", "the bound has passed their end"),)
 
     def emits(self) -> Shape:
-        """The columns of the events."""
+        """Return the columns of the events."""
         return derived(Shape(self.input.emits().columns))
 
     def link(self, n: int) -> Link:
-        """The event of these values that was alive then."""
+        """Return the event with these values that was alive then."""
         return Link(self.passed_on(n), meets=OVERLAPS, narrows="meet")
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
-        """The pieces of each version."""
+        """Return the operator for the pieces of each version."""
         return SpeculativeChop(self.name, below[0], self.by, self.offset)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """The pieces as far as the bound, less what went out before."""
+        """Return the pieces up to the bound, minus those emitted before."""
         clocks, before, bound = advanced(tick, self, deltas)
         kept = WeightedLog(tick, self)
         was = kept.between(before, END)
@@ -82,7 +82,7 @@ class Chop(Unary):
         return Delta(result, clocks)
 
     def _pieces(self, rows: DataFrame, since: int, bound: int) -> DataFrame:
-        """The pieces that begin below the bound and end from ``since`` on; what reaches the bound is open."""
+        """Return the pieces that begin below the bound and end at ``since`` or later; others are open."""
         alive = netted(rows.drop(DUE), [*self._names, "__ls", "__le"]).where(f"__ls < {bound}L")
         first = f"greatest(__ls, {since}L - {self.by}L)" if since > BEGINNING else "__ls"
         steps = [f"{at} - pmod({at} - {self.offset}L, {self.by}L)" for at in (first, f"least(__le, {bound}L) - 1")]
@@ -109,16 +109,16 @@ class Chop(Unary):
 
 @dataclass(frozen=True)
 class SpeculativeChop(Chop):
-    """A `Chop` of versions of events: each row is cut by itself, those that take an event back as well."""
+    """A `Chop` of versions of events: each row is cut by itself, retractions too."""
 
     kind: ClassVar[str] = "speculative chop"
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """Nothing."""
+        """Return nothing."""
         return ()
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """The pieces of each row, with its change."""
+        """Return the pieces of each row, with its change."""
         delta = deltas[0]
         clocks = self.promises([delta.clocks], tick.control(self))
         if delta.rows is None:

@@ -1,8 +1,8 @@
 """Clip: each event ends where a later one of another stream starts, if a condition holds of both (semantics 9.6).
 
-Below the bound no start is to come, so what is cut there is final, and is forgotten with what
-cut it: kept are the events that are open, and the starts ahead of the bound. EMIT CHANGES shows what
-no later start covers, if each covers everything from there on: an anti-join.
+Below the bound no start can come, so a cut there is final, and is dropped together with the event that made it. Kept
+are the open events, and the starts ahead of the bound. EMIT CHANGES uses an anti-join, in which each start covers
+everything after it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from rowtime.sql.generate import quoted, to_spark
 class Clip(Binary):
     """Events of ``left``, each cut at the first start of ``right`` above its own with the same values of ``keys``.
 
-    ``keys``: pairs of columns, of the left and of the right; NULLs are the same value, as in GROUP BY. ``where``: what
-    holds of both as well, over the columns of the left and those of the right under their names in ``asked``.
+    ``keys``: pairs of columns, of the left and of the right; NULLs are equal, as in GROUP BY. ``where``: a further
+    condition on both, over the columns of the left and those of the right under their names in ``asked``.
     """
 
     keys: tuple[tuple[str, str], ...] = ()
@@ -44,7 +44,7 @@ class Clip(Binary):
     keeps_versions: ClassVar[bool] = True
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """What may still be cut, and what may still cut."""
+        """Return the events that may still be cut, and those that may still cut."""
         left = WeightedLog.kept(*self._names, "__ls", "__le", name="left")
         right = WeightedLog.kept(*self._cutting, "__rs", name="right")
         return (
@@ -53,21 +53,21 @@ class Clip(Binary):
         )
 
     def emits(self) -> Shape:
-        """The columns of the left side."""
+        """Return the columns of the left side."""
         return derived(Shape(self.left.emits().columns))
 
     def link(self, n: int) -> Link:
-        """The event, and what began inside the life that it has been left."""
+        """Return the event, and the starts inside its remaining life."""
         if n == 0:
             return Link(self.passed_on(n, ROWTIME), narrows="own")
         return Link(named(self.keys), meets=f"{BEGINS} > {ASKED_AT} AND {BEGINS} <= {ASKED_UPTO}", narrows="own")
 
     def opens_events(self) -> bool:
-        """Until something covers them, as those of the left side do."""
+        """Return True as for the left side: an event lasts until another cuts it."""
         return self.left.opens_events()
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
-        """The anti-join that it is, with names of its own for the columns of the right side."""
+        """Return the equivalent anti-join, with names of its own for the columns of the right side."""
         left, right = (side.emits().names for side in below)
         named = {name: f"__r{number}" for number, name in enumerate(right)}
         same = [exp.NullSafeEQ(this=col(one), expression=col(named[other])) for one, other in self.keys]
@@ -76,7 +76,7 @@ class Clip(Binary):
         return SpeculativeClip(self.name, below[0], below[1], (left, tuple(named.values())), on)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Cut what starts below the bound, at what starts below it."""
+        """Cut events that start below the bound, at starts below it."""
         clocks, before, bound = advanced(tick, self, deltas)
         left, right = WeightedLog(tick, self, "left"), WeightedLog(tick, self, "right")
         was = left.between(before, END)
@@ -90,10 +90,10 @@ class Clip(Binary):
         right.forget(bound, [*self._cutting, "__rs"])
         return Delta(rows, clocks)
 
-    # -- what comes in ----------------------------------------------------------------
+    # -- input ------------------------------------------------------------------------
 
     def _take(self, before: int, kept: Sequence[WeightedLog], was: DataFrame | None, deltas: Sequence[Delta]) -> None:
-        """Keep new rows; of what began below the bound, only a new end of an event that is open counts."""
+        """Keep new rows; for events that began below the bound, only a new end of an open one counts."""
         events, cuts = (delta.rows for delta in deltas)
         if events is not None:
             rows = events.selectExpr(*self._quoted, f"{BEGINS} AS __ls", f"{STOP} AS __le", WEIGHT, due(STOP))
@@ -116,12 +116,12 @@ class Clip(Binary):
         same = " AND ".join(f"{quoted(name)} <=> __o{n}" for n, name in enumerate(identity))
         return rows.join(found, F.expr(same), "left_semi")
 
-    # -- what goes out ----------------------------------------------------------------
+    # -- output -----------------------------------------------------------------------
 
     def _results(
         self, tick: Tick, kept: tuple[DataFrame | None, DataFrame, DataFrame | None], span: tuple[int, int]
     ) -> DataFrame:
-        """Events as far as the bound, against those that went out as open before; and what is cut is forgotten."""
+        """Return events up to the bound, minus those emitted as open before; drop the cut ones."""
         was, events, cuts = kept
         before, bound = span
         cut = self._cut(tick, events.where(f"__ls < {passed(bound, '__ls')}"), cuts, bound)
@@ -146,7 +146,7 @@ class Clip(Binary):
         return rows.selectExpr(*self._quoted, *made("__ls", STOP, WEIGHT))
 
     def _cut(self, tick: Tick, events: DataFrame, cuts: DataFrame | None, bound: int) -> DataFrame:
-        """Each event once, with ``__c``: the first start that cuts it, or NULL."""
+        """Return each event once, with ``__c``: the first start that cuts it, or NULL."""
         identity = [*self._names, "__ls", "__le"]
         alive = netted(events.drop(DUE), identity)
         if cuts is None:
@@ -171,12 +171,12 @@ class Clip(Binary):
 
     @property
     def _cutting(self) -> list[str]:
-        """What the columns of the right side are called that must have the same values, or are asked for."""
+        """Return the names of the right side's columns that must be equal, or that the condition reads."""
         return [*(f"__k{n}" for n in range(len(self.keys))), *(to for _, to in self.asked)]
 
 
 def _under_names(condition: exp.Expr, names: Mapping[str, str]) -> exp.Expr:
-    """A condition with some of its columns under other names."""
+    """Return a condition with other names for some of its columns."""
     renamed = condition.copy()
     for column in renamed.find_all(exp.Column):
         column.this.set("this", names.get(column.name, column.name))
@@ -191,7 +191,7 @@ class SpeculativeClip(SpeculativeAntiJoin):
     covering: ClassVar[str] = f"{SpeculativeAntiJoin.covering} AND __rs > __ls"
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """What may yet be cut, and the starts that cut it."""
+        """Return the events that may still be cut, and the starts that cut them."""
         return (
             self._of_side(0).noted("left events", "the bound has passed their end"),
             self._of_side(1).noted("starts of right events", "no left event that began earlier is kept"),

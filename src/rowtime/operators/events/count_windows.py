@@ -1,9 +1,9 @@
 """GROUP BY COUNT_WINDOW(n) over events: those that start at n start times in a row (semantics 9.6).
 
-In each group of keys every start time ends a window, once there were n. Below the bound no
-start is to come, so the window is final; its result is a point at its last start. EMIT CHANGES
-computes the windows of a group again for every change of its starts, from the starts that may yet
-change and the last ones before these; what differs goes out with that change.
+In each group every start time ends a window, from the n-th on. Below the bound no start can come, so the window is
+final; its result is a point at its last start. EMIT CHANGES computes the windows of a group again for every change of
+its starts, from the starts that may still change and the last ones before these; it emits the differences with that
+change.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class CountWindows(EventGroups):
     _changed: ClassVar[tuple[str, ...]] = ()
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """What the next windows hold of the past."""
+        """Return the past events that the next windows contain."""
         ahead = WeightedLog.kept(*self.identity, *self._changed, name="ahead")
         last = WeightedLog.kept(*self.identity, name="last")
         return (
@@ -63,20 +63,20 @@ class CountWindows(EventGroups):
         )
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
-        """What began up to the start of the window."""
+        """Return the events that began up to the start of the window."""
         return Link(self.same_keys(), meets=f"{BEGINS} <= {ASKED_AT}", narrows="own")
 
     def opens_events(self) -> bool:
-        """False: each result is a point."""
+        """Return False: each result is a point."""
         return False
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
-        """The windows of each version."""
+        """Return the operator for the windows of each version."""
         listed = self.keys, self.aggregates, self.items, self.size
         return SpeculativeCountWindows(self.name, below[0], *listed, having=self.having)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """The windows whose last start the bound has passed."""
+        """Return the windows whose last start the bound has passed."""
         delta = fitting(tick, self, deltas[0])
         clocks, before, bound = advanced(tick, self, deltas)
         ahead, last = WeightedLog(tick, self, "ahead"), WeightedLog(tick, self, "last")
@@ -88,9 +88,9 @@ class CountWindows(EventGroups):
         return Delta(result, clocks)
 
     def _starts(self, rows: DataFrame, before: int, more: Sequence[str] = ()) -> DataFrame:
-        """Events with their starts, and ``more`` of their columns, but none that began below the bound.
+        """Return events with their starts and ``more`` columns, without those that began below the bound.
 
-        Only their end can change.
+        Only the end of those can change.
         """
         rows = rows.selectExpr(*self._quoted, f"{BEGINS} AS {START}", WEIGHT, *more, f"{BEGINS} + 1 AS {DUE}")
         return rows.where(f"{START} >= {passed(before, START)}") if before > BEGINNING else rows
@@ -98,7 +98,7 @@ class CountWindows(EventGroups):
     def _move(self, tick: Tick, new: DataFrame, last: WeightedLog) -> DataFrame:
         """Keep the events of the last starts of groups with ``new`` events below the bound, in one job.
 
-        Comes back with these, those that were kept, and the number of each start.
+        Return these, those that were kept, and the number of each start.
         """
         events, old = self._grouped(new, 1), last.between(BEGINNING, END)
         if old is not None:
@@ -111,51 +111,51 @@ class CountWindows(EventGroups):
         return ranked
 
     def _pass(self, tick: Tick, bound: int, ahead: WeightedLog, last: WeightedLog) -> None:
-        """Forget what has been moved; at the end of the stream, everything."""
+        """Drop what has been moved; at the end of the stream, everything."""
         tick.remember(self, bound=bound)
         ahead.forget(bound, self.identity)
         last.forget(bound if bound >= END else BEGINNING, self.identity)
 
     def _grouped(self, rows: DataFrame, new: int) -> DataFrame:
-        """Events that are, with their keys."""
+        """Return the events that exist, with their keys."""
         return netted(rows.drop(DUE, CHANGED_BY, MET), self.identity).selectExpr(
             "*", *(k.sql for k in self.keys), f"{new} AS __came"
         )
 
     def _met(self, rows: DataFrame, others: DataFrame) -> DataFrame:
-        """The rows of groups that others are in too."""
+        """Return the rows of groups that also have other rows."""
         if not self.keys:
             return rows
         groups = others.selectExpr(*(f"{name} AS __o{name}" for name in self.key_names)).distinct()
         return rows.join(groups, F.expr(" AND ".join(f"{name} <=> __o{name}" for name in self.key_names)), "left_semi")
 
     def _ranked(self, events: DataFrame, groups: Sequence[str]) -> DataFrame:
-        """Events with the number of their start among those of their group, and the greatest."""
+        """Return events with the rank of their start in their group, and the greatest rank."""
         by = f"PARTITION BY {', '.join(groups)}" if groups else ""
         ranked = events.selectExpr("*", f"dense_rank() OVER ({by} ORDER BY {START}) AS {RANK}")
         return ranked.selectExpr("*", f"max({RANK}) OVER ({by}) AS {MOST}")
 
     def _windows(self, tick: Tick, ranked: DataFrame) -> DataFrame:
-        """The results of the windows that these starts end."""
+        """Return the results of the windows that these starts end."""
         times = made(LAST_START, f"{LAST_START} + 1")
         if tick.trying:
             return results(tick, self, self._each(ranked), [*self.key_names, FIRST_RANK], [LAST], times)
         return self.selected(self._windowed(ranked, self.key_names), times)
 
     def _each(self, ranked: DataFrame) -> DataFrame:
-        """Every event in each of the windows that it is in, which `FIRST` distinguishes."""
+        """Return every event in each of its windows, which `FIRST` distinguishes."""
         first, end = f"greatest({RANK} - {self.size - 1}, 1)", f"least({RANK}, {MOST} - {self.size - 1})"
         each = ranked.selectExpr("*", f"{first} AS {LOWEST}", f"{end} AS {HIGHEST}").where(f"{LOWEST} <= {HIGHEST}")
         each = each.selectExpr("*", f"explode(sequence({LOWEST}, {HIGHEST})) AS {FIRST_RANK}")
         return each.selectExpr("*", f"explode(sequence(1L, {WEIGHT})) AS __i")
 
     def _windowed(self, ranked: DataFrame, groups: Sequence[str]) -> DataFrame:
-        """Keys and aggregates of each window of a group, and its last start (`WINDOW`)."""
+        """Return keys and aggregates of each window of a group, and its last start (`WINDOW`)."""
         return self.aggregated(self._each(ranked), [*groups, FIRST_RANK], [LAST])
 
     @property
     def identity(self) -> list[str]:
-        """Without the end, which does not tell in which windows an event is."""
+        """Return the columns without the end, which does not affect the windows of an event."""
         return [*self.input.emits().names, START]
 
     @property
@@ -165,7 +165,7 @@ class CountWindows(EventGroups):
 
 @dataclass(frozen=True)
 class SpeculativeCountWindows(CountWindows):
-    """`CountWindows` of versions of events; what is kept is the same."""
+    """`CountWindows` of versions of events; the kept state is the same."""
 
     kind: ClassVar[str] = "speculative count windows"
     needs: ClassVar = (VERSIONS,)  # versions, all up to the last one
@@ -173,7 +173,7 @@ class SpeculativeCountWindows(CountWindows):
     numbered: ClassVar[bool] = True
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """What each new change makes of the windows of its group."""
+        """Return how each new change affects the windows of its group."""
         delta = fitting(tick, self, deltas[0])
         clocks, before, bound = advanced(tick, self, deltas)
         ahead, last = WeightedLog(tick, self, "ahead"), WeightedLog(tick, self, "last")
@@ -189,12 +189,12 @@ class SpeculativeCountWindows(CountWindows):
         return Delta(rows, clocks)
 
     def _changes(self, rows: DataFrame, before: int) -> DataFrame:
-        """Events that a version adds and takes away, without those of which it changes the end."""
+        """Return events that a version adds and removes, without those whose end it changes."""
         changes = netted(self._starts(rows, before, (CHANGED_BY, MET)), [*self.identity, CHANGED_BY, DUE])
         return changes.select(*self._quoted, START, WEIGHT, CHANGED_BY, MET, DUE)
 
     def _revised(self, tick: Tick, new: DataFrame, old: Sequence[DataFrame | None]) -> DataFrame:
-        """The windows of each version of the groups with new changes, less those of the one before it."""
+        """Return the windows of each version of the groups with new changes, minus those of the version before."""
         keys, groups = [key.sql for key in self.keys], [*self.key_names, *VERSION]
         changes = new.drop(DUE).selectExpr("*", *keys)
         versions = versions_of(changes, self.key_names)

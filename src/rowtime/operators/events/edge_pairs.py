@@ -1,4 +1,4 @@
-"""Edges of a tick with the open events of before: what begins, what ends, and ends that find no start.
+"""Pairs the edges of a tick with earlier open events: starts, ends, and ends without a start.
 
 An end edge ends the oldest open event of its writer with the same payload and start (semantics 9.1).
 """
@@ -39,15 +39,15 @@ from rowtime.operators.rows.lifetimes import ALWAYS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-COMPLETE, OPEN, UNMATCHED = 0, 1, 2  # routes: changes of events, changes of the open ones, ends that find no start
+COMPLETE, OPEN, UNMATCHED = 0, 1, 2  # routes: changes of events, changes of open events, ends without a start
 
 
 def changes_of(edges: DataFrame, payload: Sequence[str], *, each: bool = True) -> DataFrame:
-    """Each start with its end: weighted rows of what began and ended, changes of the open events, ends alone.
+    """Return each start with its end: weighted rows of events, changes of the open events, unmatched ends.
 
     ``edges``: the columns of the ``payload``, `WRITER`, `POSITION`, `EDGE_KIND`, `AS_GIVEN`, `START`, `STOP`, `MET` and
-    `NEW_EDGE`. The changes have, beside `ROUTE`, `STARTED_AT`. ``each``: whether an event that begins and ends among
-    these edges comes as open, too; otherwise it comes once, with its end.
+    `NEW_EDGE`. The changes also have `ROUTE` and `STARTED_AT`. ``each``: whether an event that begins and ends among
+    these edges also comes as open; otherwise it comes once, with its end.
     """
     if is_local(edges) and all(_plain(kind) for name, kind in edges.fields if name in payload):
         made = _changes_here(edges, payload, each=each)
@@ -57,7 +57,7 @@ def changes_of(edges: DataFrame, payload: Sequence[str], *, each: bool = True) -
 
 
 def _plain(kind: str) -> bool:
-    """True for a type of which one value has one form: 0.0 and -0.0 are equal, and a group shows the first."""
+    """Return True for a type whose values have one form each: 0.0 and -0.0 are equal, and a group shows the first."""
     return (kind in PLAIN and kind not in ("float", "double")) or DECIMAL.fullmatch(kind) is not None
 
 
@@ -65,7 +65,7 @@ def _plain(kind: str) -> bool:
 
 
 def _changes_here(edges: LocalFrame, payload: Sequence[str], *, each: bool) -> DataFrame | None:
-    """``None`` where numbers are NULL, which arrays do not know."""
+    """Return the pairs; ``None`` if numbers are NULL, which arrays cannot hold."""
     columns = [edges.column(name) for name in (EDGE_KIND, NEW_EDGE, POSITION, START, STOP)]
     if any(column.null_count for column in columns):
         return None
@@ -73,12 +73,12 @@ def _changes_here(edges: LocalFrame, payload: Sequence[str], *, each: bool) -> D
     kinds, fresh, positions, starts, stops = (column.to_numpy() for column in columns)
     found = paired(keys, positions, kinds == START_EDGE)
     new, ended = fresh[found.starts] == 1, found.ends >= 0
-    told = np.full(len(new), each) | ~(new & ended)  # whether an event was known as open, or is
+    told = np.full(len(new), each) | ~(new & ended)  # whether an event was known as open, or is now
     began, back = found.starts[new & told], ended & told
     went, by = found.starts[ended], found.ends[ended]
     lasted = stops[by] > starts[went]
     left, over = found.starts[new & ~ended], ended & ~new
-    parts = [  # the rows of which it is told, what has changed them, the route, the weight, whether the event has ended
+    parts = [  # the rows to report, what changed them, the route, the weight, whether the event has ended
         (began, began, COMPLETE, 1, False),
         (found.starts[back], found.ends[back], COMPLETE, -1, False),
         (went[lasted], by[lasted], COMPLETE, 1, True),
@@ -109,9 +109,9 @@ def _changes_here(edges: LocalFrame, payload: Sequence[str], *, each: bool) -> D
 
 
 def _queued(edges: DataFrame, payload: Sequence[str]) -> DataFrame:
-    """Edges of one payload and start as a queue: the n-th end that finds a start ends the n-th start.
+    """Treat edges with one payload and start as a queue: the n-th end with a start ends the n-th start.
 
-    The running least of starts less ends counts the ends that found none; these are numbered below zero.
+    The running least of starts minus ends counts the ends without a start; these get numbers below zero.
     """
     by = ", ".join([WRITER, *map(quoted, payload), AS_GIVEN])
     running = f"OVER (PARTITION BY {by} ORDER BY {POSITION} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"

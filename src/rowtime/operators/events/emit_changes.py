@@ -1,9 +1,8 @@
-"""EMIT CHANGES: what enters a stream of events at once, and what is taken back of it later (semantics 9.5).
+"""EMIT CHANGES: emits what is added to a stream of events at once, and later retractions (semantics 9.5).
 
-An insert is an event as it is known; a retraction shortens it to a new end, to its start if
-it never was. Each change is that of one row of the input, so the changes do not depend on
-how the input is cut into ticks. Its rowtime is the bound that this row met. Of events that are
-made of others a row may change many, or put another in the place of one (`Versions`).
+An insert is an event as it is known; a retraction shortens it to a new end, or to its start if it never existed. Each
+change belongs to one input row, so the changes do not depend on how the input is cut into ticks. Its rowtime is the
+bound when that row came. For derived events, one row may change many, or replace one by another (`Versions`).
 """
 
 from __future__ import annotations
@@ -33,24 +32,24 @@ class EmitChanges(Unary):
     reason: ClassVar[str] = "a change goes out with the bound that its row met, and bounds never go back"
 
     def emits(self) -> Shape:
-        """What changes, and the payload."""
+        """Return the columns of the change, and the payload."""
         below = self.input.emits()
         added = zip(self.names, ("STRING", *["TIMESTAMP"] * 3), strict=True)
         columns = (*(Column(name, kind) for name, kind in added), *(Column(c.name, c.type) for c in below.columns))
         if below.placed:
             return Shape(columns, placed=True, single=below.single, unmerged=True)
         first, *others = (quoted(column.name) for column in columns)
-        # The merge below let go of nothing but what is next, and a version comes as a whole.
+        # The merge below releases only the next rows, and a version comes as a whole.
         return Shape(
             columns, order=(ROWTIME, POSITION, f"{first} DESC", *others), placed=False, single=True, released=True
         )
 
     def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
-        """The input's bounds; no row has a rowtime before the first instant there is."""
+        """Return the input's bounds; no row has a rowtime before the first possible instant."""
         return {writer: max(at, MIN_MICROS) for writer, at in clocks[0].items()}
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
-        """Of an event what came with the change or before it; the whole life of the row that changes is in question."""
+        """Return the event's rows that came with the change or before it, from the whole life of the changing row."""
         _, start, stop, _ = (quoted(name) for name in self.names)
         below = self.input.emits()
         same = (*named([(name, name) for name in below.names]), (f"unix_micros({start})", BEGINS))
@@ -61,12 +60,12 @@ class EmitChanges(Unary):
             span=(f"unix_micros({start})", f"coalesce(unix_micros({stop}), {END}L)"),
         )
 
-    def origin(self, column: str) -> Origin | None:  # noqa: ARG002 - all come in one order
-        """A part of a change."""
+    def origin(self, column: str) -> Origin | None:  # noqa: ARG002 - all have one order
+        """Return the part of a change."""
         return Origin("change", "as they change")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """The rows of one change of one event as one row."""
+        """Return the rows of one change of one event as one row."""
         delta = deltas[0]
         clocks = self.promises([delta.clocks], tick.control(self))
         if delta.rows is None:
@@ -92,11 +91,11 @@ _NET = (
     "sort_array(filter(transform(array_distinct(__found.e), e -> struct(e AS e, "
     "aggregate(filter(__found, x -> x.e = e), 0L, (sum, x) -> sum + x.d) AS d)), x -> x.d <> 0))"
 )
-"""Ends and weights of what begins at one time with one payload, without those that cancel out."""
+"""Ends and weights of events with one start and payload, without those that cancel out."""
 
 
 def _changes() -> str:
-    """An event that is shortened as one retraction; others go, to their start, and come."""
+    """Return an event that is shortened as one retraction; others are retracted to their start, or added."""
     shortened = "size(__net) = 2 AND __net[0].d = 1 AND __net[1].d = -1"
     one = "array(struct('retract' AS what, __net[1].e AS e, __net[0].e AS later))"
     kinds = f"IF(x.d < 0, 'retract', 'insert') AS what, x.e AS e, IF(x.d < 0, {BEGINS}, NULL) AS later"

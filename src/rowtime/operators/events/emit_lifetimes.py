@@ -1,9 +1,9 @@
-"""Where events leave the engine as rows: points, intervals or edges, and only what is final.
+"""Turns final events into rows: points, intervals or edges.
 
-Semantics 9.1, 9.4, 9.5. Nothing below the bound changes any more, so an interval that ends up to
-the bound goes out, a start below it too, and no retraction is ever seen. What goes out are
-ordinary rows, whose rowtime orders them: the start of a point, the time of an edge, of an
-interval its end (chain order) or its start (full order, which waits for the oldest open event).
+Semantics 9.1, 9.4, 9.5. Nothing below the bound changes any more. So an interval that ends up to the bound is emitted,
+a start below it too, and no retraction is ever seen. The output are ordinary rows, ordered by their rowtime: of a point
+its start, of an edge its time, of an interval its end (chain order) or its start (full order, which waits for the
+oldest open event).
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class NotFinal(UpTo):
-    """``held``: by writer the least start (µs UTC) of its events that are not final, again after each tick."""
+    """``held``: by writer the least start (µs UTC) of its events that are not final; set anew after each tick."""
 
     held: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class EmitLifetimes(Unary):
-    """``EMIT form (names) [FULLY ORDERED]``: the final events of the input as rows; ``names`` of the added columns."""
+    """``EMIT form (names) [FULLY ORDERED]``: final events as rows; ``names`` of the added columns."""
 
     form: Form
     names: tuple[str, ...]
@@ -71,12 +71,12 @@ class EmitLifetimes(Unary):
     reason: ClassVar[str] = "every event that can still go out is final, or becomes final, at or above the bound"
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """Events that are not final."""
+        """Return the events that are not final."""
         kept = WeightedLog.kept(*self._identity, CHANGED_BY)
         return (kept.noted("events that are not final", "the bound reaches their end"),)
 
     def emits(self) -> Shape:
-        """The payload and the columns of the form, as ordinary rows."""
+        """Return the payload and the columns of the form, as ordinary rows."""
         below = self.input.emits()
         types = ("STRING", "TIMESTAMP", "TIMESTAMP") if self.form == "EDGES" else ("TIMESTAMP", "TIMESTAMP")
         added = tuple(Column(name, kind) for name, kind in zip(self.names, types, strict=False))
@@ -88,14 +88,14 @@ class EmitLifetimes(Unary):
             extra, order = (TIE,), (ROWTIME, TIE, *(quoted(c.name) for c in columns))
         elif self.form == "EDGES":
             extra, order = (TIE,), (ROWTIME, TIE, WRITER, POSITION)
-        # Windows that end at the bound itself have all gone out, and come before those that begin there.
+        # Windows that end at the bound itself have all been emitted, before those that begin there.
         released = self.form == "EDGES" and below.lasts > 0
         single = below.single and not released
         made = Shape(columns, order=order, extra=extra, placed=below.placed, single=single, unmerged=True)
         return replace(made, released=released)
 
     def promises(self, clocks: Sequence[Clocks], control: NotFinal) -> Clocks:
-        """The input's bounds; of ends, so much later as events last; in full order, the least start still held.
+        """Return the input's bounds; for ends, plus the least duration; in full order, the least start still held.
 
         Semantics 9.4: full order waits for the oldest open event, whether or not its writer has left; it may come back.
         """
@@ -105,11 +105,11 @@ class EmitLifetimes(Unary):
 
     @property
     def _lasts(self) -> int:
-        """How far beyond the bound no other end can come, µs."""
+        """Return how far beyond the bound no other end can come, µs."""
         return self.input.emits().lasts if self.form == "INTERVALS" else 0
 
     def link(self, n: int) -> Link:
-        """The events of these values that were alive in the row's time."""
+        """Return the events with these values that were alive at the row's time."""
         payload = self.passed_on(n)
         if self.form == "POINTS":
             return Link((*payload, (BEGINS, BEGINS)), span=(BEGINS, f"{BEGINS} + 1"))
@@ -119,19 +119,19 @@ class EmitLifetimes(Unary):
             stop = f"IF({quoted(self.names[0])} = 'start', {start} + 1, {stop})"
         return Link((*payload, (start, BEGINS)), span=(start, stop))
 
-    def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:  # noqa: ARG002 - renamed ones too
-        """True where order does not matter: events are written in any order."""
+    def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:  # noqa: ARG002 - also with other names
+        """Return True if order does not matter: events are written in any order."""
         return not ordered
 
     def origin(self, column: str) -> Origin | None:
-        """A time of the event; its start is the rowtime where rows come in the order of these."""
+        """Return a time of the event; its start is the rowtime if rows are ordered by it."""
         parts = ("edge", *EDGES) if self.form == "EDGES" else ("start", "stop")
         what = dict(zip(self.names, parts, strict=False)).get(column, "payload")
         by_start = what == "start" and (self.form == "POINTS" or self.fully)
         return Origin(ROWTIME if by_start else what, "in the order of their ends")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Put new and kept rows together, let go of what is final."""
+        """Combine new and kept rows, and release what is final."""
         delta, control = deltas[0], tick.control(self)
         kept, before = WeightedLog(tick, self), control.bound
         bound = max(before, shift(least(delta.clocks.values()), self._lasts))
@@ -150,9 +150,9 @@ class EmitLifetimes(Unary):
     def _released_here(
         self, tick: Tick, delta: Delta, kept: WeightedLog, span: tuple[int, int], count: int | None
     ) -> Sequence[Segment] | None:
-        """What is final by the end of a span goes out and the rest is kept, without a job.
+        """Emit what is final by the end of a span and keep the rest, without a job.
 
-        ``None`` where the driver has not got the rows, or may have to put them together.
+        ``None`` if the driver does not have the rows, or may have to combine them.
         """
         adopted, below = tick.adopted_as(self), self.input.emits()
         plain = self.form == "INTERVALS" and not self.fully and below.retracts == "none"
@@ -178,13 +178,13 @@ class EmitLifetimes(Unary):
 
     @property
     def _shown(self) -> dict[str, str]:
-        """The columns of files: what the rowtime and those that the form adds are called in them."""
+        """Return the names, in the files, of the rowtime and of the columns that the form adds."""
         return {ROWTIME: "__at", **{name: f"__shown{n}" for n, name in enumerate(self.names)}}
 
     def _released(
         self, tick: Tick, delta: Delta, kept: WeightedLog, span: tuple[int, int], count: int | None
     ) -> Sequence[Segment]:
-        """What is final by the end of a span, in the columns of who takes its files; the rest is kept. One job."""
+        """Write what is final by the end of a span in the columns of the taking sink, and keep the rest. One job."""
         before, bound = span
         parts = [] if delta.rows is None else [self._events(delta.rows)]
         old = kept.between(before, bound) if bound > before else None
@@ -212,12 +212,12 @@ class EmitLifetimes(Unary):
         tick.segments(self).add(written["state"])
         return written["complete"]
 
-    def asks_changes(self, *, above: bool) -> bool:  # noqa: ARG002 - only what is final goes out
-        """False: what is taken back has never gone out."""
+    def asks_changes(self, *, above: bool) -> bool:  # noqa: ARG002 - only final events are emitted
+        """Return False: retracted events have never been emitted."""
         return False
 
     def final_columns(self, taken: Mapping[str, str]) -> dict[str, str] | None:
-        """T for its start, E for its end, and payload."""
+        """Return T for its start, E for its end, and the payload."""
         if self.form != "INTERVALS" or self.fully:
             return None
         own = {ROWTIME: STOP, **dict(zip(self.names, (ROWTIME, STOP), strict=False))}
@@ -225,7 +225,7 @@ class EmitLifetimes(Unary):
 
     @property
     def _ends_are_final(self) -> bool:
-        """True if what ends is never taken back: before the end of the stream nothing need be put together."""
+        """Return True if ends are never retracted: then nothing need be combined before the end of the stream."""
         return self.form == "INTERVALS" and self.input.emits().retracts != "any"
 
     @property
@@ -233,7 +233,7 @@ class EmitLifetimes(Unary):
         return [*self.input.emits().names, WRITER, POSITION, START, EMITTED_END, IS_START]
 
     def _events(self, rows: DataFrame) -> DataFrame:
-        """Rows of one time each, and when that is final: a start once the bound has passed it, an end once reached."""
+        """Return one row per time, and when it is final: a start once the bound has passed it, an end once reached."""
         payload = [*map(quoted, self.input.emits().names), WRITER, POSITION, WEIGHT]
         starts = {START: BEGINS, EMITTED_END: f"{END}L", IS_START: "1", DUE: f"{BEGINS} + 1", CHANGED_BY: POSITION}
         ends = {START: BEGINS, EMITTED_END: STOP, IS_START: "0", DUE: STOP, CHANGED_BY: CHANGED_BY}
@@ -246,7 +246,7 @@ class EmitLifetimes(Unary):
         return rows.selectExpr(*given).selectExpr(*payload, *(f"{value} AS {name}" for name, value in values.items()))
 
     def _rows(self, events: DataFrame) -> DataFrame:
-        """Events as rows under their rowtime, as often as their weight says."""
+        """Return events as rows under their rowtime, as often as their weight says."""
         events = events.selectExpr("*", f"explode(sequence(1L, {WEIGHT})) AS __i")
         place = CHANGED_BY if self.form == "INTERVALS" and not self.fully else POSITION
         added = [f"{value} AS {quoted(name)}" for value, name in zip(self._added(), self.names, strict=True)]
@@ -258,19 +258,19 @@ class EmitLifetimes(Unary):
 
     @property
     def _at(self) -> str:
-        """The rowtime of a row, µs."""
+        """Return the rowtime of a row, µs."""
         if self.form == "EDGES":
             return f"IF({IS_START} = 1, {START}, {EMITTED_END})"
         return EMITTED_END if self.form == "INTERVALS" and not self.fully else START
 
     def _added(self) -> list[str]:
-        """The values of the columns that the form adds, as many as are named."""
+        """Return the values of the columns that the form adds, as many as are named."""
         edge = [f"IF({IS_START} = 1, 'start', 'end')"] if self.form == "EDGES" else []
         ends = f"IF({EMITTED_END} < {END}L, timestamp_micros({EMITTED_END}), NULL)"
         return [*edge, f"timestamp_micros({START})", ends][: len(self.names)]
 
     def _hold(self, tick: Tick, kept: WeightedLog, bound: int) -> None:
-        """In full order: the least start of what is held, writer by writer."""
+        """Remember, in full order, the least start of the held events, per writer."""
         if not self.fully:
             return
         rows = kept.between(bound, END)

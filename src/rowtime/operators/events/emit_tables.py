@@ -1,4 +1,4 @@
-"""Intervals on the driver: what is final goes from Arrow tables into the files of a sink, without a Spark job."""
+"""Intervals on the driver: writes final events from Arrow tables to a sink's files, without a Spark job."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rowtime.core.columns import CHANGED_BY, DUE, POSITION, ROWTIME, STOP, WEIGH
 from rowtime.core.time import END, MAX_MICROS
 from rowtime.operators.contract.peek import Peek
 
-MOST = 1_000_000  # rows of a tick, kept ones among them
+MOST = 1_000_000  # rows of a tick, including kept ones
 UTC = pa.timestamp("us", "UTC")
 
 
 def in_utc(table: pa.Table) -> pa.Table:
-    """Instants have the zone of who made them; here they have one."""
+    """Return a table with all instants in UTC; before, they have their maker's time zone."""
     for at, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type) and field.type.tz not in (None, "UTC"):
             table = table.set_column(at, field.name, table[field.name].cast(UTC))
@@ -25,7 +25,7 @@ def in_utc(table: pa.Table) -> pa.Table:
 
 
 def peeked(peek: Peek, payload: Iterable[str], start: str, end: str) -> pa.Table | None:
-    """Events with their ``start`` and ``end`` (µs) and when they are final (`DUE`); ``None`` if they cannot be read."""
+    """Return events with ``start``, ``end`` (µs) and when they are final (`DUE`); ``None`` if they cannot be read."""
     names = [*payload, WRITER, POSITION, CHANGED_BY, WEIGHT]
     read = peek.rows({**{name: name for name in names}, start: ROWTIME, end: STOP})
     if read is None:
@@ -35,13 +35,13 @@ def peeked(peek: Peek, payload: Iterable[str], start: str, end: str) -> pa.Table
 
 
 def in_micros(tables: Iterable[pa.Table], start: str) -> pa.Table:
-    """Events from a `Peek`, whose ``start`` is a timestamp there."""
+    """Return events from a `Peek`, in which ``start`` is a timestamp."""
     table = in_utc(pa.concat_tables(tables))
     return table.set_column(table.column_names.index(start), start, table[start].cast(pa.int64()))
 
 
 def together(new: pa.Table | None, kept: Sequence[pa.Table], span: tuple[int, int]) -> pa.Table | None:
-    """The new rows, and those of the kept ones that are due in a span (µs; without its beginning)."""
+    """Return the new rows, and the kept ones that are due in a span (µs; without its beginning)."""
     tables = [] if new is None else [new]
     for table in map(in_utc, kept):
         due = pc.and_(pc.greater(table[DUE], span[0]), pc.less_equal(table[DUE], span[1]))
@@ -51,7 +51,7 @@ def together(new: pa.Table | None, kept: Sequence[pa.Table], span: tuple[int, in
 
 
 def as_rows(table: pa.Table, start: str, end: str, shown: Mapping[str, str]) -> pa.Table:
-    """Final events as rows, as often as their weight says; ``shown``: what the rowtime, start and end are called."""
+    """Return final events as rows, as often as their weight says; ``shown``: names of the rowtime, start and end."""
     table = table.take(pa.array(np.repeat(np.arange(table.num_rows), np.asarray(table[WEIGHT]))))
     known = pc.less(table[end], END)
     at = pc.min_element_wise(table[end], pa.scalar(MAX_MICROS, pa.int64()))

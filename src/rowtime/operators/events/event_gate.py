@@ -1,8 +1,8 @@
-"""The gate of events: rows with lifetimes are judged by bounds, and what is accepted becomes weighted rows.
+"""The gate of events: judges rows with lifetimes by bounds, and turns accepted ones into weighted rows.
 
-Semantics 9.1 and 9.2. What lies behind the bound of its writer is refused as ``LATE`` or, where the stream adjusts and
-the event reaches over the bound, moved to it. An end edge ends the oldest open event of its writer with the same
-payload and start; one that finds none is refused as ``UNMATCHED_EDGE``.
+Semantics 9.1 and 9.2. A row behind the bound of its writer is refused as ``LATE`` or, if the stream adjusts and the
+event extends beyond the bound, moved to it. An end edge ends the oldest open event of its writer with the same payload
+and start; one without such an event is refused as ``UNMATCHED_EDGE``.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ from rowtime.operators.streams.raises import raised
 
 @dataclass(frozen=True)
 class Judging(Control):
-    """What the operator of a gate has for it in the journal.
+    """The scalars that the operator of a gate keeps for it in the journal.
 
-    ``early`` (µs): the guard's distance, for whoever re-admits early events; ``None`` without a guard. By writer, as
-    long as the query runs: ``marks``, the greatest start (µs UTC) and how many rows there were; ``raised``, the row
-    that raised its bound last by far.
+    ``early`` (µs): the guard's distance, for the re-admission of early events; ``None`` without a guard. By writer, for
+    the life of the query: ``marks``, the greatest start (µs UTC) and the number of rows; ``raised``, the last row that
+    raised its bound by far.
     """
 
     early: int | None = None
@@ -74,7 +74,7 @@ class Judging(Control):
 
 
 class Judged(NamedTuple):
-    """The rows of one writer (``__w``, ``__p``, what they are and their times) and what becomes of them."""
+    """The rows of one writer (``__w``, ``__p``, kind and times) and the decisions about them."""
 
     rows: pa.Table
     judgement: Judgement
@@ -93,21 +93,21 @@ class EventGate:
         return WeightedLog.kept(*(c.name for c in self.payload), WRITER, STARTED_AT, AS_GIVEN, START, name="open")
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """Open edges."""
+        """Return the open edges."""
         until = "their end edges arrive or the stream ends"
         return (self._open.noted("events without an end", until, "edges"),) if self.shape.edges else ()
 
     def emits(self, *, single: bool) -> Shape:
-        """The payload, and the lifetime in hidden columns."""
+        """Return the payload, and the lifetime in hidden columns."""
         return Shape(self.payload, extra=EVENT, single=single, retracts="open" if self.shape.edges else "none")
 
     @property
     def payload(self) -> tuple[Column, ...]:
-        """Every column that the shape does not name."""
+        """Return every column that the shape does not name."""
         return tuple(column for column in self.columns if column.name not in self.shape.columns)
 
     def most(self, count: int | None) -> int | None:
-        """How many weighted rows so many rows are at most: an end edge takes one back and gives one."""
+        """Return the greatest number of weighted rows: an end edge retracts one and gives one."""
         return None if count is None else 3 * count if self.shape.edges else count
 
     # -- the gate ---------------------------------------------------------------------
@@ -115,7 +115,7 @@ class EventGate:
     def made(
         self, tick: Tick, rows: DataFrame, judged: Mapping[str, Judged], count: int | None
     ) -> tuple[DataFrame | None, bool]:
-        """The events that the timed rows make, and whether edges are among them; refused rows go to the ledger."""
+        """Return the events of timed rows, and whether there are edges; count refused rows in the ledger."""
         verdict, table = _verdict(judged)
         accepted = tick.account(self.node, rows, verdict, CANDIDATE)
         kinds = set(np.unique(table["k"].to_numpy())) if table.num_rows else set()
@@ -125,7 +125,7 @@ class EventGate:
         return both(whole, edges), edges is not None
 
     def timed(self, rows: DataFrame) -> DataFrame:
-        """What a row is, its start and its end, and the time that is judged."""
+        """Add the kind of each row, its start and end, and the time that is judged."""
         return rows.selectExpr("*", *self._times())
 
     def _times(self) -> list[str]:
@@ -139,7 +139,7 @@ class EventGate:
             f"WHEN 'start' THEN {START_EDGE} WHEN 'end' THEN {STOP_EDGE} END",
         }[self.shape.kind]
         given, ended = self._micros(start), self._micros(stop)
-        # A number of no time is none, unlike NULL, which is an end that is not known.
+        # A number outside the calendar is no time; NULL is an end that is not known.
         end = f"IF({stop} IS NULL, {END}L, coalesce({ended}, {BEGINNING}L))"
         if self.shape.kind in ("POINT", "BY"):
             whole = f"({kind}) IN ({POINT_ROW})"
@@ -149,7 +149,7 @@ class EventGate:
         return [f"{kind} AS {EDGE_KIND}", f"{given} AS {AS_GIVEN}", f"{end} AS {STOP}", f"{judged} AS {CANDIDATE}"]
 
     def _micros(self, column: str) -> str:
-        """A time in µs; NULL where there is none, or where it is so far away that it has no number."""
+        """Return a time in µs; NULL for no time, or one too far away to have a number."""
         if self.shape.resolution is None or column == "NULL":
             return f"unix_micros(CAST({column} AS TIMESTAMP))"
         return in_micros(column, self.shape.resolution)
@@ -157,7 +157,7 @@ class EventGate:
     def judged(
         self, tick: Tick, items: pa.Table, intake: Intake, before: Mapping[str, int], *, ordered: bool = True
     ) -> dict[str, Judged]:
-        """Each writer's rows and what becomes of them."""
+        """Return each writer's rows with the decisions about them."""
         control = tick.control(self.node)
         assert isinstance(control, Judging)
         marks, jumps = {**control.marks}, {**control.raised}
@@ -172,7 +172,7 @@ class EventGate:
             rows = mine.filter(pc.is_null(mine["b"])) if inside.num_rows else mine
             highest, count = marks.get(writer, (BEGINNING, 0))
             known = Mark(before.get(writer, BEGINNING), highest, count)
-            # What is re-admitted has been judged by the guard, by the time that the others had come to.
+            # Re-admitted rows have been judged by the guard, against the time of the other rows.
             shape = self.shape if writer != READMITTED else replace(self.shape, beyond=None)
             judgement = judge(shape, known, items_of(rows), given, ordered=ordered)
             marks[writer] = [judgement.mark.highest, judgement.mark.rows]
@@ -182,13 +182,13 @@ class EventGate:
                 )
                 jumps.update({} if poison is None else {writer: poison})
             found[writer] = Judged(rows, judgement)
-        # The distance is there for whoever re-admits early events.
+        # The distance is needed for the re-admission of early events.
         early = control.early if self.shape.beyond is None else self.shape.beyond
         tick.remember(self.node, early=early, marks=marks, raised=jumps)
         return found
 
     def _noted(self, tick: Tick, rows: DataFrame, judged: Mapping[str, Judged]) -> DataFrame:
-        """Rows with their start after adjustment, and the bound that they met."""
+        """Return rows with their adjusted start, and the bound when they came."""
         rows = with_met(rows, {writer: steps_of(mine, judgement) for writer, (mine, judgement) in judged.items()})
         items, starts = _together(judged), _all(judgement.starts for _, judgement in judged.values())
         moved = starts != items["s"].to_numpy() if judged else starts
@@ -206,17 +206,17 @@ class EventGate:
         return [quoted(column.name) for column in self.payload]
 
     def _whole(self, rows: DataFrame) -> DataFrame:
-        """Points and intervals; an event of no length never was."""
+        """Return points and intervals; an event without length is dropped."""
         chosen = rows.where(f"{EDGE_KIND} IN ({POINT_ROW}, {INTERVAL}) AND {STOP} > {START}")
         return self._events(chosen, POSITION, f"1L AS {WEIGHT}", f"{POSITION} AS {CHANGED_BY}")
 
     def _events(self, rows: DataFrame, position: str, weight: str, changed_by: str) -> DataFrame:
-        """Rows with `START`, `STOP` and `MET` as events."""
+        """Return rows with `START`, `STOP` and `MET` as events."""
         start = f"{instant(START)} AS {ROWTIME}"
         return rows.selectExpr(*self._columns(), start, WRITER, position, STOP, weight, changed_by, MET)
 
     def _edges(self, tick: Tick, rows: DataFrame, count: int | None) -> DataFrame | None:
-        """Match new end edges with open events, in one job; what finds none is refused."""
+        """Match new end edges with open events, in one job; refuse those without one."""
         open_ones = WeightedLog(tick, self.node, "open")
         state = [*(c.name for c in self.payload), WRITER, STARTED_AT, AS_GIVEN, START]
         columns = [*self._columns(), WRITER, POSITION, EDGE_KIND, AS_GIVEN, START, STOP, MET]
@@ -268,7 +268,7 @@ class EventGate:
 def collected_items(
     tick: Tick, node: Operator, rows: DataFrame, more: Sequence[str] = (), *, in_band: bool
 ) -> pa.Table:
-    """What timed rows are, and their times (µs), each writer's in order; ``b`` of what is a bound among them."""
+    """Return the kinds and times (µs) of timed rows, each writer's in order; ``b`` of the bounds among them."""
     bad = f"{MALFORMED} IS NOT NULL" if MALFORMED in rows.columns else "false"
     bound = f"unix_micros({BOUND})" if in_band else "CAST(NULL AS BIGINT)"
     tick.describe(node, "times of new events")
@@ -285,7 +285,7 @@ def collected_items(
 
 
 def items_of(rows: pa.Table) -> Items:
-    """The rows of one writer as arrays."""
+    """Return the rows of one writer as arrays."""
     return Items(*(rows[name].to_numpy() for name in (POSITION, "k", "s", "e", "bad")))
 
 
@@ -299,7 +299,7 @@ def _all(arrays: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def _verdict(judged: Mapping[str, Judged]) -> tuple[Verdict, pa.Table]:
-    """The refused rows with their reasons, counts for the ledger, and all rows with their kinds."""
+    """Return the refused rows with their reasons, counts for the ledger, and all rows with their kinds."""
     table, judgements = _together(judged), [judgement for _, judgement in judged.values()]
     reasons = _all(judgement.reasons for judgement in judgements)
     wrong = reasons != ACCEPTED

@@ -1,6 +1,6 @@
-"""What every GROUP BY over events has: its events, its keys, and what is computed of a group (semantics 9.6).
+"""The common part of every GROUP BY over events: its events, its keys, and its aggregates (semantics 9.6).
 
-The operators differ in which events a group holds and when it is final: what they keep, and how they step.
+The operators differ in which events a group contains and when it is final: in what they keep, and in their steps.
 """
 
 from __future__ import annotations
@@ -37,35 +37,35 @@ class EventGroups(Groups, Unary):
     """True if its results come with changes that are numbered."""
 
     def emits(self) -> Shape:
-        """The select list, as events."""
+        """Return the select list, as events."""
         return derived(Shape(tuple(item.column for item in self.items)))
 
     def aggregated(self, rows: DataFrame, by: Sequence[str], more: Sequence[str] = ()) -> DataFrame:
-        """The groups ``by`` of rows with their aggregates and ``more``."""
+        """Return the groups ``by`` of rows with their aggregates and ``more``."""
         text = ordered_text if has_collation(rows.schema) else to_spark
         calls = [f"{text(item.expression)} AS {item.column.name}" for item in self.aggregates]
         return grouped(rows, by, [*calls, *more])
 
     def selected(self, groups: DataFrame, times: Sequence[str]) -> DataFrame:
-        """The select list over groups, as far as HAVING lets them through, with columns that are their times."""
+        """Return the select list over groups that satisfy HAVING, with columns for their times."""
         found = groups if self.having is None else groups.where(to_spark(self.having))
         return found.selectExpr(*(item.sql for item in self.items), *times)
 
     @property
     def item_names(self) -> list[str]:
-        """The columns of the select list, in Spark SQL."""
+        """Return the columns of the select list, in Spark SQL."""
         return [quoted(item.column.name) for item in self.items]
 
     @property
     def key_names(self) -> list[str]:
-        """The columns that group the events."""
+        """Return the columns that group the events."""
         return [key.column.name for key in self.keys]
 
     @property
     def identity(self) -> list[str]:
-        """What is the same in all changes of one kept event."""
+        """Return the columns that are equal in all changes of one kept event."""
         return [*self.input.emits().names, START, STOP]
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
-        """What is alive, and what ends where it begins or begins where it ends."""
+        """Return the events that are alive, and those that end at its start or begin at its end."""
         return Link(self.same_keys(), meets=TOUCHES, narrows="meet")

@@ -1,9 +1,9 @@
 """A stream of events with lifetimes: points, intervals and edges become weighted rows at its gate.
 
-Semantics 9.1 to 9.3. Each writer has a bound of its own, given by it or generated from its rows; a row promises nothing
-by itself. What lies behind the bound of its writer is refused as ``LATE`` or, where the stream adjusts and the event
-reaches over the bound, moved to it. An end edge ends the oldest open event of its writer with the same payload and
-start; one that finds none is refused as ``UNMATCHED_EDGE``.
+Semantics 9.1 to 9.3. Each writer has a bound of its own, given by it or generated from its rows; a row alone promises
+nothing. A row behind the bound of its writer is refused as ``LATE`` or, if the stream adjusts and the event extends
+beyond the bound, moved to it. An end edge ends the oldest open event of its writer with the same payload and start; one
+without such an event is refused as ``UNMATCHED_EDGE``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ POINTS = EventShape("POINT", "start")
 
 @dataclass(frozen=True)
 class EventClocks(StreamClocks, Judging):
-    """The clocks, and what the gate keeps beside them."""
+    """The clocks, and the scalars of the gate."""
 
 
 @dataclass(frozen=True)
@@ -53,33 +53,33 @@ class EventStream(Stream):
 
     @property
     def gate(self) -> EventGate:
-        """What judges the rows."""
+        """Return the gate that judges the rows."""
         return EventGate(self, self.columns, self.shape)
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """Open edges, and a mark a writer."""
+        """Return the open edges, and a mark per writer."""
         what = "a bound and a greatest start per writer"
         return (StateNote(what, "the writer leaves", "writers", fields=("clocks", "marks")), *self.gate.keeps())
 
     def emits(self) -> Shape:
-        """The payload, and the lifetime in hidden columns."""
+        """Return the payload, and the lifetime in hidden columns."""
         return self.gate.emits(single=self.single)
 
     def opens_events(self) -> bool:
-        """True of edges."""
+        """Return True for edges."""
         return self.shape.kind == "EDGE"
 
     def may_change(self) -> Mapping[str, str]:
-        """The conditions on its rows alone: its guard is that of its events."""
+        """Return only the conditions on its rows: its guard is that of its events."""
         return {"checks": super().may_change()["checks"]}
 
     def refused_columns(self) -> tuple[Column, ...]:
-        """Those of the stream, with the times."""
+        """Return the columns of the stream, with the times."""
         return self.columns
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
-        """Judge the tick's rows by the bounds, turn what is accepted into weighted rows."""
-        # Neither rows nor their arrival say what is to come: only bounds do.
+        """Judge the tick's rows by the bounds, and turn accepted ones into weighted rows."""
+        # Neither rows nor their arrival say what will come: only bounds do.
         intake = replace(tick.intake(self), shown={}, arrived={})
         before, _ = self._welcome(tick, intake)
         marks, made, peek = self._bounded(before, intake), None, None
@@ -100,7 +100,7 @@ class EventStream(Stream):
         return Delta(made, clocks, self.gate.most(intake.count), peek=peek)
 
     def _peek(self, source: Peek, judged: Mapping[str, Judged]) -> Peek:
-        """Columns of the events, `ROWTIME`, `STOP` and `WEIGHT` among them, without a job."""
+        """Return columns of the events, `ROWTIME`, `STOP` and `WEIGHT` among them, without a job."""
 
         def rows(wanted: Mapping[str, str]) -> Iterable[pa.Table] | None:
             payload = {name: column for name, column in wanted.items() if column in self.emits().names}
@@ -112,7 +112,7 @@ class EventStream(Stream):
         return Peek(lambda _: None, rows)
 
     def _peeked_items(self, intake: Intake) -> pa.Table | None:
-        """The times of all rows, each writer's in order, as the source reads them by itself; ``None`` if it cannot."""
+        """Return the times of all rows, each writer's in order, from the source's reader; ``None`` if it cannot."""
         names = [name for name in (self.shape.start, self.shape.stop) if name]
         types = {column.name.lower(): column.type.upper() for column in self.columns}
         plain = all(types.get(name.lower()) == "TIMESTAMP" for name in names) and not self.demands
@@ -138,7 +138,7 @@ class EventStream(Stream):
 
 
 def _accepted(rows: pa.Table, wanted: Mapping[str, str], judged: Mapping[str, Judged]) -> Iterable[pa.Table]:
-    """The wanted columns of the events that are accepted, a table a writer."""
+    """Yield the wanted columns of the accepted events, one table per writer."""
     theirs = dict(by_writer(rows)) if len(judged) > 1 else {}
     for writer, (items, judgement) in judged.items():
         mine = theirs.get(writer, rows)

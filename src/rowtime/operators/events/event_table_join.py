@@ -1,6 +1,6 @@
-"""The join of events with a static table: each event once for every row of the table that it meets (semantics 5, 9).
+"""The join of events with a static table: each event once per matching row of the table (semantics 5, 9).
 
-The table is the one of the first start, so a change of an event meets the same rows as the event itself.
+The table is the one at the first start, so a change of an event matches the same rows as the event itself.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ class EventTableJoin(TableJoin):
     reason: ClassVar[str] = "each event goes out at once, with its own lifetime"
 
     def emits(self) -> Shape:
-        """Both sides' columns, as events."""
+        """Return both sides' columns, as events."""
         return replace(derived(super().emits()), retracts=self.inputs[0].emits().retracts)
 
     def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
-        """That of the events, as one writer's."""
+        """Return the bound of the events, as one writer's."""
         return {"": least(clocks[0].values())}
 
     def link(self, n: int) -> Link:
-        """The event by its values and start, the row of the table by its values."""
+        """Return the event by its values and start, the row of the table by its values."""
         there = set(self.emits().names)
         same = named([(name, old) for old, name in self.sides[n].columns if name in there])
         return Link((*same, (ROWTIME, ROWTIME)), narrows="own") if n == 0 else Link(same)
 
     def opens_events(self) -> bool:
-        """True if those of the left side do."""
+        """Return True if those of the left side do."""
         return self.inputs[0].opens_events()
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
-        """The same: each change meets the rows that the event does."""
+        """Return the same operator: each change matches the rows that the event does."""
         return replace(self, inputs=(below[0], below[1]), numbered=True)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """The new events with their matches."""
+        """Return the new events with their matches."""
         delta = super().step(tick, deltas)
         clocks = self.promises([deltas[0].clocks], tick.control(self))
         if delta.rows is None:
@@ -64,7 +64,7 @@ class EventTableJoin(TableJoin):
         return Delta(rows, clocks, delta.count)
 
     def _tried(self, tick: Tick, rows: DataFrame, known: DataFrame) -> DataFrame:
-        """The events that go out; pairs of which the condition cannot be computed are refused, each once."""
+        """Return the events to emit; pairs whose condition cannot be computed are refused, each once."""
         equal, others = sorted_out(self.on, self._types(tick))
         met = F.expr(" AND ".join(["true", *equal]))
         pairs = rows.join(known, met, "inner")

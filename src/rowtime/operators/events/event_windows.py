@@ -1,7 +1,8 @@
-"""Windows and snapshots over events as such: each holds every event that it overlaps.
+"""Windows and snapshots over events: each contains every event that it overlaps.
 
-Snapshots are the times between each two changes of a group. What is added and taken away again needs only sums
-(`Snapshot`). Any other aggregate needs the events: each of them, once for every snapshot that it lasts through.
+Snapshots are the times between two successive changes of a group. An aggregate that can be added to and subtracted from
+needs only sums (`Snapshot`). Any other aggregate needs the events: each of them, once for every snapshot in which it is
+alive.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def first_start(bound: int, size: int, hop: int, offset: int) -> int:
 
 
 def clipped(size: int, clips: str) -> list[str]:
-    """The lifetime in a window, as aggregates see it: its end is never beyond that of the window, for it may change."""
+    """Return the lifetime in a window, as aggregates see it: its end is at most the window's, because it may change."""
     if not clips:
         return []
     start = f"greatest({START}, {WINDOW_END} - {size}L)" if clips == "both" else START
@@ -40,12 +41,12 @@ def clipped(size: int, clips: str) -> list[str]:
 
 
 def last_window(size: int, hop: int, offset: int) -> str:
-    """The end of the last window that overlaps an event; END of one that has none."""
+    """Return the end of the last window that overlaps an event; END if there is none."""
     return f"IF({STOP} < {END}L, {STOP} - 1 - pmod({STOP} - 1 - {offset}L, {hop}L) + {size}L, {END}L)"
 
 
 def in_windows(events: DataFrame, span: tuple[int, int], size: int, hop: int, offset: int) -> DataFrame:
-    """Events (with `START`, `STOP`, `DUE`), each once for every window it overlaps that ends in ``span``."""
+    """Return events (with `START`, `STOP`, `DUE`), each once for every window it overlaps that ends in ``span``."""
     before, bound = span
     after = f"greatest({START}, {passed(before, START)})"
     first = f"{after} + {hop}L - pmod({after} - {offset + size}L, {hop}L)"
@@ -58,7 +59,7 @@ def in_windows(events: DataFrame, span: tuple[int, int], size: int, hop: int, of
 
 
 def in_snapshots(events: DataFrame, start: str, by: Sequence[str]) -> DataFrame:
-    """Events (``start``, `STOP`), each once for every snapshot of its group ``by`` (quoted names) that it is in."""
+    """Return events (``start``, `STOP`), each once per snapshot of its group ``by`` (quoted names) that it is in."""
     groups = f"PARTITION BY {', '.join(by)}" if by else ""
     times = events.selectExpr(*by, f"explode(array({start}, {STOP})) AS {SNAPSHOT_AT}").distinct()
     times = times.selectExpr(

@@ -1,8 +1,8 @@
-"""Events that cannot be computed: told apart from the others, and put into the ledger once.
+"""Events that cannot be computed: separates them from the others, and counts them once in the ledger.
 
-An event may go out as open and come again with its end, or be taken back. It is refused when it is first seen, under
-its start; what becomes of its end later adds nothing. Of changes that are numbered (EMIT CHANGES) each counts by
-itself: what fails comes with a change, like any other result.
+An event may be emitted as open and come again with its end, or be retracted. It is refused when it is first seen, under
+its start; later changes of its end add nothing. With numbered changes (EMIT CHANGES) each change counts by itself: a
+failure comes with a change, like any other result.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 def refuse_events(
     tick: Tick, node: Operator, events: DataFrame, *, numbered: bool = False, more: Sequence[str] = ()
 ) -> DataFrame:
-    """The events without those in which `BROKEN` says what cannot be computed.
+    """Return the events without those for which `BROKEN` says what cannot be computed.
 
-    Each is told once; ``numbered``: in each of their changes; ``more``: of these columns too.
+    Each is reported once; ``numbered``: in each of their changes; ``more``: with these columns too.
     """
     shown = [name for name in events.columns if not name.startswith("__")]
     by = [*map(quoted, shown), ROWTIME, BROKEN, *([CHANGED_BY] if numbered else []), *more]
@@ -60,9 +60,9 @@ def refuse_events(
 
 
 def fitting(tick: Tick, node: EventGroups, delta: Delta) -> Delta:
-    """New events without those of which a key or the argument of an aggregate cannot be computed.
+    """Return new events without those for which a key or an argument of an aggregate cannot be computed.
 
-    That is asked when they come, so that what is refused does not depend on when a window is due.
+    This is checked when they come, so that refusals do not depend on when a window is due.
     """
     asked = _asked(node, in_windows=False)
     if delta.rows is None or not asked:
@@ -79,9 +79,9 @@ _UNREAD: dict[str, Any] = {"peek": None, "files": None, "timeline": None}
 
 
 def fitting_in_windows(tick: Tick, node: EventGroups, each: DataFrame, *, new: bool = True) -> DataFrame:
-    """Events in windows (`WINDOW_END`) without those of which an argument over their lifetime there cannot be computed.
+    """Return events in windows (`WINDOW_END`) without those for which an argument that depends on the window fails.
 
-    Such an event is in its other windows nevertheless. It is refused once for each in which it fails, if it is ``new``.
+    Such an event is still in its other windows. It is refused once for each window in which it fails, if it is ``new``.
     """
     asked = _asked(node, in_windows=True)
     if not asked:
@@ -96,7 +96,7 @@ def fitting_in_windows(tick: Tick, node: EventGroups, each: DataFrame, *, new: b
 
 
 def _asked(node: EventGroups, *, in_windows: bool) -> list[Told]:
-    """What is computed of each event: what depends on the window that it is in, or what does not."""
+    """Return the expressions computed for each event: those that depend on its window, or the others."""
     found = []
     for part in node.computed_first():
         depends = any(column.name in (LIFETIME_START, LIFETIME_END) for column in part.find_all(exp.Column))
@@ -105,15 +105,15 @@ def _asked(node: EventGroups, *, in_windows: bool) -> list[Told]:
     return found
 
 
-def results(  # noqa: PLR0913 - of which rows, by what, with what
+def results(  # noqa: PLR0913 - the rows, the groups, and the columns
     tick: Tick, node: EventGroups, rows: DataFrame, by: Sequence[str], more: Sequence[str], times: Sequence[str]
 ) -> DataFrame:
-    """The select list of groups of events in a tick that is ``trying``; ``times``: what makes them events."""
+    """Return the select list of groups of events in a tick that is ``trying``; ``times`` make the groups events."""
     return refused(tick, node, tried_groups(node, rows, by, more), times)
 
 
 def tried_groups(node: EventGroups, rows: DataFrame, by: Sequence[str], more: Sequence[str] = ()) -> DataFrame:
-    """The select list of groups of events, with their hidden columns and what of them cannot be computed."""
+    """Return the select list of groups of events, with hidden columns and the failures."""
     groups, beyond = exact_groups(node, rows, by, more)
     return tried(node, groups, [(flag, in_words(call)) for flag, call in beyond])
 
@@ -121,14 +121,14 @@ def tried_groups(node: EventGroups, rows: DataFrame, by: Sequence[str], more: Se
 def exact_groups(
     node: EventGroups, rows: DataFrame, by: Sequence[str], more: Sequence[str] = ()
 ) -> tuple[DataFrame, list[tuple[str, exp.Expr]]]:
-    """The groups ``by`` of rows with their aggregates; conditions under which one is beyond its type, and which."""
+    """Return the groups ``by`` of rows with their aggregates; and the conditions that one overflows its type."""
     accumulators = Accumulators(tuple((item.column.name, item.expression) for item in node.aggregates))
     groups = accumulators.exact(rows, by, more, {}, of_rows=True)
     return groups, accumulators.beyond(groups)
 
 
 def tried(node: EventGroups, groups: DataFrame, beyond: Sequence[Told]) -> DataFrame:
-    """The same over keys and aggregates; ``beyond``: conditions under which these cannot be computed."""
+    """Return the same over keys and aggregates; ``beyond``: conditions that these cannot be computed."""
     values = {item.column.name: to_spark(item.expression) for item in node.items}
     demands = [(to_spark(item.expression), said(node, item.expression)) for item in node.items]
     tests = [(to_spark(part), said(node, part)) for part in conjuncts(node.having)]
@@ -137,15 +137,15 @@ def tried(node: EventGroups, groups: DataFrame, beyond: Sequence[Told]) -> DataF
 
 
 def refused(tick: Tick, node: EventGroups, found: DataFrame, times: Sequence[str]) -> DataFrame:
-    """What `tried` found, as events, without those that cannot be computed."""
+    """Return the groups of `tried` as events, without those that cannot be computed."""
     values = [quoted(item.column.name) for item in node.items]
     return refuse_events(tick, node, found.selectExpr(*values, *times, BROKEN))
 
 
 def changed(tick: Tick, node: EventGroups, results: DataFrame) -> DataFrame:
-    """What the versions of groups change (`differences`); one that cannot be computed counts as no result.
+    """Return the changes by versions of groups (`differences`); a failing group counts as no result.
 
-    So the version before it is taken back, and of those that fail, what is new with a change is refused.
+    So the version before it is retracted, and those that fail and are new with a change are refused.
     """
     shown, told = [item.column.name for item in node.items], [BROKEN] if BROKEN in results.columns else []
     changes = differences(results, [*shown, *told]).selectExpr(

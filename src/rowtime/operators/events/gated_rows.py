@@ -1,4 +1,4 @@
-"""Rows of one writer that become events at a gate of their own: what streams under other bounds and views share."""
+"""Rows of one writer that become events at a gate of their own: shared by views and by streams with imported bounds."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from rowtime.operators.events.event_gate import EventGate, Judging
 
 @dataclass(frozen=True)
 class GatedControl(UpTo, Judging):
-    """The bound, and what the gate keeps of the one writer that all rows count as."""
+    """The bound, and the gate's scalars for the one writer that all rows count as."""
 
 
 @dataclass(frozen=True)
 class GatedRows(Unary):
-    """Events of a ``shape`` from rows of ``columns``, which are judged in stream order, as one writer's."""
+    """Events of a ``shape`` from rows of ``columns``, judged in stream order, as one writer's."""
 
     columns: tuple[Column, ...]
     shape: EventShape
 
     control: ClassVar = GatedControl
-    needs: ClassVar = (GATED,)  # the merged order, which decides which rows a bound comes before
+    needs: ClassVar = (GATED,)  # the merged order decides which rows come after a bound
     holds_itself: ClassVar[bool] = True
     has_own_time: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
@@ -39,37 +39,37 @@ class GatedRows(Unary):
 
     @property
     def gate(self) -> EventGate:
-        """What judges the rows."""
+        """Return the gate that judges the rows."""
         return EventGate(self, self.columns, self.shape)
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """Open edges, and the bound."""
+        """Return the open edges, and the bound."""
         return (StateNote("the bound", "the stream ends", "one", fields=("bound",)), *self.gate.keeps())
 
     def emits(self) -> Shape:
-        """The payload, and the lifetime in hidden columns; as one writer's."""
+        """Return the payload, and the lifetime in hidden columns; as one writer's."""
         return self.gate.emits(single=True)
 
     def link(self, n: int) -> Link:
-        """An event of two edges has two rows; any other stands where its row does."""
+        """Return the rows of an event: two for an event of two edges; any other has the place of its row."""
         return Link(self.passed_on(n, *(() if self.shape.edges else (POSITION,))))
 
     def opens_events(self) -> bool:
-        """True of edges."""
+        """Return True for edges."""
         return self.shape.kind == "EDGE"
 
     def checks_declared(self) -> bool:
-        """True: of the times that the definition names."""
+        """Return True: it checks the times that the definition names."""
         return True
 
     def refused_columns(self) -> tuple[Column, ...]:
-        """Those of the rows, with the times."""
+        """Return the columns of the rows, with the times."""
         return self.columns
 
-    def _passed(  # noqa: PLR0913 - the rows, and all that they are judged by
+    def _passed(  # noqa: PLR0913 - the rows, and everything that they are judged by
         self, tick: Tick, delta: Delta, rows: DataFrame, items: pa.Table, intake: Intake, before: Mapping[str, int]
     ) -> DataFrame | None:
-        """What is accepted of timed rows, as weighted rows; the bound rises to what they have shown."""
+        """Return the accepted ones of timed rows, as weighted rows; the bound rises to what they have shown."""
         judged = self.gate.judged(tick, items, intake, before)
         made, _ = self.gate.made(tick, rows, judged, delta.count)
         bound = tick.control(self).bound
@@ -77,7 +77,7 @@ class GatedRows(Unary):
         return made
 
     def _given(self, tick: Tick, delta: Delta, made: DataFrame | None) -> Delta:
-        """The events of a tick; once the stream has ended nothing is open any more."""
+        """Return the events of a tick; once the stream has ended, no event is open any more."""
         clocks = self.promises([delta.clocks], tick.control(self))
         if clocks[""] >= END:
             tick.segments(self, "open").forget(END)

@@ -1,8 +1,8 @@
 """The bounds of another event stream as items of the merged order (semantics 9.3).
 
-Each time the least bound of that stream's writers rises, a row says so. Events go by arrival in the merged order
-(semantics 2.4: the rowtime that the writer gave, else the recorded arrival time), since a start says nothing about it.
-So a bound is at the clock of its writer after it (semantics 3), among the rows of whoever takes it.
+Each time the least bound of that stream's writers rises, a row says so. In the merged order, events are ordered by
+arrival (semantics 2.4: the rowtime that the writer gave, else the recorded arrival time), because a start says nothing
+about it. So a bound is at its writer's clock after it (semantics 3), among the rows of the importing stream.
 """
 
 from __future__ import annotations
@@ -43,15 +43,13 @@ class _Known(NamedTuple):
 
 @dataclass(frozen=True)
 class Imported(Control):
-    """What is known of the other stream; clocks are times of arrival, all in µs UTC.
+    """The state of the other stream; clocks are times of arrival, all in µs UTC.
 
-    ``writers``: by writer that is present, what it has shown (`_Known`).
-    ``away``: by writer that has left, its clock, until it is back.
-    ``bounds``: by writer that holds the stream, its bound.
-    ``pending``: [clock, writer, position, bound] of bounds above the least clock, until that passes them.
-    ``shown``: the greatest clock of any writer.
-    ``clock``: the least clock of those present, which is promised.
-    ``said``: the greatest bound of any writer. ``bound``, ``sent``: the bound that went out last, and how many have.
+    ``writers``: by writer that is present, what it has shown (`_Known`). ``away``: by writer that has left, its clock,
+    until it is back. ``bounds``: by writer that holds the stream, its bound. ``pending``: [clock, writer, position,
+    bound] of bounds above the least clock, until that passes them. ``shown``: the greatest clock of any writer.
+    ``clock``: the least clock of those present, which is promised. ``said``: the greatest bound of any writer.
+    ``bound``, ``sent``: the last emitted bound, and their number.
     """
 
     writers: Mapping[str, Sequence[Any]] = field(default_factory=dict)
@@ -66,7 +64,7 @@ class Imported(Control):
 
 
 class _Moving:
-    """The scalars that a tick moves writer by writer."""
+    """The scalars that a tick changes writer by writer."""
 
     def __init__(self, control: Imported) -> None:
         self.writers = {writer: _Known(*known) for writer, known in control.writers.items()}
@@ -74,23 +72,23 @@ class _Moving:
         self.pending, self.said, self.bound = [*control.pending], control.said, control.bound
 
     def come_back(self, writer: str) -> None:
-        """Who comes back holds the stream again, and has not left."""
+        """Mark a writer as back: it holds the stream again."""
         self.pending = [step for step in self.pending if step[1:3] != [writer, END]]
         self.bounds.pop(writer, None)
         self.away.pop(writer, None)
 
     def leave(self, writer: str, clock: int) -> None:
-        """A writer that has left holds nothing after what it has sent."""
+        """Mark a writer as left: it holds nothing after its items."""
         known = self.writers.pop(writer)
         self.away[writer] = known.clock
         if known.bound < END:
             self.pending.append([max(known.clock, clock), writer, END, END])
 
     def risen(self, clock: int) -> list[tuple[int, int]]:
-        """(clock, bound) wherever the least bound rose below the clock; the end of the stream is no bound of others."""
+        """Return (clock, bound) wherever the least bound rose below the clock; an end is no bound of other writers."""
         found = []
         pending = sorted(self.pending, key=list)
-        last = clock + (not self.writers)  # nobody can send another item at the clock
+        last = clock + (not self.writers)  # no other item can come at the clock
         due = [step for step in pending if step[0] < last]
         self.pending = pending[len(due) :]
         for at, writer, _, bound in due:
@@ -108,7 +106,7 @@ class _Moving:
 
 @dataclass(frozen=True)
 class ImportedBounds(Operator):
-    """The bounds of ``source``, beside NULL in ``columns``: those of the stream that takes them."""
+    """The bounds of ``source``, with NULL in ``columns``: those of the importing stream."""
 
     name: str
     source: EventStream
@@ -121,38 +119,38 @@ class ImportedBounds(Operator):
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
-        """The stream whose bounds these are."""
+        """Return the stream whose bounds these are."""
         return (self.source,)
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """What an earlier item of another writer may be before."""
+        """Return the items that an earlier item of another writer may still precede."""
         return (
             StateNote("a bound per writer", "the writer leaves", "writers", fields=("writers", "bounds")),
             StateNote("bounds above the least clock of the writers", "that clock passes them", fields=("pending",)),
         )
 
     def emits(self) -> Shape:
-        """Rows of NULLs with a bound, in the order in which they took effect."""
+        """Return rows of NULLs with a bound, in the order in which they took effect."""
         return Shape((*self.columns, Column(GIVEN, "BIGINT")), single=True, released=True)
 
     def promises(self, clocks: Sequence[Clocks], control: Imported) -> Clocks:  # noqa: ARG002
-        """The least arrival clock of the stream's writers."""
+        """Return the least arrival clock of the stream's writers."""
         return {"": control.clock}
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
-        """Nothing: bounds, and no rows."""
+        """Return nothing: there are bounds, and no rows."""
         return NOTHING
 
     def imports_from(self) -> str:
-        """The stream whose bounds it gives."""
+        """Return the stream whose bounds it passes on."""
         return self.source.name
 
-    def timed_by(self, below: Sequence[frozenset[str]]) -> frozenset[str]:  # noqa: ARG002 - it gives no rows of these
-        """The stream whose bounds it gives."""
+    def timed_by(self, below: Sequence[frozenset[str]]) -> frozenset[str]:  # noqa: ARG002 - it emits no rows of these
+        """Return the stream whose bounds it passes on."""
         return frozenset({self.source.name})
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002 - it reads the source
-        """The bounds whose place in the merged order is certain."""
+        """Return the bounds whose place in the merged order is certain."""
         intake, control = tick.intake(self.source), tick.control(self)
         moving = _Moving(control)
         known = moving.writers
@@ -176,7 +174,7 @@ class ImportedBounds(Operator):
         shown = max([control.shown, *(one.clock for one in known.values())])
         for writer in intake.left:
             moving.leave(writer, control.clock)
-        # With no writer present the greatest that any had shown is certain (semantics 2.6).
+        # Without any present writer, the greatest clock of all former ones is certain (semantics 2.6).
         now = max(control.clock, least([one.clock for one in known.values()]) if known else shown)
         risen = moving.risen(now)
         tick.remember(
@@ -186,7 +184,7 @@ class ImportedBounds(Operator):
         return Delta(self._rows(tick, control.sent, risen), {"": now}, len(risen))
 
     def _items(self, tick: Tick, intake: Intake) -> dict[str, pa.Table]:
-        """The times of each writer's rows, and when they arrived."""
+        """Return the times of each writer's rows, and when they arrived."""
         if intake.rows is None:
             return {}
         rows = self.source.gate.timed(intake.rows)
@@ -194,7 +192,7 @@ class ImportedBounds(Operator):
         return dict(by_writer(items))
 
     def _said(self, intake: Intake) -> dict[str, list[tuple[int, int, int]]]:
-        """(position, bound, arrival) of the bounds of each writer that are beside the rows."""
+        """Return (position, bound, arrival) of the bounds of each writer that are beside the rows."""
         found: dict[str, list[tuple[int, int, int]]] = {}
         for writer, position, at in intake.bounds:
             found.setdefault(writer, []).append((position, at, intake.sent.get((writer, position), BEGINNING)))
@@ -203,13 +201,13 @@ class ImportedBounds(Operator):
     def _advanced(
         self, writer: str, known: _Known, items: pa.Table, said: Sequence[tuple[int, int, int]], intake: Intake
     ) -> tuple[_Known, list[list[Any]]]:
-        """What a writer has shown after the tick; where its bound rose."""
+        """Return a writer's state after the tick, and where its bound rose."""
         timed = known.timed or bool(pc.any(items["timed"]).as_py())
         inside = items.filter(pc.is_valid(items["b"]))
         given = [*said, *zip(*(inside[name].to_pylist() for name in (POSITION, "b", "at")), strict=True)]
-        if timed:  # who says when its rows arrived does not say so of bounds: they arrive with the row before them
+        if timed:  # a writer that gives arrival times gives none for bounds: they arrive with the row before them
             given = [(position, at, BEGINNING) for position, at, _ in given]
-        if intake.bound > BEGINNING:  # said of the stream as a whole, behind all that was read
+        if intake.bound > BEGINNING:  # about the stream as a whole, after all that was read
             given.append((END - 1, intake.bound, BEGINNING))
         own = items.filter(pc.is_null(items["b"]))
         mark = Mark(known.bound, known.highest, known.rows)
@@ -226,5 +224,5 @@ class ImportedBounds(Operator):
 
 
 def clocks_of(control: Imported) -> dict[str, int]:
-    """The arrival clocks of the other stream's writers, as the operator's scalars have them."""
+    """Return the arrival clocks of the other stream's writers, from the operator's scalars."""
     return {writer: _Known(*known).clock for writer, known in control.writers.items()}

@@ -1,7 +1,7 @@
 """Joins of events: an event for each pair that meets the condition, alive while both are (semantics 9.6).
 
-Weights multiply, so a change of one side is a change of its pairs, and only what is new has
-to be joined: new left with all right, new right with the left that was there.
+Weights multiply, so a change of one side is a change of its pairs, and only new rows have to be joined: new left rows
+with all right rows, new right rows with the old left rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, adva
 from rowtime.operators.rows.select import Select
 from rowtime.sql.generate import quoted, to_spark
 
-SIDES = ("left", "right")  # what is kept of each
+SIDES = ("left", "right")  # names of the state of each side
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class OfEvents(Binary):
     keeps_versions: ClassVar[bool] = True
 
     def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
-        """The same as goes on: the condition is over it."""
+        """Return the joined columns: the condition is over them."""
         return [self.typed(rows)]
 
     def _renamed(self, n: int) -> list[tuple[str, str]]:
@@ -61,9 +61,9 @@ class OfEvents(Binary):
 
 @dataclass(frozen=True)
 class LifetimeJoin(OfEvents):
-    """Pairs of ``left`` and ``right`` for which ``on`` holds; ``names`` are what the columns of each are called.
+    """Pairs of ``left`` and ``right`` for which ``on`` holds; ``names`` are the names of each side's columns.
 
-    ``versioned``: each pair comes with the later change of its two.
+    ``versioned``: each pair comes with the later change of its two events.
     """
 
     versioned: bool = False
@@ -73,12 +73,12 @@ class LifetimeJoin(OfEvents):
     writes_final: ClassVar[bool] = True
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """Events of both sides."""
+        """Return the events of both sides."""
         kept = (WeightedLog.kept(*self._identity(n), *self._changes, name=side) for n, side in enumerate(SIDES))
         return (StateNote("events of both sides", "the bounds of both have passed their end", rows=tuple(kept)),)
 
     def emits(self) -> Shape:
-        """The columns of both."""
+        """Return the columns of both."""
         columns = [c for side in self.inputs for c in side.emits().columns]
         named = [name for side in self.names for name in side]
         own = tuple(Column(name, c.type) for name, c in zip(named, columns, strict=True))
@@ -88,34 +88,34 @@ class LifetimeJoin(OfEvents):
         return self.inputs[side].emits().retracts != "none"
 
     def link(self, n: int) -> Link:
-        """The event of that side that was alive in the pair's time."""
+        """Return the event of that side that was alive at the pair's time."""
         same = named(list(zip(self.names[n], self.inputs[n].emits().names, strict=True)))
         return Link(same, meets=OVERLAPS, narrows="meet")
 
     def made_from(self, n: int, column: str) -> Made | None:
-        """From the column of that name of its side."""
+        """Return the column of that name of its side."""
         olds = [old for old, new in self._renamed(n) if new == column]
         return Made(olds) if any(column in side for side in self.names) else super().made_from(n, column)
 
     def decided_by(self, n: int) -> Iterable[str]:
-        """Those of its condition."""
+        """Return the columns of its condition."""
         asked = columns_in([self.on])
         return [old for old, new in self._renamed(n) if new in asked]
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
-        """What goes on of each input, under its new names, side by side."""
+        """Return the columns of each input, under their new names, side by side."""
         return beside(rows, [(one, self._renamed(n)) for n, one in enumerate(self.inputs)])
 
     def opens_events(self) -> bool:
-        """A pair ends when one of its events does."""
+        """Return True if both do: a pair ends when one of its events does."""
         return all(one.opens_events() for one in self.inputs)
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
-        """The same: each pair comes with the later change."""
+        """Return the same operator: each pair comes with the later change."""
         return replace(self, left=below[0], right=below[1], versioned=True)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Join what is new, keep it."""
+        """Join the new rows, and keep them."""
         clocks, before, bound = advanced(tick, self, deltas)
         kept = [WeightedLog(tick, self, side) for side in SIDES]
         here = LifetimePairs(self, (tick.types(self.left), tick.types(self.right)))
@@ -130,7 +130,7 @@ class LifetimeJoin(OfEvents):
         return made
 
     def _fit(self, here: LifetimePairs, kept: Sequence[WeightedLog], deltas: Sequence[Delta], before: int) -> bool:
-        """True if the driver finds the pairs: where nothing is taken back and it takes all rows."""
+        """Return True if the driver finds the pairs: nothing is retracted and all rows fit."""
         counts = [0 if delta.rows is None else delta.count for delta in deltas]
         if self.versioned or None in counts or any(map(self._retracts, (0, 1))):
             return False
@@ -139,7 +139,7 @@ class LifetimeJoin(OfEvents):
     def _on_the_driver(
         self, tick: Tick, here: LifetimePairs, deltas: Sequence[Delta], before: int, bound: int
     ) -> Emitted:
-        """The pairs; new rows that live on are kept."""
+        """Return the pairs; keep new rows that are still alive."""
         sides = []
         for side, (n, delta) in zip(SIDES, enumerate(deltas), strict=True):
             segments, new = tick.segments(self, side), self._collected(tick, n, delta)
@@ -150,7 +150,7 @@ class LifetimeJoin(OfEvents):
         return here.emitted(tick, here.found(*sides), bound)
 
     def _collected(self, tick: Tick, side: int, delta: Delta) -> pa.Table | None:
-        """The new rows of a side, as their source reads them or from Spark."""
+        """Return the new rows of a side, from their source's reader or from Spark."""
         if delta.rows is None:
             return None
         times, names = (LEFT_EVENT, RIGHT_EVENT)[side], self.names[side]
@@ -163,8 +163,8 @@ class LifetimeJoin(OfEvents):
     def _in_spark(
         self, tick: Tick, kept: Sequence[WeightedLog], deltas: Sequence[Delta], before: int, bound: int
     ) -> DataFrame | None:
-        """The pairs, where there are too many rows for the driver, or of changes."""
-        # What ends up to the bound meets nothing new.
+        """Return the pairs if there are too many rows for the driver, or changes."""
+        # Events that end up to the bound match nothing new.
         old = [self._netted(n, one.between(before, END)) for n, one in enumerate(kept)]
         few = sum(one.count(before, END) for one in kept) <= sum(delta.count or 0 for delta in deltas)
         return self._pairs(tick, old, self._new(tick, deltas, bound), at_once=few)
@@ -174,13 +174,13 @@ class LifetimeJoin(OfEvents):
         return (CHANGED_BY, MET) if self.versioned else ()
 
     def _netted(self, side: int, rows: DataFrame | None) -> DataFrame | None:
-        """Without what was taken back, which would meet all that its open end reaches over."""
+        """Return rows without retracted ones, whose open ends would match everything later."""
         if rows is None or self.versioned or not self._retracts(side):
             return rows
         return netted(rows, [*self._identity(side), DUE])
 
     def _new(self, tick: Tick, deltas: Sequence[Delta], bound: int) -> list[DataFrame | None]:
-        """The new rows of both sides; those that live on are kept."""
+        """Return the new rows of both sides; keep those that are still alive."""
         rows = [self._side(n, delta) for n, delta in enumerate(deltas)]
         cheap = {n: one for n, one in enumerate(rows) if one is not None and self._is_cheap(n)}
         if cheap:
@@ -198,7 +198,10 @@ class LifetimeJoin(OfEvents):
         return self._netted(side, rows)
 
     def _is_cheap(self, side: int) -> bool:
-        """True if reading the rows of a tick twice costs less than to write them; what may fail is computed of all."""
+        """Return True if reading a tick's rows twice costs less than writing them.
+
+        Values that may fail are computed for all rows.
+        """
         source = self.inputs[side]
         if source.may_fail_later():
             return False
@@ -207,7 +210,7 @@ class LifetimeJoin(OfEvents):
         return isinstance(source, EventStream) and not self._retracts(side)
 
     def _keep(self, tick: Tick, rows: Mapping[int, DataFrame], count: int | None, bound: int) -> None:
-        """Keep the rows that live on, of both sides in one job."""
+        """Keep the rows of both sides that are still alive, in one job."""
         parts = [
             one.where(f"{DUE} > {passed(bound, DUE)}").selectExpr("*", f"{n} AS {ROUTE}") for n, one in rows.items()
         ]
@@ -218,7 +221,7 @@ class LifetimeJoin(OfEvents):
             tick.segments(self, side).add(written)
 
     def _written(self, tick: Tick, side: int, rows: DataFrame, count: int | None, bound: int) -> DataFrame | None:
-        """The new rows of a side from files, of which those that live on are kept."""
+        """Return the new rows of a side from files; keep those that are still alive."""
         columns, what = {name: name for name in rows.columns}, SIDES[side]
         over = f"IF({DUE} > {passed(bound, DUE)}, 0, 1) AS {ROUTE}"
         tick.describe(self, "keep events")
@@ -231,7 +234,7 @@ class LifetimeJoin(OfEvents):
     def _pairs(
         self, tick: Tick, old: Sequence[DataFrame | None], new: Sequence[DataFrame | None], *, at_once: bool
     ) -> DataFrame | None:
-        """The pairs of which a row is new: in two joins or, ``at_once``, in one that leaves out those of old rows."""
+        """Return the pairs with a new row: in two joins or, ``at_once``, in one that excludes pairs of old rows."""
         everything = [both(one, other) for one, other in zip(old, new, strict=True)]
         if at_once and not any(rows is None for rows in (*old, *new)):
             left, right = (
@@ -244,7 +247,7 @@ class LifetimeJoin(OfEvents):
     def _joined(
         self, tick: Tick, left: DataFrame | None, right: DataFrame | None, also: str = "true"
     ) -> DataFrame | None:
-        """The pairs of two sides for which the condition holds, and what is ``also`` asked of them."""
+        """Return the pairs of two sides that satisfy the condition, and ``also``."""
         if left is None or right is None:
             return None
         left, right = _own(left, LEFT_EVENT[2:]), _own(right, RIGHT_EVENT[2:])
@@ -265,13 +268,13 @@ class LifetimeJoin(OfEvents):
 def side_of(
     source: Operator, names: Sequence[str], times: Sequence[str], rows: DataFrame, more: Sequence[str] = ()
 ) -> DataFrame:
-    """The rows of one side under the names that they have in the join; ``times``: those of start and end."""
+    """Return the rows of one side with their names in the join; ``times``: those of start and end."""
     named = [f"{quoted(name)} AS {quoted(to)}" for name, to in zip(source.emits().names, names, strict=True)]
     return rows.selectExpr(*named, f"{BEGINS} AS {times[0]}", f"{STOP} AS {times[1]}", WEIGHT, *more, due(STOP))
 
 
 def _own(rows: DataFrame, names: Sequence[str]) -> DataFrame:
-    """The rows of one side, whose weight and change have names that the other side does not have."""
+    """Return the rows of one side with names of weight and change that differ from the other side's."""
     named = dict(zip((WEIGHT, CHANGED_BY, MET), names, strict=True))
     return rows.selectExpr(
         *(f"{quoted(name)} AS {quoted(named.get(name, name))}" for name in rows.columns if name != DUE)

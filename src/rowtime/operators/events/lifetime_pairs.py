@@ -1,7 +1,7 @@
-"""The pairs of a join of events on the driver, where it takes the rows of a tick: searches over Arrow columns.
+"""The pairs of a join of events on the driver, if a tick's rows fit: searches over Arrow columns.
 
-A join of Spark compares every two events of a key; here they are found by the times at which they begin
-(`kernels.overlaps`), and pairs that are final go straight to the files of the sink.
+A Spark join compares every two events of a key. Here pairs are found by the times at which events begin
+(`kernels.overlaps`), and final pairs go directly to the files of the sink.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from rowtime.operators.events.lifetime_join import LifetimeJoin
 
 PAIRS = 1_000_000  # at a time
-LARGEST = 512 << 20  # bytes of rows, new and kept ones
-LONG = 1024  # bytes that a value may take whose type has no fixed width
+LARGEST = 512 << 20  # bytes of rows, including kept ones
+LONG = 1024  # assumed bytes of a value whose type has no fixed width
 _FIXED = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "TIMESTAMP", "BOOLEAN", "DOUBLE", "FLOAT", "DECIMAL")
 _KEYS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DATE", "TIMESTAMP", "BOOLEAN", "STRING", "DECIMAL")
 
 
 @dataclass(frozen=True)
 class Emitted:
-    """Events of a join, how many at most, those that are final in files, and the others on the driver."""
+    """The events of a join, their greatest number, the final ones in files, and the others on the driver."""
 
     rows: DataFrame | None
     count: int
@@ -54,21 +54,21 @@ class Emitted:
 
 @dataclass(frozen=True)
 class LifetimePairs:
-    """The join ``node`` of a tick; ``times`` of each side: the names of start, end and weight in its rows."""
+    """The join ``node`` in a tick; ``times`` of each side: the names of start, end and weight in its rows."""
 
     node: LifetimeJoin
     types: tuple[Sequence[str], Sequence[str]]
 
     @cached_property
     def _split(self) -> tuple[list[tuple[str, str]], list[exp.Expr]]:
-        """The columns that must be equal, left and right, and what else the condition asks."""
+        """Return the columns that must be equal, left and right, and the rest of the condition."""
         places = [dict(zip(*side, strict=True)) for side in zip(self.node.names, self.types, strict=True)]
         equal, others = [], []
         for part in conjuncts(self.node.on):
             sides = (part.this.name, part.expression.name) if _equates(part) else ("", "")
             one, other = sides if sides[0] in places[0] else sides[::-1]
             kind = places[0].get(one, "").upper()
-            plain = kind.startswith(_KEYS) and "COLLATE" not in kind  # which is not compared by its bytes
+            plain = kind.startswith(_KEYS) and "COLLATE" not in kind  # can be compared by its bytes
             if plain and kind == places[1].get(other, "").upper():
                 equal.append((one, other))
             else:
@@ -76,13 +76,13 @@ class LifetimePairs:
         return equal, others
 
     def fit(self, counts: Sequence[int]) -> bool:
-        """True if the driver takes so many rows of both sides."""
+        """Return True if the driver can hold so many rows of both sides."""
         widths = (sum(_width(kind) for kind in types) + 32 for types in self.types)
         known = all(kind for types in self.types for kind in types)
         return known and sum(n * width for n, width in zip(counts, widths, strict=True)) <= LARGEST
 
     def known(self, tables: Sequence[pa.Table], side: int, before: int) -> pa.Table | None:
-        """The kept rows of a side that something new may meet."""
+        """Return the kept rows of a side that a new row may match."""
         if not tables:
             return None
         names = [*self.node.names[side], *(f"__{'lr'[side]}{of}" for of in "se"), WEIGHT, DUE]
@@ -92,7 +92,7 @@ class LifetimePairs:
     def found(
         self, left: tuple[pa.Table | None, pa.Table | None], right: tuple[pa.Table | None, pa.Table | None]
     ) -> Iterator[pa.Table]:
-        """The pairs of which a row is new, of kept and new rows: the columns of both, `START`, `STOP` and `WEIGHT`."""
+        """Yield the pairs with a new row, from kept and new rows: the columns of both, `START`, `STOP` and `WEIGHT`."""
         present = [[table for table in side if table is not None] for side in (left, right)]
         if not all(present):
             return
@@ -103,7 +103,7 @@ class LifetimePairs:
             ours, theirs = ([everything[n][pair[n]] for pair in equal] for n in (0, 1))
             numbers = [*numbered(ours, theirs)]
         lives = [Lives(numbers[n], *(_numbers(everything[n], f"__{'lr'[n]}{of}") for of in "se")) for n in (0, 1)]
-        # The new ones come after the kept ones.
+        # The new rows come after the kept ones.
         first = [0 if kept is None else kept.num_rows for kept, _ in (left, right)]
         fresh = [Lives(*(of[at:] for of in side)) for side, at in zip(lives, first, strict=True)]
         before = Lives(*(of[: first[0]] for of in lives[0]))
@@ -130,7 +130,7 @@ class LifetimePairs:
         )
 
     def emitted(self, tick: Tick, pairs: Iterator[pa.Table], bound: int) -> Emitted:
-        """Pairs as events; those that are final in files, where a sink takes these."""
+        """Return pairs as events; final ones in files, if a sink takes these over."""
         adopted, (_, others) = tick.adopted_as(self.node), self._split
         final: list[Segment] = []
         tables = [*gathered(self._lasting(tick, pairs, bound, adopted if not others else None, final), PAIRS)]
@@ -150,7 +150,7 @@ class LifetimePairs:
     def _lasting(
         self, tick: Tick, pairs: Iterator[pa.Table], bound: int, adopted: Mapping[str, str] | None, final: list[Segment]
     ) -> Iterator[pa.Table]:
-        """Pairs without those that are final, which go into files where a sink has ``adopted`` them."""
+        """Yield pairs without final ones, which go into files if a sink has ``adopted`` them."""
         for table in pairs:
             over = pc.and_(pc.less_equal(table[STOP], bound), pc.less(table[STOP], END))
             if adopted is not None:
@@ -167,7 +167,7 @@ class LifetimePairs:
         return tick.write(self.node, table, {"complete": Route(0, columns, STOP)}, table.num_rows)["complete"]
 
     def kept(self, tick: Tick, side: str, table: pa.Table, bound: int) -> Sequence[Segment]:
-        """Keep the rows that live on."""
+        """Keep the rows that are still alive."""
         live = table.filter(pc.greater(table[DUE], bound))
         if not live.num_rows:
             return []
@@ -177,7 +177,7 @@ class LifetimePairs:
 
 
 def peeked(source: Peek | None, columns: Mapping[str, str], times: Sequence[str]) -> pa.Table | None:
-    """Events of a side as their source reads them, by the names in the join; ``None`` if it cannot."""
+    """Return events of a side from their source's reader, with the names in the join; ``None`` if it cannot."""
     wanted = {**columns, times[0]: ROWTIME, times[1]: STOP, WEIGHT: WEIGHT}
     read = None if source is None else source.rows(wanted)
     if read is None:
@@ -188,7 +188,7 @@ def peeked(source: Peek | None, columns: Mapping[str, str], times: Sequence[str]
 
 
 def _columns(tables: Sequence[pa.Table], wanted: Mapping[str, str]) -> Iterable[pa.Table]:
-    """The wanted columns of pairs, ours among them."""
+    """Yield the wanted columns of pairs, hidden ones too."""
     for table in tables:
         zeros = pa.array(np.zeros(table.num_rows, np.int64))
         start = table[START].cast(pa.timestamp("us")).cast(UTC)

@@ -1,9 +1,9 @@
 """GROUP BY SESSION over events: those of a key whose lifetimes are less than a gap apart (semantics 9.6).
 
-A session begins with its first event and ends a gap after its last one, as that of rows; then it is final. With a
-longest duration it is cut at every multiple of it after its beginning, and an event belongs to each part that it
-overlaps. So what a part is made of depends on the events alone, and it is final once the bound has reached its end,
-however long events last.
+A session begins with its first event and ends a gap after its last one, like a session of rows; then it is final. With
+a longest duration it is cut at every multiple of it after its beginning, and an event belongs to each part that it
+overlaps. So the content of a part depends on the events alone, and the part is final once the bound has reached its
+end, however long events last.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class LifetimeSessions(EventGroups):
     reason: ClassVar[str] = "a session goes out as a whole once the bound has reached its end, and begins before"
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """Events of sessions that are not over; of those that were cut, since when they last, and up to when."""
+        """Return the events of sessions that have not ended; for cut sessions, their times."""
         kept = WeightedLog.kept(*self.identity)
         if not self.longest:
             return (kept.noted("events", "the bound reaches the end of their session"),)
@@ -76,29 +76,29 @@ class LifetimeSessions(EventGroups):
         )
 
     def emits(self) -> Shape:
-        """The select list; a session is final when it goes out, and lasts longer than the gap, unless it was cut."""
+        """Return the select list; an emitted session is final, and lasts longer than the gap, unless it was cut."""
         whole = self.gap + 1
         lasts = 1 if self.point else min(whole, self.longest or whole)
         return replace(super().emits(), retracts="none", lasts=lasts)
 
     def promises(self, clocks: Sequence[Clocks], control: SessionsSoFar) -> Clocks:
-        """The least start of a session that may yet go out."""
+        """Return the least start of a session that may still be emitted."""
         bound = least(clocks[0].values())
         return {"": bound if self.point or not BEGINNING < bound < END else min(bound, control.low)}
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
-        """What is alive in the session; of a point only its end is known."""
+        """Return the events that are alive in the session; of a point only its end is known."""
         span = (BEGINS, STOP)
         if self.point:
             span = (f"{STOP} - {self.longest}L" if self.longest else f"{BEGINNING}L", STOP)
         return Link(self.same_keys(), meets=OVERLAPS, span=span, narrows="own" if self.point else "meet")
 
     def opens_events(self) -> bool:
-        """False: what goes out has its end."""
+        """Return False: emitted sessions have their end."""
         return False
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Aggregate the sessions that are over."""
+        """Aggregate the sessions that have ended."""
         delta, control = fitting(tick, self, deltas[0]), tick.control(self)
         kept, before, low = WeightedLog(tick, self), control.bound, control.low
         bound = max(before, least(delta.clocks.values()))
@@ -121,7 +121,7 @@ class LifetimeSessions(EventGroups):
     def _over(
         self, tick: Tick, kept: WeightedLog, events: DataFrame, span: tuple[int, int]
     ) -> tuple[DataFrame | None, int]:
-        """What is over within a span of bounds, and the least start of what is not; what is over is forgotten."""
+        """Return what has ended within a span of bounds, and the least start of the rest; drop what has ended."""
         bound = span[1]
         parts = netted(events.drop(DUE), self.identity).where(f"{START} < {bound}L")
         if bound >= END and self.longest:
@@ -145,7 +145,7 @@ class LifetimeSessions(EventGroups):
         return self._results(tick, parts.where(f"{WEIGHT} > 0"), span), bound if found is None else int(found)
 
     def _chained(self, parts: DataFrame) -> DataFrame:
-        """Parts with the number, the start (`BEGUN`) and the end (`OVER_AT`) of their session."""
+        """Return parts with the number, the start (`BEGUN`) and the end (`OVER_AT`) of their session."""
         keys = f"PARTITION BY {', '.join(self.key_names)} " if self.keys else ""
         order = f"{keys}ORDER BY {START}, {OVER_AT} ROWS BETWEEN UNBOUNDED PRECEDING AND"
         begins = f"{START} >= max({OVER_AT}) OVER ({order} 1 PRECEDING)"
@@ -156,22 +156,22 @@ class LifetimeSessions(EventGroups):
         return parts.selectExpr(*others, f"min({START}) {session} AS {BEGUN}", f"max({OVER_AT}) {session} AS {OVER_AT}")
 
     def _written(self, tick: Tick, parts: DataFrame) -> DataFrame:
-        """The same, computed once."""
+        """Return the same, computed once."""
         names = parts.columns
         found = parts.selectExpr("*", f"{ALWAYS}L AS {DUE}", f"0 AS {ROUTE}")
         segments = tick.write(self, found, {"merged": Route(0, {c: c for c in [*names, DUE]}, DUE)}, None)["merged"]
         return tick.segments(self, "merged").read(segments).drop(DUE) if segments else parts.where("false")
 
     def _part_at(self, time: str) -> str:
-        """The start of the part of a session in which a time lies."""
+        """Return the start of the part of a session that contains a time."""
         return f"{time} - pmod({time} - {BEGUN}, {self.longest}L)" if self.longest else BEGUN
 
     def _part_end(self, time: str) -> str:
-        """The end of that part, as far as the session is known."""
+        """Return the end of that part, as far as the session is known."""
         return f"least({self._part_at(time)} + {self.longest}L, {OVER_AT})" if self.longest else OVER_AT
 
     def _forget(self, kept: WeightedLog, parts: DataFrame, bound: int) -> None:
-        """Take out events of which nothing more is made."""
+        """Drop events that contribute to no more results."""
         over = f"{OVER_AT} <= {bound}L"
         if self.longest:
             over = f"{over} OR {STOP} < {bound}L AND {self._part_end(f'{STOP} - 1')} <= {bound}L"
@@ -180,7 +180,7 @@ class LifetimeSessions(EventGroups):
         kept.add(gone.selectExpr(*columns, START, STOP, f"-{WEIGHT} AS {WEIGHT}", f"{ALWAYS}L AS {DUE}"), None)
 
     def _note(self, cut: WeightedLog, begun: DataFrame, old: DataFrame | None, bound: int) -> None:
-        """Keep the times of the sessions of which a part is out and the others are not."""
+        """Keep the times of the sessions of which some parts have been emitted and others have not."""
         known = f"max(IF({STOP} < {bound}L, {STOP}, {bound}L)) + {self.gap}L AS {OVER_AT}"
         out = begun.where(f"{BEGUN} + {self.longest}L <= {bound}L")
         now = grouped(out, [*self.key_names, BEGUN], [known])
@@ -191,7 +191,7 @@ class LifetimeSessions(EventGroups):
         cut.add(now, None)
 
     def _results(self, tick: Tick, events: DataFrame, span: tuple[int, int]) -> DataFrame:
-        """The sessions, or their parts, that end within the span."""
+        """Return the sessions, or their parts, that end within the span."""
         before, bound = span
         tick.describe(self, "aggregate sessions")
         if self.longest:
@@ -217,5 +217,5 @@ class LifetimeSessions(EventGroups):
 
     @property
     def _times(self) -> list[str]:
-        """What is kept of a session of which a part is out."""
+        """Return what is kept of a session of which a part has been emitted."""
         return [*self.key_names, BEGUN, OVER_AT]

@@ -27,7 +27,7 @@ from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, made
 class LifetimeWindows(EventGroups):
     """``aggregates`` of each window [k·hop + offset, + size) and ``keys``; ``point``: the result is one at its end.
 
-    ``clips``: whether aggregates see lifetimes, and cut to the window at both ends (``both``) or at its end (``end``).
+    ``clips``: how lifetimes are cut to the window for aggregates: at both ends (``both``), at its end (``end``) or not.
     """
 
     size: Micros
@@ -43,15 +43,15 @@ class LifetimeWindows(EventGroups):
     reason: ClassVar[str] = "a whole window goes out once the bound has reached its end, which is after its start"
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """Events of windows that are not final."""
+        """Return the events of windows that are not final."""
         return (WeightedLog.kept(*self.identity).noted("events", "the bound reaches the end of their last window"),)
 
     def emits(self) -> Shape:
-        """The select list; a window is final when it goes out, and lasts as long as all others."""
+        """Return the select list; an emitted window is final, and all last equally long."""
         return replace(super().emits(), retracts="none", lasts=1 if self.point else self.size)
 
     def promises(self, clocks: Sequence[Clocks], control: UpTo) -> Clocks:  # noqa: ARG002
-        """The least start of a window that may yet go out."""
+        """Return the least start of a window that may still be emitted."""
         bound = least(clocks[0].values())
         if not BEGINNING < bound < END:
             return {"": bound}
@@ -59,21 +59,21 @@ class LifetimeWindows(EventGroups):
         return {"": start + self.size - 1 if self.point else start}
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
-        """What is alive in the window."""
+        """Return the events that are alive in the window."""
         span = (f"{STOP} - {self.size}L", STOP) if self.point else (BEGINS, STOP)
         return Link(self.same_keys(), meets=OVERLAPS, span=span, narrows="meet")
 
     def opens_events(self) -> bool:
-        """False: a window has an end."""
+        """Return False: a window has an end."""
         return False
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
-        """The windows of each version."""
+        """Return the operator for the windows of each version."""
         listed = self.keys, self.aggregates, self.items, self.size, self.hop, self.offset, self.point, self.clips
         return SpeculativeGroups(self.name, below[0], *listed, having=self.having)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Aggregate the windows that the bound has reached the end of; keep the events of others."""
+        """Aggregate the windows whose end the bound has reached; keep the events of the others."""
         delta, control = fitting(tick, self, deltas[0]), tick.control(self)
         kept, before = WeightedLog(tick, self), control.bound
         bound = max(before, least(delta.clocks.values()))
@@ -90,12 +90,12 @@ class LifetimeWindows(EventGroups):
         return Delta(rows, self.promises([delta.clocks], control))
 
     def _events(self, rows: DataFrame) -> DataFrame:
-        """Events with the end of their last window."""
+        """Return events with the end of their last window."""
         last = f"{last_window(self.size, self.hop, self.offset)} AS {DUE}"
         return rows.selectExpr(*map(quoted, self.input.emits().names), f"{BEGINS} AS {START}", STOP, WEIGHT, last)
 
     def _windows(self, tick: Tick, events: DataFrame, before: int, bound: int) -> DataFrame:
-        """The windows with an end in (before, bound]."""
+        """Return the windows with an end in (before, bound]."""
         events = netted(events, [*self.identity, DUE])
         if bound >= END:
             refuse_endless(self, events, DUE, "lies in endless windows")

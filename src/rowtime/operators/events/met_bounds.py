@@ -1,4 +1,4 @@
-"""Which bound each row met at the gate of events, by its writer and position."""
+"""The bound at the gate of events when each row came, by its writer and position."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rowtime.sql.generate import literal
 
 
 def steps_of(rows: pa.Table, judgement: Judgement) -> list[tuple[int, int]]:
-    """From which position on rows met which bound."""
+    """Return from which position on rows came at which bound."""
     if not rows.num_rows:
         return []
     bounds = judgement.bounds
@@ -28,10 +28,10 @@ def steps_of(rows: pa.Table, judgement: Judgement) -> list[tuple[int, int]]:
 
 
 def with_met(rows: DataFrame, steps: Mapping[str, Sequence[tuple[int, int]]]) -> DataFrame:
-    """The rows with the bound that each has met, by its writer and position."""
+    """Return the rows with the bound when each came, by its writer and position."""
     known = {writer: found for writer, found in steps.items() if found}
     if is_local(rows):
-        rows.share()  # computed once, its rows have one order
+        rows.share()  # computed once, so that its rows keep their order
         return rows.with_column(MET, "bigint", _met_here(rows.select(WRITER, POSITION).toArrow(), known))
     if len(known) > FEW:
         return _met_by_many(rows, known)
@@ -46,9 +46,9 @@ def with_met(rows: DataFrame, steps: Mapping[str, Sequence[tuple[int, int]]]) ->
 
 
 def _met_here(rows: pa.Table, steps: Mapping[str, Sequence[tuple[int, int]]]) -> pa.Array:
-    """As above of rows on the driver: their places and those of the steps are sorted together.
+    """Do the same for rows on the driver: their places and those of the steps are sorted together.
 
-    The first step of a writer is before all of its rows; NULL is what a writer has met of whom nothing is known.
+    The first step of a writer is before all of its rows; NULL for a writer about which nothing is known.
     """
     if not steps:
         return pa.array(np.full(rows.num_rows, BEGINNING))
@@ -74,7 +74,7 @@ def _met_here(rows: pa.Table, steps: Mapping[str, Sequence[tuple[int, int]]]) ->
 
 
 def _met_by_many(rows: DataFrame, steps: Mapping[str, Sequence[tuple[int, int]]]) -> DataFrame:
-    """As above with a table of the writers: a literal is searched from its beginning for every row."""
+    """Do the same with a table of the writers: Spark searches a literal from its beginning for every row."""
     numbers = pa.list_(pa.int64())
     columns = {
         "__at": pa.array([[at for at, _ in found[1:]] for found in steps.values()], numbers),

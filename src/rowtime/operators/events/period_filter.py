@@ -1,8 +1,8 @@
-"""Filters events by their lifetimes, where it depends on an end that may not be known yet (semantics 9.6).
+"""Filters events by their lifetimes, if the condition depends on an end that may be unknown yet (semantics 9.6).
 
-An end below the bound is final; any other lies somewhere from the bound on. An event goes
-out, or is dropped, as soon as every end that it may still have gives the same answer. A
-comparison that is open is NULL in the meantime, so that AND, OR and NOT know what follows.
+An end below the bound is final; any other is somewhere from the bound on. An event is emitted, or dropped, as soon as
+all of its possible ends give the same answer. Until then an open comparison is NULL, so that AND, OR and NOT give the
+right result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ORDERS = (exp.LT, exp.LTE, exp.EQ)
 
 @dataclass(frozen=True)
 class NotJudged(UpTo):
-    """``oldest`` (µs UTC): the least start of the undecided events, which hold the bound; END if none."""
+    """``oldest`` (µs UTC): the least start of the undecided events, which holds the bound; END if there are none."""
 
     oldest: int = END
 
@@ -37,8 +37,8 @@ class NotJudged(UpTo):
 class PeriodFilter(Unary):
     """The events for which ``where`` holds; it compares ``ends``, which are BIGINT columns (µs), with other times.
 
-    ``hidden``: columns that are not passed on. If there are two ends, each belongs to one of the
-    two events that make a pair, which lasts while both do.
+    ``hidden``: columns that are not passed on. If there are two ends, they belong to the two events of a pair, which
+    lasts while both do.
     """
 
     where: exp.Expr
@@ -52,28 +52,28 @@ class PeriodFilter(Unary):
     reason: ClassVar[str] = "an event waits until the bound passes the time that its end is compared with"
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """What may be judged either way."""
+        """Return the events that are still undecided."""
         until = "the bound passes the times that their ends are compared with"
         return (WeightedLog.kept(*self._identity).noted("events that are not decided yet", until),)
 
     def emits(self) -> Shape:
-        """The columns of the events."""
+        """Return the columns of the events."""
         return derived(Shape(tuple(c for c in self.input.emits().columns if c.name not in self.hidden)))
 
     def promises(self, clocks: Sequence[Clocks], control: NotJudged) -> Clocks:
-        """The input's bound, but not beyond the start of what is held."""
+        """Return the input's bound, but not beyond the start of the oldest held event."""
         return {"": min(least(clocks[0].values()), control.oldest)}
 
     def opens_events(self) -> bool:
-        """False: it may let out those alone that have an end."""
+        """Return False: it may emit only events that have an end."""
         return False
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
-        """The filter, as every end is known."""
+        """Return the plain filter, because every end is known."""
         return passing(self.name, below[0], self.where, self.hidden)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Let out what holds by now, keep what is open."""
+        """Emit the events that satisfy the condition by now, and keep undecided ones."""
         delta, control = deltas[0], tick.control(self)
         kept, before = WeightedLog(tick, self), control.bound
         bound = max(before, least(delta.clocks.values()))
@@ -102,14 +102,14 @@ class PeriodFilter(Unary):
         found = held.selectExpr(f"min({BEGINS}) AS s").collect()[0][0]
         return END if found is None else int(found)
 
-    # -- what is known ------------------------------------------------------------------
+    # -- known values -------------------------------------------------------------------
 
     def _known(self, bound: int) -> str:
-        """The condition as far as it is known at a bound; NULL while it is open."""
+        """Return the condition as far as it is known at a bound; NULL while it is undecided."""
         return to_spark(self.where.transform(lambda node: self._judged(node, bound)[0]))
 
     def _open(self, bound: int) -> str:
-        """True while an end that is not known may change the condition."""
+        """Return the condition that an unknown end may still change the result."""
         waits = [self._judged(node, bound)[1] for node in self._comparisons()]
         return f"({' OR '.join(waits)}) AND ({self._known(bound)}) IS NULL"
 
@@ -120,7 +120,7 @@ class PeriodFilter(Unary):
         return any(isinstance(side, exp.Column) and side.name in self.ends for side in (node.this, node.expression))
 
     def _judged(self, node: exp.Expr, bound: int) -> tuple[exp.Expr, str]:
-        """A comparison with an end: true, false or NULL; and when it is not known though both times are there."""
+        """Return a comparison with an end as true, false or NULL; and when it is unknown although both times exist."""
         if not isinstance(node, _ORDERS) or not self._ends_in(node):
             return node, "false"
         (low, high), (other_low, other_high) = (self._between(side, bound) for side in (node.this, node.expression))
@@ -136,7 +136,7 @@ class PeriodFilter(Unary):
         return exp.Paren(this=exp.Var(this=text)), f"NOT coalesce(({holds}) OR ({fails}), true)"
 
     def _between(self, side: exp.Expr, bound: int) -> tuple[str, str]:
-        """The least and the greatest that a time may be, as BIGINT expressions."""
+        """Return the least and the greatest possible value of a time, as BIGINT expressions."""
         text = to_spark(side)
         if not isinstance(side, exp.Column) or side.name not in self.ends:
             return text, text
@@ -144,7 +144,7 @@ class PeriodFilter(Unary):
         return f"IF({settled}, {text}, greatest({passed(bound, text)}, {BEGINS} + 1))", f"IF({settled}, {text}, {END}L)"
 
     def _due(self) -> str:
-        """The bound at which an event is judged for certain."""
+        """Return the bound at which an event is certainly decided."""
         ends = [quoted(name) for name in self.ends]
         others = [
             to_spark(side)
@@ -166,6 +166,6 @@ def _of(function: str, values: Sequence[str]) -> str:
 
 
 def passing(name: str, node: Operator, condition: exp.Expr, hidden: Sequence[str] = ()) -> Select:
-    """The filter that takes every lifetime as it is known."""
+    """Return the filter that takes every lifetime as it is known."""
     items = tuple(Item(c, col(c.name)) for c in node.emits().columns if c.name not in hidden)
     return Select(name, node, items, condition)

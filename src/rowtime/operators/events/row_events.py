@@ -1,7 +1,7 @@
 """Events of rows: a view with an EVENT SHAPE (semantics 9.3).
 
-The rows come in stream order, as one writer's. The bounds are those that they generate. If they generate none, the
-start of an event, or the time of an edge, is the ROWTIME of its row: the bounds of the rows are bounds of the events.
+The rows come in stream order, as one writer's. They generate the bounds. If they generate none, the start of an event,
+or the time of an edge, is the ROWTIME of its row: the bounds of the rows are bounds of the events.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class RowEvents(GatedRows):
     )
 
     def promises(self, clocks: Sequence[Clocks], control: GatedControl) -> Clocks:
-        """The bound that the rows generated, until they end; or theirs."""
+        """Return the bound that the rows generated, until they end; else the bounds of the rows."""
         own = least(clocks[0].values())
         return {"": control.bound if self.shape.generates and own < END else max(control.bound, own)}
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Judge the rows in their order, turn what is accepted into weighted rows."""
+        """Judge the rows in order, and turn accepted ones into weighted rows."""
         delta, made = deltas[0], None
         if delta.rows is not None:
             rows, bound = self.gate.timed(delta.rows), tick.control(self).bound
@@ -50,7 +50,7 @@ class RowEvents(GatedRows):
         return self._given(tick, delta, made)
 
     def _met(self, items: pa.Table) -> Intake:
-        """The bounds that are before rows: their rowtimes, unless they generate bounds."""
+        """Return the bounds that precede rows: their rowtimes, unless they generate bounds."""
         if self.shape.generates or not items.num_rows:
             return Intake(None)
         times, positions, writer = items["at"].to_numpy(), items[POSITION].to_numpy(), items[WRITER][0].as_py()

@@ -1,7 +1,8 @@
-"""Counts and sums to which a start adds and from which an end takes away: the columns of a snapshot.
+"""Counts and sums to which a start adds and from which an end subtracts: the columns of a snapshot.
 
-Each sum is kept in its type until a tick fails for a value. From then on those that may be beyond their type are kept
-in two limbs, which have room for any: so the sum of what is alive decides, and not which sums were on the way.
+Each sum is kept in its type until a tick fails because of a value. From then on sums that may overflow their type are
+kept in two limbs, which have room for any value: so only the sum of the alive events counts, and not the intermediate
+sums.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from rowtime.operators.rows.select import Item
 from rowtime.sql.generate import to_spark
 
 _EXACT = "exact "  # before the type of a sum that is kept in limbs
-_WIDE = 28  # digits of the sum of a decimal of 18, which with the 20 of a BIGINT fill the 38 that there are
+_WIDE = 28  # digits of the sum of a decimal of 18, which together with the 20 of a BIGINT use all 38 digits
 
 
 @dataclass(frozen=True)
 class RunningSums:
-    """COUNT, SUM and AVG ``aggregates``; ``kinds``: the Spark type of each sum, empty for what only counts.
+    """COUNT, SUM and AVG ``aggregates``; ``kinds``: the Spark type of each sum, empty for a plain count.
 
-    Columns of the n-th: `__n0` how many values, `__s0` their sum or its low limb, `__h0` its high limb, `__b0` how many
-    are no finite number.
+    Columns of the n-th: `__n0` the number of values, `__s0` their sum or its low limb, `__h0` its high limb, `__b0` the
+    number of values that are not finite.
     """
 
     aggregates: tuple[Item, ...]
@@ -35,7 +36,7 @@ class RunningSums:
 
     @classmethod
     def of(cls, aggregates: tuple[Item, ...], rows: DataFrame) -> RunningSums:
-        """The sums of arguments over these rows; by analysis without a job."""
+        """Return the sums of arguments over these rows; by analysis without a job."""
         kinds = []
         for item in aggregates:
             texts = [] if isinstance(item.expression, exp.Count) else [f"sum({to_spark(item.expression.this)}) AS v"]
@@ -43,25 +44,25 @@ class RunningSums:
         return cls(aggregates, kinds)
 
     def roomy(self, *, trying: bool) -> RunningSums:
-        """The same with limbs where a product with a weight would lose digits or, ``trying``, a sum may be beyond."""
+        """Return the same with limbs if a product with a weight would lose digits or, ``trying``, a sum overflows."""
         wide = (_loses_digits(kind) or (trying and may_be_beyond(kind)) for kind in self.kinds)
         named = zip(self.kinds, wide, strict=True)
         return RunningSums(self.aggregates, [_EXACT + kind if moves else kind for kind, moves in named])
 
     @property
     def columns(self) -> list[str]:
-        """The names of the kept columns."""
+        """Return the names of the kept columns."""
         return [name for n, kind in enumerate(self.kinds) for name in _columns(n, kind)]
 
     @staticmethod
     def declared(aggregates: Sequence[Item]) -> tuple[list[str], list[str]]:
-        """The names of the columns of any types, and of those of some."""
+        """Return the names of the columns that every type needs, and of those that only some need."""
         only = [isinstance(item.expression, exp.Count) for item in aggregates]
         some = [f"__{part}{n}" for n, counts in enumerate(only) if not counts for part in "hb"]
         return [name for n, counts in enumerate(only) for name in _columns(n, "" if counts else "int")], some
 
     def moved(self, rows: DataFrame, roomy: RunningSums) -> DataFrame:
-        """Kept rows as `roomy` has them."""
+        """Return kept rows in the form of `roomy`."""
         made = dict[str, str]()
         for n, (kind, other) in enumerate(zip(self.kinds, roomy.kinds, strict=True)):
             if kind != other:
@@ -70,7 +71,7 @@ class RunningSums:
         return rows.selectExpr(*others, *(f"CAST({text} AS DECIMAL(38, 0)) AS {name}" for name, text in made.items()))
 
     def values(self, weight: str) -> list[str]:
-        """The columns of one event, which counts ``weight`` times."""
+        """Return the columns of one event, which counts ``weight`` times."""
         values = []
         for n, (item, kind) in enumerate(zip(self.aggregates, self.kinds, strict=True)):
             text = "1" if isinstance(item.expression.this, exp.Star) else to_spark(item.expression.this)
@@ -89,11 +90,11 @@ class RunningSums:
         return values
 
     def finals(self, *, trying: bool = False) -> list[str]:
-        """The aggregates under their names; ``trying``: NULL where one is beyond its type."""
+        """Return the aggregates with their names; ``trying``: NULL if one overflows its type."""
         return [f"{self._final(n, trying=trying)} AS {item.column.name}" for n, item in enumerate(self.aggregates)]
 
     def beyond(self) -> Iterator[tuple[str, exp.Expr]]:
-        """For each sum in limbs the condition that it is beyond its type, and the aggregate."""
+        """Yield for each sum in limbs the condition that it overflows its type, and the aggregate."""
         for n, item in enumerate(self.aggregates):
             if self.kinds[n].startswith(_EXACT):
                 yield f"(__n{n} > 0 AND {item.column.name} IS NULL)", item.expression
@@ -116,7 +117,7 @@ class RunningSums:
 
 
 def _loses_digits(kind: str) -> bool:
-    """True for a decimal for whose product with a BIGINT Spark has no room behind the point."""
+    """Return True for a decimal whose product with a BIGINT would lose digits after the point in Spark."""
     found = DECIMAL.fullmatch(kind)
     return found is not None and int(found[1]) >= _WIDE and int(found[2]) > 0
 

@@ -1,8 +1,8 @@
-"""GROUP BY SNAPSHOT(): what is alive between each two changes of a group (semantics 9.6).
+"""GROUP BY SNAPSHOT(): the events alive between two successive changes of a group (semantics 9.6).
 
-A new snapshot begins at every start and every end. Counts and sums of it are running sums
-over the starts and ends, which are cut at the bound: what lies below is final, and of each
-group the sums at the bound are kept. So a tick costs its own events and the open groups.
+A new snapshot begins at every start and every end. Its counts and sums are running sums over the starts and ends, cut
+at the bound: snapshots below it are final, and the sums at the bound are kept per group. So a tick costs its own events
+and the open groups.
 """
 
 from __future__ import annotations
@@ -29,15 +29,18 @@ from rowtime.operators.rows.lifetimes import ALWAYS, BEGINS, WeightedLog, instan
 from rowtime.sql.generate import to_spark
 
 AHEAD, ENDED, OPENED, CLOSED, LEFT_OUT = range(5)
-"""What becomes of a time: it lies ahead of the bound; the snapshot that begins there has ended; it lasts; the one that
-lasted so far has ended; and that one, where HAVING leaves it out of the result."""
+"""The state of a time, as a route.
+
+It is ahead of the bound; the snapshot that begins there has ended; it lasts; the snapshot before it has ended; or that
+one is excluded from the result by HAVING.
+"""
 
 
 @dataclass(frozen=True)
 class SnapshotTypes(UpTo):
     """``types``: the Spark type of each aggregate's sum, empty if it only counts; from the first rows on.
 
-    "exact " is before that of a sum that is kept in limbs (`RunningSums`), as it stays for ever.
+    The prefix "exact " marks a sum that is kept in limbs (`RunningSums`), permanently.
     """
 
     types: Sequence[str] = field(default_factory=list)
@@ -52,7 +55,7 @@ class Snapshot(EventGroups):
     writes_final: ClassVar[bool] = True
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """What lies ahead of the bound, and the sums at it."""
+        """Return the times ahead of the bound, and the sums at it."""
         ahead, alive = self._kept("state", ENDING), self._kept("open", WEIGHT)
         return (
             ahead.noted("starts and ends ahead of the bound", "the bound passes them"),
@@ -64,15 +67,15 @@ class Snapshot(EventGroups):
         return Kept(DUE, (*self.key_names, SNAPSHOT_AT, STARTING, *every, *more, DUE), name, tuple(some))
 
     def emits(self) -> Shape:
-        """The select list; a snapshot has no end until the next change of its group."""
+        """Return the select list; a snapshot has no end until the next change of its group."""
         return replace(super().emits(), retracts="open")
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
-        """The snapshots of each version."""
+        """Return the operator for the snapshots of each version."""
         return SpeculativeGroups(self.name, below[0], self.keys, self.aggregates, self.items, having=self.having)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Add the new starts and ends to what is due, let the snapshots below the bound go out. One job."""
+        """Add the new starts and ends to the due ones, and emit the snapshots below the bound. One job."""
         delta, control = fitting(tick, self, deltas[0]), tick.control(self)
         ahead, sums = WeightedLog(tick, self), WeightedLog(tick, self, "open")
         before = control.bound
@@ -88,7 +91,7 @@ class Snapshot(EventGroups):
         due = ahead.between(before, bound) if bound > before else None
         kept = sums.between(BEGINNING, END)
         roomy = running.roomy(trying=tick.trying)
-        if roomy != running:  # all that is kept is written again
+        if roomy != running:  # all kept rows are written again
             old = ahead.between(before, END), kept
             due, kept = (None if rows is None else running.moved(rows, roomy) for rows in old)
             running = roomy
@@ -111,7 +114,7 @@ class Snapshot(EventGroups):
     # -- starts and ends --------------------------------------------------------------
 
     def _points(self, rows: DataFrame, sums: RunningSums) -> DataFrame:
-        """Each event as its start and, where it has one, its end."""
+        """Return each event as its start and, if it has one, its end."""
         keys = [key.sql for key in self.keys]
         if is_local(rows):
             return self._points_here(rows, keys, sums)
@@ -123,7 +126,7 @@ class Snapshot(EventGroups):
         )
 
     def _points_here(self, rows: DataFrame, keys: Sequence[str], sums: RunningSums) -> DataFrame:
-        """The same of rows on the driver, which has no lists of structs."""
+        """Return the same for rows on the driver, which has no lists of structs."""
         starts = (BEGINS, WEIGHT, "0L", WEIGHT)
         ends = (STOP, "0L", WEIGHT, f"-{WEIGHT}")
         parts = []
@@ -137,7 +140,7 @@ class Snapshot(EventGroups):
     def _advance(
         self, tick: Tick, parts: Sequence[DataFrame], running: RunningSums, bound: int, count: int | None
     ) -> tuple[DataFrame | None, tuple[Segment, ...], int]:
-        """Events that are new or change, those that are final where somebody takes these, how many the former are."""
+        """Return new or changed events, the final ones if a sink takes them over, and the number of the former."""
         adopted = None if tick.trying else tick.adopted_as(self)
         sums, keys = running.columns, self.key_names
         changes = self._changes(reduce(lambda one, other: one.unionByName(other), parts), sums, bound)
@@ -165,10 +168,10 @@ class Snapshot(EventGroups):
         return None if events is None else self._results(tick, events, running), final, known
 
     def _with_ended(self, changes: DataFrame, running: RunningSums, adopted: Mapping[str, str]) -> DataFrame:
-        """Changes, of which the snapshots that have ended have the columns of the file that is adopted as well."""
+        """Return changes in which snapshots that have ended also have the columns of the adopted file."""
         kept = {name: f"__kept{n}" for n, name in enumerate(changes.columns)}
         rows = changes.selectExpr("*", f"{ROUTE} IN ({ENDED}, {CLOSED}) AS __over", *running.finals())
-        # Of the others nothing is computed: that may fail.
+        # Nothing is computed for the others: it might fail.
         named = [f"{name} AS {other}" for name, other in kept.items() if name != ROUTE]
         items = [f"IF(__over, {to_spark(i.expression)}, NULL) AS {quoted(i.column.name)}" for i in self.items]
         route = ROUTE
@@ -182,14 +185,14 @@ class Snapshot(EventGroups):
         return events.where(f"{ROUTE} IS NOT NULL").selectExpr(*own, ROUTE, *final)
 
     def _changes(self, points: DataFrame, sums: Sequence[str], bound: int) -> DataFrame:
-        """Each time of a group, with what is alive from it on and the next time, and what becomes of it (route)."""
+        """Return each time of a group, with the sums from it on, the next time, and the state of the time (route)."""
         keys = self.key_names
         totals = [*(f"sum({name}) AS {name}" for name in (STARTING, ENDING, *sums)), f"max({OLD}) AS {OLD}"]
         if keys and not is_local(points):  # one exchange for the groups and the windows over them
             points = points.repartition(*keys)
         points, back = in_bytes(points, keys)
         times = grouped_as_they_are(points, [*keys, SNAPSHOT_AT], totals).where(f"{STARTING} <> 0 OR {ENDING} <> 0")
-        if back:  # of equal texts the least of those that begin or end there
+        if back:  # of equal texts, the least of those that begin or end there
             times = grouped(times.withColumns(back), [*keys, SNAPSHOT_AT], totals)
         times = times.selectExpr("*", f"{SNAPSHOT_AT} < {passed(bound, SNAPSHOT_AT)} AS __due")
         by = ", ".join([*keys, "__due"])
@@ -214,7 +217,7 @@ class Snapshot(EventGroups):
         ).where(f"{ROUTE} IS NOT NULL")
 
     def _results(self, tick: Tick, rows: DataFrame, sums: RunningSums) -> DataFrame:
-        """The select list over keys and sums, as events."""
+        """Return the select list over keys and sums, as events."""
         rows = rows.selectExpr("*", *sums.finals(trying=tick.trying))
         if tick.trying:
             beyond = [(condition, in_words(call)) for condition, call in sums.beyond()]
@@ -226,5 +229,5 @@ SUMS = (exp.Count, exp.Sum, exp.Avg)
 
 
 def summed(call: exp.Expr) -> bool:
-    """True for the aggregates of a snapshot: what a start adds and an end takes away."""
+    """Return True for the aggregates of a snapshot: a start adds to them and an end subtracts."""
     return isinstance(call, SUMS) and not isinstance(call.this, exp.Distinct) and not call.expressions

@@ -1,7 +1,7 @@
-"""GROUP BY SNAPSHOT() with aggregates that nothing takes back: MIN, MAX and their like (semantics 9.6).
+"""GROUP BY SNAPSHOT() with aggregates that cannot be subtracted from: MIN, MAX and others (semantics 9.6).
 
-Each snapshot is aggregated over the events that are alive in it. What ended below the bound is gone; of each group in
-which events are alive the snapshot that reaches the bound is kept, which has gone out as open.
+Each snapshot is aggregated over the events that are alive in it. Events that ended below the bound are dropped; for
+each group with live events, the snapshot that reaches the bound is kept: it has been emitted as open.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SnapshotSets(EventGroups):
     kind: ClassVar[str] = "snapshot sets"
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """What has not ended, and the snapshot that it is in."""
+        """Return the events that have not ended, and the snapshot that they are in."""
         until = "the bound has passed their end"
         last = WeightedLog.kept(*self._values, "__x", name="open")
         return (
@@ -42,11 +42,11 @@ class SnapshotSets(EventGroups):
         )
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
-        """The snapshots of each version."""
+        """Return the operator for the snapshots of each version."""
         return SpeculativeGroups(self.name, below[0], self.keys, self.aggregates, self.items, having=self.having)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """The snapshots as far as the bound, less those that went out before."""
+        """Return the snapshots up to the bound, minus those emitted before."""
         delta = fitting(tick, self, deltas[0])
         clocks, before, bound = advanced(tick, self, deltas)
         kept, going = WeightedLog(tick, self), WeightedLog(tick, self, "open")
@@ -73,7 +73,7 @@ class SnapshotSets(EventGroups):
         alive = alive.selectExpr("*", *(key.sql for key in self.keys))
         gone = going.between(BEGINNING, END)
         if gone is not None:
-            if BAD not in gone.columns:  # kept by an older version, of which nothing failed
+            if BAD not in gone.columns:  # kept by an older version, in which nothing failed
                 gone = gone.selectExpr("*", f"CAST(NULL AS INT) AS {BAD}")
             gone = netted(gone.drop(DUE), [*self._values, "__x"]).selectExpr(
                 *self._values, "__x", f"{END}L AS {STOP}", WEIGHT
@@ -89,7 +89,7 @@ class SnapshotSets(EventGroups):
         return self.selected(found, made("__x", STOP, WEIGHT))
 
     def _since(self, events: DataFrame, open_: DataFrame) -> DataFrame:
-        """Events from the begin of the snapshot on that their group was in: what began it may be forgotten."""
+        """Return events from the start of their group's last snapshot on: the event that began it may be dropped."""
         begins = open_.selectExpr(*(f"{name} AS __g{n}" for n, name in enumerate(self.key_names)), "__x")
         same = " AND ".join(f"{name} <=> __g{n}" for n, name in enumerate(self.key_names)) or "true"
         others = [quoted(name) for name in events.columns if name != START]
@@ -98,7 +98,7 @@ class SnapshotSets(EventGroups):
         )
 
     def _snapshots(self, tick: Tick, alive: DataFrame, bound: int) -> DataFrame:
-        """Those that begin below the bound; what reaches it is open."""
+        """Return the snapshots that begin below the bound; one that reaches it is open."""
         others = [quoted(name) for name in alive.columns if name != STOP]
         events = alive.selectExpr(*others, f"least({STOP}, {passed(bound, STOP)}) AS {STOP}")
         each = in_snapshots(events, START, self.key_names).selectExpr("*", f"explode(sequence(1L, {WEIGHT})) AS __i")

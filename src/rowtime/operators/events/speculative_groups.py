@@ -1,8 +1,7 @@
-"""Windows and snapshots as they are known after every change: EMIT CHANGES of GROUP BY (semantics 9.5).
+"""Windows and snapshots after every change: EMIT CHANGES of GROUP BY (semantics 9.5).
 
-Each group is computed again for every change of an event in it, from the events that there are
-then; what differs from the one before goes out with that change. So what goes out is a
-function of the order of the changes, and any aggregate has it.
+Each group is computed again for every change of an event in it, from the events at that time; the differences are
+emitted with that change. So the output is a function of the order of the changes, and any aggregate is possible.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from rowtime.operators.rows.lifetimes import BEGINS, OVERLAPS, WeightedLog, due,
 
 @dataclass(frozen=True)
 class GroupsSoFar(UpTo):
-    """``low`` (µs UTC): the start below which no window can change any more; what has ended by then is forgotten."""
+    """``low`` (µs UTC): the start below which no window can change; events that have ended by then are dropped."""
 
     low: int = BEGINNING
 
@@ -50,7 +49,7 @@ class GroupsSoFar(UpTo):
 class SpeculativeGroups(EventGroups):
     """``aggregates`` of each window or, without a ``size``, of each snapshot; fields as in `LifetimeWindows`.
 
-    ``inner``: what keeps events is above, and has to know below which time no window changes any more.
+    ``inner``: an operator that keeps events is above, and needs the time below which no window changes any more.
     """
 
     size: Micros = 0
@@ -72,31 +71,31 @@ class SpeculativeGroups(EventGroups):
     )
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """What groups that may yet change are made of."""
+        """Return the events of groups that may still change."""
         passed = "the bound has passed their end and that of all that began before it"
         until = "the bound reaches the end of their last window" if self.size else passed
         return (WeightedLog.kept(*self.identity, CHANGED_BY, MET).noted("events", until),)
 
     def promises(self, clocks: Sequence[Clocks], control: GroupsSoFar) -> Clocks:
-        """The least of the input's, or the least time that a change may touch."""
+        """Return the least of the input's bounds, or the least time that a change may affect."""
         (bound,) = super().promises(clocks, control).values()
         known = BEGINNING < bound < END
         moves = self.inner and self.size and not self.point and known
         return {"": first_start(bound, self.size, self.hop, self.offset) if moves else bound}
 
     def link(self, n: int) -> Link:
-        """As of the groups that wait for the bound."""
+        """Return the link of the groups that wait for the bound."""
         if not self.size:
             return super().link(n)
         span = (f"{STOP} - {self.size}L", STOP) if self.point else (BEGINS, STOP)
         return Link(self.same_keys(), meets=OVERLAPS, span=span, narrows="meet")
 
     def beneath_keeping(self) -> Operator:
-        """The same, which knows below which time no window changes any more."""
+        """Return the same operator, which knows the time below which no window changes any more."""
         return replace(self, inner=True)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """What each new change makes of the groups it is in."""
+        """Return how each new change affects its groups."""
         delta, control, kept = fitting(tick, self, deltas[0]), tick.control(self), WeightedLog(tick, self)
         clocks = self.promises([delta.clocks], control)
         bound, low = max(control.bound, least(delta.clocks.values())), control.low
@@ -112,7 +111,7 @@ class SpeculativeGroups(EventGroups):
 
     @property
     def _groups(self) -> list[str]:
-        """What tells groups apart that are computed by themselves."""
+        """Return the columns that distinguish groups that are computed separately."""
         return [*self.key_names, *([WINDOW_END] if self.size else [])]
 
     def _events(self, rows: DataFrame) -> DataFrame:
@@ -124,7 +123,7 @@ class SpeculativeGroups(EventGroups):
     # -- versions of groups -----------------------------------------------------------
 
     def _revised(self, tick: Tick, new: DataFrame, old: DataFrame | None, before: int) -> DataFrame:
-        """The results of each version of the groups with new changes, less those of the one before it."""
+        """Return the results of each version of the groups with new changes, minus those of the version before."""
         if self.size:
             refuse_endless(self, new, STOP, "lies in endless windows", at_once=True)
         events = self._grouped(tick, new, before)
@@ -136,7 +135,7 @@ class SpeculativeGroups(EventGroups):
         return changed(tick, self, results)
 
     def _grouped(self, tick: Tick, events: DataFrame, before: int, *, new: bool = True) -> DataFrame:
-        """Events under the keys of their groups, and in the windows that are not final."""
+        """Return events with the keys of their groups, and in the windows that are not final."""
         rows = events.selectExpr("*", *(key.sql for key in self.keys))
         if self.size:
             rows = in_windows(rows, (before, END), self.size, self.hop, self.offset)
@@ -144,7 +143,7 @@ class SpeculativeGroups(EventGroups):
         return rows.drop(DUE, LIFETIME_START, LIFETIME_END)
 
     def _results(self, tick: Tick, events: DataFrame) -> DataFrame:
-        """The select list at each version, with the extent of the window or snapshot."""
+        """Return the select list at each version, with the extent of the window or snapshot."""
         groups, extent = [*self._groups, *VERSION], (f"{WINDOW_END} - {1 if self.point else self.size}L", WINDOW_END)
         if not self.size:
             events, extent = in_snapshots(events, START, groups), (SNAPSHOT_AT, NEXT_SNAPSHOT)

@@ -1,8 +1,7 @@
 """Stitch: events of one payload that touch or overlap become one (semantics 9.6).
 
-Below the bound no start is to come, so what has ended there is final. What reaches the bound
-has gone out as open, and its start is all that is remembered of what it was put together of. EMIT CHANGES
-puts events together as they are known after every change.
+Below the bound no start can come, so an event that has ended there is final. An event that reaches the bound has been
+emitted as open, and only its start is kept. EMIT CHANGES stitches events again after every change.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from rowtime.operators.rows.lifetimes import BEGINS, TOUCHES, WeightedLog, advan
 
 @dataclass(frozen=True)
 class Stitch(Unary):
-    """The events of ``input``; payloads are equal as groups are, so NULLs are."""
+    """The events of ``input``; payloads are compared like group keys, so NULLs are equal."""
 
     control: ClassVar = UpTo
     kind: ClassVar[str] = "stitch"
@@ -31,7 +30,7 @@ class Stitch(Unary):
     keeps_versions: ClassVar[bool] = True
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """What has not ended, and since when it lasts."""
+        """Return the events that have not ended, and their starts."""
         until = "the bound has passed their end"
         begun = WeightedLog.kept(*self._names, "__x", name="open")
         return (
@@ -40,19 +39,19 @@ class Stitch(Unary):
         )
 
     def emits(self) -> Shape:
-        """The columns of the events."""
+        """Return the columns of the events."""
         return derived(Shape(self.input.emits().columns))
 
     def link(self, n: int) -> Link:
-        """The events of these values that touch it."""
+        """Return the events with these values that touch it."""
         return Link(self.passed_on(n), meets=TOUCHES, narrows="own")
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
-        """The events of each version, put together."""
+        """Return the operator for the stitched events of each version."""
         return SpeculativeStitch(self.name, below[0])
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """The stitched events as far as the bound, less what went out before."""
+        """Return the stitched events up to the bound, minus those emitted before."""
         clocks, before, bound = advanced(tick, self, deltas)
         kept, going = WeightedLog(tick, self), WeightedLog(tick, self, "open")
         if deltas[0].rows is not None:
@@ -100,26 +99,26 @@ class Stitch(Unary):
 
 @dataclass(frozen=True)
 class StitchSoFar(UpTo):
-    """``low`` (µs UTC): up to where what is put together can change no more; its events are forgotten."""
+    """``low`` (µs UTC): stitched events up to it can change no more; their parts are dropped."""
 
     low: int = BEGINNING
 
 
 @dataclass(frozen=True)
 class SpeculativeStitch(Stitch):
-    """A `Stitch` of versions of events: each payload is put together again for every change of one of its events."""
+    """A `Stitch` of versions of events: each payload is stitched again for every change of one of its events."""
 
     control: ClassVar = StitchSoFar
     kind: ClassVar[str] = "speculative stitch"
     needs: ClassVar = (VERSIONS,)  # versions, all up to the last one
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """Events of what may yet become longer."""
+        """Return the events that may still become longer."""
         until = "the bound has passed the end of the whole event and of all that began before it"
         return (WeightedLog.kept(*self._identity, CHANGED_BY, MET).noted("events", until),)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """What each new change makes of its payload."""
+        """Return how each new change affects its payload."""
         delta, control, kept = deltas[0], tick.control(self), WeightedLog(tick, self)
         clocks = self.promises([delta.clocks], control)
         bound, low = max(control.bound, clocks[""]), control.low
@@ -140,7 +139,7 @@ class SpeculativeStitch(Stitch):
         return [*self._names, "__ls", "__le"]
 
     def _begun(self, kept: WeightedLog, low: int, bound: int) -> int:
-        """The least start of what is put together and has not ended below the bound."""
+        """Return the least start of a stitched event that has not ended below the bound."""
         rows = kept.between(low, END) if bound < END else None
         if rows is None:
             return bound
@@ -151,7 +150,7 @@ class SpeculativeStitch(Stitch):
         return bound if found is None else min(bound, int(found))
 
     def _revised(self, new: DataFrame, old: DataFrame | None) -> DataFrame:
-        """The results of each version of the payloads with new changes, less those of the one before it."""
+        """Return the results of each version of the payloads with new changes, minus those of the version before."""
         versions, events = versions_of(new, self._names), new.drop(DUE)
         if old is not None:
             events = events.unionByName(netted(old.drop(DUE, CHANGED_BY, MET), self._identity).selectExpr("*", *BEFORE))
@@ -163,7 +162,7 @@ class SpeculativeStitch(Stitch):
 
 
 def runs(parts: DataFrame, by: Sequence[str]) -> DataFrame:
-    """Runs [__x, __y) of parts [__ls, __le) of a group ``by``, of which none begins behind the end of those before."""
+    """Return runs [__x, __y) of parts [__ls, __le) of a group ``by``: no part begins after those before it end."""
     names = list(map(quoted, by))
     ordered = f"{'PARTITION BY ' if names else ''}{', '.join(names)} ORDER BY __ls, __le"
     ends = f"max(__le) OVER ({ordered} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"

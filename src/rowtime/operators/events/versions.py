@@ -1,8 +1,8 @@
-"""Versions: each change of an event as what it was and what it is, numbered in the merged order (semantics 9.5).
+"""Versions: each change of an event as its old and its new state, numbered in the merged order (semantics 9.5).
 
-What EMIT CHANGES asks for is the difference that every item makes. So the changes of all inputs are put into one order
-below, and from here on a row says with which of them it came (`CHANGED_BY`) and which bound that one met (`MET`).
-Operators above keep both: a pair of a join comes with the later one of its two.
+EMIT CHANGES shows the difference that every item makes. So the changes of all inputs are put into one order below. From
+here on a row has the number of its change (`CHANGED_BY`) and the bound when that change came (`MET`). Operators above
+keep both: a pair of a join comes with the later of its two changes.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from rowtime.operators.contract.requirement import COUNTED
 from rowtime.operators.rows.lifetimes import BEGINS, derived, netted
 
 BEFORE = (f"-1L AS {CHANGED_BY}", f"{BEGINNING}L AS {MET}")
-"""The version of what was there before the new changes, which are numbered from 0."""
+"""The version from before the new changes, which are numbered from 0."""
 
 
 @dataclass(frozen=True)
 class Versions(Unary):
-    """The changes ``input`` as weighted rows; ``columns``: the payload's names there, and what they are above.
+    """The changes ``input`` as weighted rows; ``columns``: the payload's names there, and those above.
 
-    ``of``: only those of this one of several inputs.
+    ``of``: only the changes of this one of several inputs.
     """
 
     columns: tuple[tuple[str, Column], ...]
@@ -38,17 +38,17 @@ class Versions(Unary):
     numbers_changes: ClassVar[bool] = True
 
     def emits(self) -> Shape:
-        """The payload of the events."""
+        """Return the payload of the events."""
         return derived(Shape(tuple(column for _, column in self.columns)))
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
-        """The change of this number."""
+        """Return the change with this number."""
         payload = named([(column.name, name) for name, column in self.columns])
         same = (*payload, (CHANGED_BY, POSITION), (BEGINS, f"unix_micros({CHANGED[1]})"))
         return Link(same, "true" if self.of is None else f"{OF_INPUT} = {self.of}")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """The rows; lazily, without a job."""
+        """Return the rows; lazily, without a job."""
         delta = deltas[0]
         clocks = self.promises([delta.clocks], tick.control(self))
         if delta.rows is None:
@@ -71,7 +71,7 @@ class Versions(Unary):
 
 
 def versions_of(changes: DataFrame, by: Sequence[str]) -> DataFrame:
-    """The changes (`CHANGED_BY`, `MET`) of each group ``by`` with the next one, from that on that was there before."""
+    """Return the changes (`CHANGED_BY`, `MET`) of each group ``by`` with the next one, from the earlier state on."""
     names = [quoted(name) for name in by]
     changes = changes.select(*names, CHANGED_BY, MET).distinct()
     first = changes.select(*names).distinct().selectExpr("*", *BEFORE)
@@ -84,14 +84,14 @@ def versions_of(changes: DataFrame, by: Sequence[str]) -> DataFrame:
 
 
 def as_of(rows: DataFrame, versions: DataFrame, by: Sequence[str], identity: Sequence[str]) -> DataFrame:
-    """The rows that there are at each version of their group, put together by ``identity`` and version."""
+    """Return the rows that exist at each version of their group, combined by ``identity`` and version."""
     same = "".join(f" AND {quoted(name)} <=> __g{n}" for n, name in enumerate(by))
     found = rows.join(versions, F.expr(f"{CHANGED_BY} <= __v{same}")).drop(CHANGED_BY, MET)
     return netted(found, [*identity, *VERSION])
 
 
 def differences(results: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Events of each version (``names``, __x, the end, the weight), less those of the one before it."""
+    """Return events of each version (``names``, __x, the end, the weight), minus those of the version before."""
     came = f"struct({WEIGHT} AS {WEIGHT}, __v AS {CHANGED_BY}, __vc AS {MET})"
     gone = f"struct(-{WEIGHT} AS {WEIGHT}, __nv AS {CHANGED_BY}, __nc AS {MET})"
     changed = f"explode(filter(array({came}, {gone}), x -> x.{CHANGED_BY} >= 0)) AS __changed"

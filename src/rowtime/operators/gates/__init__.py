@@ -1,1 +1,1 @@
-"""What refuses rows, and what gives refused rows out again."""
+"""Gates, which refuse rows, and the streams of refused rows."""

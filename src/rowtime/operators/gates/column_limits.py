@@ -1,7 +1,7 @@
-"""What a column of a table that is there takes, where that is less than the stream declares (semantics 10).
+"""Limits of an existing table's columns that are narrower than the stream's declaration (semantics 10).
 
-A table may have a varchar(3) for a STRING, an int for a BIGINT, NOT NULL for a column that may be NULL. Law: a row that
-passes all conditions is refused by the table for no value's type, length, range or NULL.
+A table may have a varchar(3) for a STRING, an int for a BIGINT, NOT NULL for a column that may be NULL. Law: if a row
+satisfies all conditions, the table does not refuse it for the type, length, range or NULL of a value.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _TEXTS: Final = ("STRING", "CHAR", "VARCHAR")
 
 @dataclass(frozen=True)
 class Limit:
-    """What one column takes: so many ``characters``; whole numbers of so many ``bytes``; ``digits`` before the point.
+    """The limits of one column: ``characters``; whole numbers of so many ``bytes``; ``digits`` before the point.
 
-    ``scale``: the digits behind it, to which a number is rounded. ``required``: no NULL.
+    ``scale``: the digits after the point, to which a number is rounded. ``required``: no NULL.
     """
 
     name: str
@@ -36,9 +36,9 @@ class Limit:
     required: bool = False
 
     def conditions(self, source: str, declared: str) -> Iterator[tuple[str, str]]:
-        """What a row must satisfy beyond the ``declared`` type, in words and as Spark SQL that NULL does not break.
+        """Yield the conditions beyond the ``declared`` type, in words and as Spark SQL; NULL satisfies them.
 
-        ``source``: SQL of the value that is assigned; empty for none, which is NULL.
+        ``source``: SQL of the value that is assigned; empty if there is none, which means NULL.
         """
         if self.required:
             yield f"{self.name} NOT NULL in the table", f"{source} IS NOT NULL" if source else "false"
@@ -79,12 +79,12 @@ class Limit:
         digits = self.digits + self.scale
         if 0 <= self.scale <= digits <= _MOST_DIGITS and always_fits(declared, f"DECIMAL({digits}, {self.scale})"):
             return ""
-        if kind.startswith(_FLOATING):  # a database says itself what NaN is
+        if kind.startswith(_FLOATING):  # databases define NaN themselves
             return f"isnan({value}) OR abs(round({value}, {self.scale})) < 1E{self.digits}D"
         exact = value if kind.startswith(("DECIMAL", "NUMERIC")) else f"CAST({value} AS DECIMAL(20, 0))"
         return f"abs(round({exact}, {self.scale})) < {_exact(10**self.digits)}"
 
 
 def _exact(number: int) -> str:
-    """A decimal of as many digits as it has: beside one of 38, Spark would round the value that it compares."""
+    """Return a decimal with its own number of digits: with 38, Spark would round the value to compare."""
     return f"CAST('{number}' AS DECIMAL({len(str(abs(number)))}, 0))"

@@ -1,8 +1,8 @@
-"""Permit gate: rows in their order, each let out by a permit of another stream.
+"""Permit gate: rows in their order, each released by a permit of another stream.
 
-Semantics 8.2. The k-th row goes out with the k-th permit, under the later of the two rowtimes; which
-is which follows from the two orders alone. Rows wait for permits, and permits for rows. Rows
-that are still without a permit when the permits have ended are refused (``NO_PERMIT``).
+Semantics 8.2. The k-th row is emitted with the k-th permit, at the later of the two rowtimes; the pairs follow from the
+two orders alone. Rows wait for permits, and permits for rows. Rows without a permit are refused (``NO_PERMIT``) when
+the permits have ended.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ REASON = "NO_PERMIT"
 
 @dataclass(frozen=True)
 class Queues(UpTo):
-    """How many rows ``came``, were ``given`` a permit, were ``sent``; those below ``refused`` can have none any more.
+    """How many rows ``came``, were ``given`` a permit, were ``sent``; those below ``refused`` can get none any more.
 
-    ``row``, ``permit``: the rowtimes (µs UTC) of the first of each that wait; ``None`` if none does.
+    ``row``, ``permit``: the rowtimes (µs UTC) of the first waiting row and permit; ``None`` if none waits.
     """
 
     came: int = 0
@@ -53,7 +53,7 @@ _PERMITS = Kept(PERMITS, (PERMITS, PERMIT), "permits")
 
 @dataclass(frozen=True)
 class PermitGate(Operator):
-    """``GATE(TABLE s, TABLE permits [, n])``: each row of ``permits`` lets one row of ``input`` out, or ``n``.
+    """``GATE(TABLE s, TABLE permits [, n])``: each row of ``permits`` releases one row of ``input``, or ``n``.
 
     Both inputs are numbered in their orders, from 0 on.
     """
@@ -74,33 +74,33 @@ class PermitGate(Operator):
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
-        """The rows, and the permits."""
+        """Return the rows, and the permits."""
         return (self.input, self.permits)
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """What waits for the other side."""
+        """Return the rows and permits that wait for the other side."""
         rows = StateNote("rows without a permit", "permits arrive or end", "nothing", rows=(self._state, _PLACES))
         return (rows, _PERMITS.noted("permits without a row", "rows come", "nothing"))
 
     def emits(self) -> Shape:
-        """The rows' columns, released in their order."""
+        """Return the rows' columns, released in their order."""
         below = self.input.emits()
         columns = tuple(Column(column.name, column.type) for column in below.columns)
         return replace(below, columns=columns, arrival=False, event=None)
 
     def promises(self, clocks: Sequence[Clocks], control: Queues) -> Clocks:
-        """The later of the next row's rowtime and the next permit's, as far as they are known."""
+        """Return the later of the next row's rowtime and the next permit's, as far as they are known."""
         rows, permits = (least(side.values()) for side in clocks)
         row = rows if control.row is None else control.row
         permit = permits if control.permit is None else control.permit
         return {"": max(min(max(row, permit), END), control.bound)}
 
     def link(self, n: int) -> Link:
-        """The row under another rowtime."""
+        """Return the row with its rowtime from before."""
         return Link(self.passed_on(n)) if n == 0 else Link(meets=f"{BEGINS} <= {ASKED_AT}")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Let out every row that has its permit by now."""
+        """Release every row that has its permit by now."""
         rows = deltas[0].rows
         self._permitted(tick, deltas[1].rows)
         new = self._arrived(tick, deltas[0])
@@ -123,10 +123,10 @@ class PermitGate(Operator):
         tick.remember(self, bound=clocks[""])
         return Delta(found, clocks, upto - sent)
 
-    # -- what comes in ----------------------------------------------------------------
+    # -- input ------------------------------------------------------------------------
 
     def _permitted(self, tick: Tick, rows: DataFrame | None) -> None:
-        """New permits, with their running number."""
+        """Keep new permits, with their running number."""
         if rows is None:
             return
         tick.describe(self, "read permits")
@@ -141,7 +141,7 @@ class PermitGate(Operator):
             tick.segments(self, "permits").add(tick.keep(self, "permits", kept, PERMITS))
 
     def _arrived(self, tick: Tick, delta: Delta) -> bool:
-        """Return the positions of the new rows; their times are needed for the promise."""
+        """Keep the positions of the new rows; the promise needs their times."""
         rows = delta.rows
         if rows is None:
             return False
@@ -153,10 +153,10 @@ class PermitGate(Operator):
         tick.segments(self, "places").add(tick.keep(self, "places", read, POSITION))
         return True
 
-    # -- what goes out ----------------------------------------------------------------
+    # -- output -----------------------------------------------------------------------
 
     def _let_out(self, tick: Tick, rows: DataFrame | None, span: tuple[int, int]) -> DataFrame:
-        """The rows at the positions [first, last), each under the later of its rowtime and its permit's."""
+        """Return the rows at the positions [first, last), each at the later of its rowtime and its permit's."""
         first, last = span
         places = np.arange(first, last)
         permits = self._table(tick, "permits", first, END)
@@ -168,7 +168,7 @@ class PermitGate(Operator):
         return due.selectExpr(*columns, f"greatest({ROWTIME}, timestamp_micros({PERMIT})) AS {ROWTIME}")
 
     def _queued(self, tick: Tick, rows: DataFrame | None, first: int) -> DataFrame:
-        """The rows from a position on: those that wait, and the new ones."""
+        """Return the rows from a position on: waiting and new ones."""
         names = [*map(quoted, self.emits().names), *self.emits().internals]
         kept = tick.segments(self).overlapping(first - 1, END)
         parts = [self.emits().with_origin(tick.segments(self).read(kept)).selectExpr(*names)] if kept else []
@@ -181,7 +181,7 @@ class PermitGate(Operator):
         return Kept(DUE, (*self.emits().names, *self.emits().internals))
 
     def _compact(self, tick: Tick) -> None:
-        tick.segments(self, "origins").forget(END)  # older versions kept there where rows came from
+        tick.segments(self, "origins").forget(END)  # older versions kept the origins of rows there
         for kept in (_PLACES, _PERMITS):
             log = tick.segments(self, kept.name)
             crowded = log.crowded()
@@ -192,7 +192,7 @@ class PermitGate(Operator):
         self._state.compact(tick, self, "rows without a permit", lambda rows: _due(shape.with_origin(rows)))
 
     def _refuse(self, tick: Tick, control: Queues, upto: int) -> None:
-        """No permit is to come: what waits is refused."""
+        """Refuse waiting rows: no permit can come."""
         came = control.came
         lost = np.arange(max(upto, control.refused), came)
         tick.remember(self, refused=came)
@@ -204,7 +204,7 @@ class PermitGate(Operator):
         tick.segments(self, "places").forget(END)
 
     def _head(self, tick: Tick, control: Queues, upto: int) -> Queues:
-        """The rowtimes of the first row and of the first permit that wait."""
+        """Return the rowtimes of the first waiting row and the first waiting permit."""
         tick.segments(self, "places").forget(upto - 1)
         tick.segments(self, "permits").forget(upto)
         return tick.remember(
@@ -217,7 +217,7 @@ class PermitGate(Operator):
         return int(self._table(tick, what, upto, END)[PERMIT][0].as_py()) if tick.segments(self, what).rows else None
 
     def _table(self, tick: Tick, what: str, first: int, last: int) -> pa.Table:
-        """What is kept of positions from ``first`` on, in order."""
+        """Return kept rows or permits from position ``first`` on, in order."""
         by = POSITION if what == "places" else PERMITS
         segments: Sequence[Segment] = tick.segments(self, what).overlapping(first - 1, last)
         table = pa.concat_tables(tick.segments(self, what).tables(segments)).sort_by(by)

@@ -1,9 +1,9 @@
 """The gate of a pump: a row of which a value does not fit the target is refused, and the run goes on (semantics 10).
 
-A pump is a typed edge. Its columns go by place; each value is assigned to the declared type of the target by Spark's
-ANSI store assignment. The gate refuses as ``MALFORMED`` what does not fit, what is NULL where the target says NOT NULL,
-and what breaks a CHECK. Rows pass it as they are, so that ``pump.rejected`` has the columns of the query; what they are
-cast to is computed above. If the types show that everything fits, the gate costs nothing and counts nothing.
+A pump is a typed edge. Its columns are assigned by position; each value is assigned to the declared type of the target
+by Spark's ANSI store assignment. The gate refuses as ``MALFORMED`` a row with a value that does not fit, with NULL for
+a NOT NULL column, or that breaks a CHECK. Rows pass it unchanged, so that ``pump.rejected`` has the columns of the
+query; the casts are computed above. If the types show that everything fits, the gate costs nothing and counts nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rowtime.sql.generate import literal, to_rowtime, to_spark
 
 @dataclass(frozen=True)
 class Assigned:
-    """A column of the target and the column of the query that it takes (empty: none, so NULL)."""
+    """A column of the target and the column of the query assigned to it (empty: none, so NULL)."""
 
     source: str
     name: str
@@ -41,11 +41,11 @@ class Assigned:
 
 @dataclass(frozen=True)
 class PumpGate(Unary):
-    """Lets rows pass that can be ``assigned`` and satisfy the ``checks``.
+    """Passes rows that can be ``assigned`` and satisfy the ``checks``.
 
-    ``checks`` are as they were written; ``over`` the same over the columns of the query, cast as the target has them.
-    ``holds``: what the server behind the target takes, in words and over the columns of the query. ``limited``: the
-    target is a table that may be there and take less than is declared; the running tick knows that (`column_limits`).
+    ``checks`` are as they were written; ``over`` are the same over the columns of the query, cast as in the target.
+    ``holds``: the limits of the server behind the target, in words and over the columns of the query. ``limited``: the
+    target is a table that may exist with narrower limits than declared; the running tick knows these (`column_limits`).
     """
 
     assigned: tuple[Assigned, ...]
@@ -61,23 +61,23 @@ class PumpGate(Unary):
 
     @classmethod
     def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
-        """Those that fit."""
+        """Return True for rows that fit."""
         return True
 
     def is_addition(self) -> bool:
-        """True if it only looks at what a table takes."""
+        """Return True if it only checks the limits of a table."""
         return self.limited
 
     def link(self, n: int) -> Link:
-        """The row itself, as it came."""
+        """Return the row itself, unchanged."""
         return self.unchanged(n)
 
     def renames_for(self, types: Mapping[str, str]) -> dict[str, str] | None:
-        """Nothing is done to rows that need not be looked at."""
+        """Return an empty mapping if rows need no check."""
         return None if any(True for _ in self.tests(types)) else {}
 
     def checks_pump(self, pump: str) -> bool:
-        """True for the gate of the pump's name."""
+        """Return True for the gate of that pump."""
         return self.name in (pump, f"{pump}.gate")
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
@@ -93,9 +93,9 @@ class PumpGate(Unary):
         return replace(delta, rows=rows, peek=None, files=None, timeline=None)
 
     def _told(self, rows: DataFrame, tests: Sequence[Demand]) -> DataFrame:
-        """The rows with the name of the first test that each breaks."""
+        """Return the rows with the name of the first test that each fails."""
         texts = [test.condition for test in tests]
-        if is_local(rows) and rows.can(*texts):  # one that cannot be computed is told by Spark
+        if is_local(rows) and rows.can(*texts):  # Spark reports a test that cannot be computed
             rows = rows.computed([test.condition for test in tests if test.casts])
             tests = [replace(test, tried=False) for test in tests if not test.casts]
         tried = {f"{TRIED}{n}": attempted(rows.sparkSession, [t.condition]) for n, t in enumerate(tests) if t.tried}
@@ -112,7 +112,7 @@ class PumpGate(Unary):
         return with_tried.selectExpr(*columns, f"{told} AS {BROKEN}")
 
     def _types(self, tick: Tick, rows: DataFrame) -> Mapping[str, str]:
-        """The types of the query's columns, also of those of which only the rows tell."""
+        """Return the types of the query's columns, also those that only the rows tell."""
         told = dict(zip(self.input.emits().names, tick.types(self.input), strict=True))
         if all(told.values()):
             return told
@@ -120,7 +120,7 @@ class PumpGate(Unary):
         return {name: kind or found.get(name, "") for name, kind in told.items()}
 
     def is_narrowed(self, limit: Limit) -> bool:
-        """True if a column of the table takes less than is declared."""
+        """Return True if a column of the table is narrower than declared."""
         return any(True for _ in self._narrower([limit]))
 
     def _narrower(self, limits: Sequence[Limit]) -> Iterator[Demand]:
@@ -131,7 +131,7 @@ class PumpGate(Unary):
                     yield from (Demand(*one) for one in limit.conditions(source, column.type))
 
     def tests(self, types: Mapping[str, str]) -> Iterator[Demand]:
-        """What has to be looked at, row by row, if the columns of the query have these types."""
+        """Yield the tests that each row needs if the columns of the query have these types."""
         for column in self.assigned:
             given = types.get(column.source, "")
             if column.source and not (given and always_fits(given, column.type)):
@@ -146,7 +146,7 @@ class PumpGate(Unary):
 
 
 def limited_gate(below: Operator) -> PumpGate | None:
-    """The gate on the way to a sink whose table may take less than is declared."""
+    """Return the gate before a sink whose table may be narrower than declared."""
     while not (isinstance(below, PumpGate) and below.limited):
         if len(below.inputs) != 1:
             return None
@@ -156,9 +156,9 @@ def limited_gate(below: Operator) -> PumpGate | None:
 
 @dataclass(frozen=True)
 class Demand:
-    """What a row must satisfy: how it is called, and Spark SQL of the condition, which NULL does not break.
+    """A condition on rows: its name, and Spark SQL that NULL satisfies.
 
-    ``tried``: computing it may fail, and then the row breaks it. ``casts``: it is satisfied if that can be computed.
+    ``tried``: computing it may fail, and then the row breaks it. ``casts``: it is satisfied if it can be computed.
     """
 
     name: str
@@ -169,7 +169,7 @@ class Demand:
 
 def _of_type(column: Assigned) -> Iterator[Demand]:
     value, length = quoted(column.source), length_of(column.type)
-    if length is not None:  # blanks behind the last character that fits are cut off, as Spark does
+    if length is not None:  # trailing blanks beyond the length are cut off, as in Spark
         yield Demand(str(column), f"rtrim(substring(CAST({value} AS STRING), {length + 1})) = ''")
     elif is_nested(column.type):
         cast = f"CAST({value} AS {as_read(column.type)})"

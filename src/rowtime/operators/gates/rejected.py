@@ -1,7 +1,7 @@
 """The rejected rows of a gate, as a stream like any other (semantics 4): ``name.rejected``.
 
-Its rowtime is the clock that refused the row; where there was none yet, the first instant
-of the year 0001, so that no refused row is lost for want of a time.
+Its rowtime is the clock that refused the row; if there was none yet, the first instant of the year 0001, so that no
+refused row is lost because it has no time.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ ADDED = (
     Column("position", "BIGINT"),
     Column("raw_record", "STRING"),
 )
-"""What a refused row has beside the columns of its stream."""
+"""The columns that a refused row has besides those of its stream."""
 
 
 def shown_as(column: str) -> str:
-    """What a column of the stream is called there: of a name in ``ADDED`` it is ``row_`` and that name."""
+    """Return the name there of a stream's column: a name in ``ADDED`` gets the prefix ``row_``."""
     return f"row_{column}" if column.lower() in {added.name for added in ADDED} else column
 
 
 @dataclass(frozen=True)
 class GateMarks(Control):
-    """``marks``: by writer the mark (µs UTC) by which the gate refuses, if that lies below its clock; else ``None``."""
+    """``marks``: by writer the mark (µs UTC) by which the gate refuses, if it is below its clock; else ``None``."""
 
     marks: Mapping[str, int] | None = None
 
@@ -44,7 +44,7 @@ class GateMarks(Control):
 class Rejected(Operator):
     """``SELECT STREAM … FROM gate.rejected``; ``gate`` is the operator that refuses.
 
-    ``failing``: the query without a gate whose rows cannot be computed, where ``gate`` is the end of it.
+    ``failing``: the query without a gate whose rows cannot be computed, if ``gate`` is its top operator.
     """
 
     name: str
@@ -61,17 +61,17 @@ class Rejected(Operator):
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
-        """The gate."""
+        """Return the gate."""
         return (self.gate,)
 
     def emits(self) -> Shape:
-        """The columns of the refused rows, then why and by what they were refused."""
+        """Return the columns of the refused rows, then the reason and the clock."""
         return Shape((*(replace(column, name=shown_as(column.name)) for column in self.columns), *ADDED))
 
     def promises(self, clocks: Sequence[Clocks], control: GateMarks) -> Clocks:
-        """The clocks of the gate's writers before tolerance; its own promise is below them.
+        """Return the clocks of the gate's writers before the tolerance; its own promise is below them.
 
-        A T-sort that follows its input's bound refuses by its marks, which may lie below it.
+        A T-sort that follows its input's bound refuses by its marks, which may be below it.
         """
         if control.marks is None:
             return clocks[0]
@@ -79,11 +79,11 @@ class Rejected(Operator):
         return {w: at if at >= END or w == NOBODY else min(at, marks.get(w, BEGINNING)) for w, at in clocks[0].items()}
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
-        """Nothing: what a gate refuses passes over no edge but this."""
+        """Return nothing: refused rows pass only over this edge."""
         return NOTHING
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """The rows refused in this tick."""
+        """Return the rows refused in this tick."""
         gate = tick.control(self.gate)
         if isinstance(gate, SortMarks) and gate.followed is not None:
             tick.remember(self, marks=dict(gate.marks))
@@ -95,7 +95,7 @@ class Rejected(Operator):
         return Delta(rows.selectExpr(*self._shown(tick, rows)), clocks)
 
     def _shown(self, tick: Tick, rows: DataFrame) -> list[str]:
-        """The columns of the query; NULL for those that a refused row has not got, as it fails on the way to them."""
+        """Return the columns of the query; NULL for those that a refused row lacks because it failed before."""
         there = {name.lower() for name in rows.columns}
         kinds = {shown_as(c.name): c.type for c in self.columns}
         if any(name.lower() not in there for name in kinds):
@@ -108,7 +108,7 @@ class Rejected(Operator):
 
 
 def readers_of(operators: Iterable[Operator], pump: str) -> list[Rejected]:
-    """What reads the refused rows of a pump, as far as it reads them from the pump's first gate."""
+    """Return the operators that read the refused rows of a pump from the pump's first gate."""
     rejected = (node for node in operators if isinstance(node, Rejected))
     found = [node for node in rejected if (node.failing == pump if node.failing else node.gate.checks_pump(pump))]
     return [node for node in found if (node.failing, node.gate.name) == (found[0].failing, found[0].gate.name)]

@@ -1,4 +1,4 @@
-"""The guard as a table function: every row goes out, with its verdict and the mark (semantics 7.2)."""
+"""The guard as a table function: every row is emitted, with its verdict and the mark (semantics 7.2)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ STEP = "PREVIOUS ROW"
 class EarlyLateSplit:
     """``early_late_split(input, 'column', late [, early [, 'PREVIOUS ROW']])``: adds ``result`` and ``hwm``.
 
-    ``result`` is OK, EARLY (above the mark by more than ``early``), LATE (below it by more
-    than ``late``) or NULL_ROWTIME; ``hwm`` is the mark after the row, which OK rows alone
-    move. The first row is OK. Without ``early``, one limit is for both. ``PREVIOUS ROW``: early is
-    what lies above the row before it by more than the limit, not above the mark (the step limit).
+    ``result`` is OK, EARLY (above the mark by more than ``early``), LATE (below it by more than ``late``) or
+    NULL_ROWTIME; ``hwm`` is the mark after the row; only OK rows move it. The first row is OK. Without ``early``, one
+    limit applies to both. ``PREVIOUS ROW``: a row is early if it is above the previous row by more than the limit, not
+    above the mark (the step limit).
     """
 
     def __init__(self, column: str, late: timedelta, early: timedelta | None = None, above: str = "MARK") -> None:
@@ -38,7 +38,7 @@ class EarlyLateSplit:
         self.late, self.early = (limit // timedelta(microseconds=1) for limit in (late, early or late))
 
     def columns(self, given: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-        """The columns that come in, the verdict and the mark."""
+        """Return the input columns, the verdict and the mark."""
         kinds = {name.lower(): kind for name, kind in given}
         if self.column.lower() not in kinds:
             raise ValueError(f"there is no column {self.column}; there are {', '.join(name for name, _ in given)}")

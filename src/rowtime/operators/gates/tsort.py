@@ -1,9 +1,9 @@
 """T-sort: promotes an event time to rowtime, within a tolerance for disorder.
 
-Semantics 5 and 7.1. A row is refused as ``LATE`` iff its time + w lies below the mark, the greatest time of the earlier
-rows of its writer. What is accepted is not sorted here: the bound mark - w goes on, and whoever needs order has a
-`Merge` planned above. Promotion without a sort (``expr AS ROWTIME``) is a T-sort within 0. A bound that is set by hand
-is about the time itself: it is a floor of each present writer, beside its mark.
+Semantics 5 and 7.1. A row is refused as ``LATE`` if and only if its time + w is below the mark, the greatest time of
+the earlier rows of its writer. Accepted rows are not sorted here: the bound mark - w is passed on, and a consumer that
+needs order gets a `Merge` above. Promotion without a sort (``expr AS ROWTIME``) is a T-sort within 0. A bound that is
+set manually is about the time itself: it is a floor of each present writer, besides its mark.
 """
 
 from __future__ import annotations
@@ -32,17 +32,14 @@ from rowtime.sql.generate import to_spark
 class SortMarks(Waiting):
     """The state of the new time; instants in µs UTC.
 
-    ``marks``: by writer, until it leaves, the greatest time.
-    ``floors``: by writer, until it leaves, below what its rows are late: it came later, or a bound was set.
-    ``raised``: by writer, until it leaves, the row that raised its mark last by far (`Raise`).
-    ``followed``: by bound of the input, the new time there, again in each tick; ``None`` if it follows from no other.
-    ``shown``: the greatest promise of any writer.
-    ``clock``: the least promise, where who comes starts.
-    ``known``: the writers of the last tick, and what each had promised (older versions: a list of the writers);
-    ``None`` before the first.
-    ``timed``: Spark has said that the time is a timestamp.
-    ``early``, ``ahead`` (µs): the distances of the guard, for whoever re-admits rows; ``None`` without it.
-    ``set``: bounds that were set by hand, until the next tick takes them.
+    ``marks``: by writer, until it leaves, the greatest time. ``floors``: by writer, until it leaves, the time below
+    which its rows are late: it came later, or a bound was set. ``raised``: by writer, until it leaves, the row that
+    raised its mark last by far (`Raise`). ``followed``: by bound of the input, the new time there, set anew in each
+    tick; ``None`` if it depends on no other. ``shown``: the greatest promise of any writer. ``clock``: the least
+    promise, at which a new writer starts. ``known``: the writers of the last tick, and what each had promised (older
+    versions: a list of the writers); ``None`` before the first. ``timed``: Spark has confirmed that the time is a
+    timestamp. ``early``, ``ahead`` (µs): the distances of the guard, for the re-admission of rows; ``None`` without it.
+    ``set``: bounds that were set manually, until the next tick takes them.
     """
 
     marks: Mapping[str, int] = field(default_factory=dict)
@@ -62,13 +59,13 @@ class SortMarks(Waiting):
 class TSort(Unary):
     """``ORDER BY time WITHIN within`` with ``time AS ROWTIME``; ``within`` in µs.
 
-    ``keys`` are hidden columns ``__k0``, … that order equal times, ``directions`` theirs; with them a row leaves only
-    when its time lies strictly below the bound. ``by_group``: a row is late only once its whole group is (GROUP BY …
-    WITHIN), so it may lie below the bound. ``early`` (µs): a row further above the mark is EARLY, and does not move it;
-    unless ``resync`` rows behind it lie near it. ``ahead`` (µs): so is one that lies this far or further above its
-    arrival time, whatever the mark (semantics 7.3). ``follows``: the time where it is promoted unsorted and is an
-    ascending function of the old rowtime, so that it has a value at the old bound too. ``before``: the old rowtime goes
-    on beside the new one.
+    ``keys`` are hidden columns ``__k0``, … that order equal times, ``directions`` theirs; with them a row is released
+    only when its time is strictly below the bound. ``by_group``: a row is late only once its whole group is (GROUP BY …
+    WITHIN), so it may be below the bound. ``early`` (µs): a row further above the mark is EARLY, and does not move it;
+    unless ``resync`` rows after it are near it. ``ahead`` (µs): so is one that is at least this far above its arrival
+    time, whatever the mark (semantics 7.3). ``follows``: the time if it is promoted unsorted and is an ascending
+    function of the old rowtime, so that it has a value at the old bound too. ``before``: the old rowtime is kept beside
+    the new one.
     """
 
     within: Micros
@@ -87,7 +84,7 @@ class TSort(Unary):
     decides: ClassVar[str] = "SORT"
     finishes_groups: ClassVar = False
     same_below: ClassVar = (WRITER, POSITION)
-    needs: ClassVar = (WRITERS,)  # the arrival order inside each writer, which decides who is late
+    needs: ClassVar = (WRITERS,)  # the arrival order of each writer decides who is late
     promotes: ClassVar[bool] = True
     has_own_time: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
@@ -104,21 +101,21 @@ class TSort(Unary):
 
     @classmethod
     def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
-        """Those that are in time."""
+        """Return True for rows in time."""
         return True
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """A mark a writer, and the rows on which those behind them have to decide."""
+        """Return a mark per writer, and the rows that wait for later rows to decide about them."""
         mark = StateNote("one mark per writer", "the writer leaves", "writers", fields=("marks",))
         columns = sorted({*self.input.readable(), *self.input.emits().internals})
         return (mark, undecided(self.resync, columns)) if self.resync else (mark,)
 
     def emits(self) -> Shape:
-        """The input's columns under a new rowtime; rows run ahead of the bound."""
+        """Return the input's columns under a new rowtime; rows may be ahead of the bound."""
         keys = (f"{key} {way}" for key, way in zip(self.keys, self.directions, strict=True))
         below = self.input.emits()
-        # Its rows leave as a merge's do, so whoever judges them again judges them in their new order.
-        # What is known of the columns' order was about the old one.
+        # Its rows leave like a merge's, so a later gate judges them in their new order. Facts about the columns' order
+        # were about the old one.
         columns = tuple(Column(column.name, column.type) for column in below.columns)
         extra = (*self.keys, *((PASSED_ROWTIME,) if self.before else ()))
         return replace(
@@ -127,9 +124,9 @@ class TSort(Unary):
         )  # fmt: skip
 
     def promises(self, clocks: Sequence[Clocks], control: SortMarks) -> Clocks:
-        """Each writer's mark less the tolerance, its floor or the time at its bound; the end where it has ended.
+        """Return each writer's mark minus the tolerance, its floor or the time at its bound; the end if it has ended.
 
-        With no writer present the greatest of these that any had shown (semantics 2.6).
+        Without any present writer, the greatest of these that any writer had shown (semantics 2.6).
         """
         marks, floors, followed = control.marks, control.floors, control.followed or {}
 
@@ -144,33 +141,33 @@ class TSort(Unary):
         }
 
     def may_change(self) -> Mapping[str, str]:
-        """Its tolerances; with RESYNC rows are held and judged later, by what was said when they came."""
+        """Return its tolerances; with RESYNC, held rows are judged later, by the settings when they came."""
         guard = {"early": "EARLY BEYOND", "ahead": "EARLY BEYOND … AFTER ARRIVAL"}
         return {} if self.resync else {"within": "WITHIN", **guard}
 
     def kept_promises(self, control: Mapping[str, Any], clocks: Clocks) -> Mapping[str, Any]:
-        """A row that its old tolerance has ruled out is late under a wider one too."""
+        """Return the scalars for another tolerance: a row that the old one excluded is late under a wider one too."""
         promised = {writer: at for writer, at in clocks.items() if at < END}
         return {"floors": strongest(control.get("floors", {}), promised)}
 
     def checks_pump(self, pump: str) -> bool:
-        """True for the T-sort that the query of the pump ends with."""
+        """Return True for the T-sort at the top of the pump's query."""
         return self.name == pump
 
     def made_from(self, n: int, column: str) -> Made | None:
-        """Its rowtime is what it promotes."""
+        """Return the promoted time for its rowtime."""
         promoted = column == ROWTIME and PROMOTED_TIME in self.input.readable()
         return super().made_from(n, PROMOTED_TIME if promoted else column)
 
     def origin(self, column: str) -> Origin | None:
-        """The column that it makes the rowtime has it."""
+        """Return the input's column; the column that becomes the rowtime is the rowtime."""
         if not isinstance(self.input, Select):
             return None
         time = next((item.expression for item in self.input.hidden if item.column.name == PROMOTED_TIME), None)
         return Origin(ROWTIME) if time is not None and time == self.input.value_of(column) else None
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Judge the new rows by the marks, promote the accepted ones."""
+        """Judge the new rows by the marks, and promote the accepted ones."""
         delta = deltas[0]
         tick.remember(self, early=self.early, ahead=self.ahead)
         if self.follows is not None:
@@ -202,7 +199,7 @@ class TSort(Unary):
         return Delta(rows, self._settled(tick, delta, here), count, verdict.lowest, verdict.highest)
 
     def _settled(self, tick: Tick, delta: Delta, here: Clocks) -> Clocks:
-        """The promises after the tick; what writers that leave have shown stays certain (semantics 2.6)."""
+        """Return the promises after the tick; those of writers that leave stay certain (semantics 2.6)."""
         control = tick.control(self)
         promised = self.promises([here], control).values()
         control = tick.remember(self, shown=max([control.shown, *promised]))
@@ -213,7 +210,7 @@ class TSort(Unary):
         return clocks
 
     def _refuse_untimed(self, tick: Tick, rows: DataFrame) -> None:
-        """Refuse (R188) what is not a timestamp: of some expressions only Spark knows, which is asked once."""
+        """Refuse (R188) a time that is not a timestamp; for some expressions only Spark knows, and is asked once."""
         if tick.control(self).timed:
             return
         kind = rows.schema[PROMOTED_TIME].dataType.typeName()
@@ -226,7 +223,7 @@ class TSort(Unary):
         if not BEGINNING < bound < END:
             return bound
         assert self.follows is not None
-        # A name and a number of ours, and an expression that was parsed and bound.
+        # Our own name and number, and an expression that was parsed and bound.
         time = f"unix_micros(CAST({to_spark(self.follows)} AS TIMESTAMP))"
         return tick.scalar(f"SELECT {time} FROM (SELECT {micros(bound)} AS {ROWTIME})")  # noqa: S608
 
@@ -247,7 +244,7 @@ class TSort(Unary):
         )
 
     def _set(self, tick: Tick, clocks: Clocks) -> None:
-        """Bounds of the time itself that were set by hand, after all that earlier ticks have read (semantics 5)."""
+        """Apply manually set bounds of the time, after everything that earlier ticks have read (semantics 5)."""
         control = tick.control(self)
         if control.set:
             given = max(control.set)
@@ -255,12 +252,12 @@ class TSort(Unary):
             tick.remember(self, set=[], floors=floors, clock=max(given, control.clock), shown=max(given, control.shown))
 
     def _welcome(self, tick: Tick, clocks: Clocks) -> None:
-        # Semantics 2.6: a writer that comes or comes back starts at the stream's clock, so that
-        # the clock never goes back; its rows below are late. It comes before what others say in this tick, as it
-        # does in the stream: what they say may be in this tick or in the next one.
+        # Semantics 2.6: a writer that comes or comes back starts at the stream's clock, so that the clock never goes
+        # back; its rows below it are late. It comes before the items of other writers in this tick, as in the stream:
+        # these may be in this tick or in the next one.
         control = tick.control(self)
         known, floors = control.known, {**control.floors}
-        if not isinstance(known, Mapping):  # before the first tick, and where an older version made the last one
+        if not isinstance(known, Mapping):  # before the first tick, and after one of an older version
             known = dict.fromkeys(clocks if known is None else known, control.clock)
         now = max(control.clock, least(at for writer, at in known.items() if writer in clocks))
         for writer in clocks:

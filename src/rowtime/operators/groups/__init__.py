@@ -1,1 +1,1 @@
-"""GROUP BY: groups that end, and their rows."""
+"""GROUP BY: groups that close, and their rows."""

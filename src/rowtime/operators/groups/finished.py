@@ -1,7 +1,7 @@
-"""Finished groups: the select list and HAVING over their keys and aggregates, and where their rows go.
+"""Finished groups: the select list and HAVING over their keys and aggregates, and the routes of their rows.
 
-In a tick that is looked at row by row (`Tick.trying`) a group of which something cannot be computed is refused: its
-row has the columns that can be computed, and beside them its keys and aggregates.
+In a tick that examines rows one by one (`Tick.trying`), a group with a value that cannot be computed is refused: its
+row has the columns that can be computed, and its keys and aggregates.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rowtime.operators.rows.select import Item
 
-KEPT, COMPLETE, FAILED = 0, 1, 2  # the routes of a group: into the state, out, or refused
+KEPT, COMPLETE, FAILED = 0, 1, 2  # the routes of a group: to the state, out, or refused
 FAILING = "failed"
 """The route of groups that are refused."""
 
@@ -35,16 +35,16 @@ _WORDS = {
     ROWTIME: exp.column("ROWTIME"),
     **{name: exp.Anonymous(this=name.strip("_").upper(), expressions=[exp.var("…")]) for name in _LIFETIME},
 }
-"""Our columns as users write them."""
+"""Hidden columns, with the words that users know."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """How groups of an operator go out: the condition that one is ``complete``, and the select list of it.
+    """How the groups of an operator are emitted: when one is ``complete``, and its select list.
 
-    What `Accumulators.places` calls ``__f0``, … is computed where it is complete alone, for of an open group it might
-    fail. ``stamp``: the rowtime of a complete group. ``routes``: which columns go where. ``kept``: columns that go
-    along where groups are looked at one by one.
+    The columns that `Accumulators.places` calls ``__f0``, … are computed only for complete groups, because they might
+    fail for open ones. ``stamp``: the rowtime of a complete group. ``routes``: the columns for each route. ``kept``:
+    columns to pass on if groups are examined one by one.
     """
 
     node: RowGroups
@@ -57,7 +57,7 @@ class Finished:
     def write(
         self, tick: Tick, groups: DataFrame, count: int | None, wanted: str = ""
     ) -> Mapping[str, Sequence[Segment]]:
-        """Write the groups that are ``wanted`` to their routes, in one job; those that fail go to the ledger."""
+        """Write the ``wanted`` groups to their routes, in one job; count those that fail in the ledger."""
         rows = self._routed(tick, groups)
         written = tick.write(self.node, rows.where(wanted) if wanted else rows, self.routes, count)
         if found := written.get(FAILING, ()):
@@ -66,7 +66,7 @@ class Finished:
         return written
 
     def _routed(self, tick: Tick, groups: DataFrame) -> DataFrame:
-        """The columns of groups that some route takes, and for each group its route."""
+        """Return the columns of groups that some route takes, and the route of each group."""
         if tick.trying:
             return self._tried(groups)
         complete, having, made = self.complete, self.node.having, self._made(self.complete)
@@ -78,12 +78,12 @@ class Finished:
 
     @property
     def _taken(self) -> dict[str, None]:
-        """The columns of the routes, each once."""
+        """Return the columns of the routes, each once."""
         routes = self.routes.values()
         return dict.fromkeys(name for route in routes for name in (*route.columns.values(), route.time))
 
     def _made(self, complete: str) -> dict[str, str]:
-        """The select list by the names that routes have for it."""
+        """Return the select list, with the routes' column names."""
         items = enumerate(self.items)
         return {f"__f{n}": f"CASE WHEN {complete} THEN {to_spark(item.expression)} END" for n, item in items}
 
@@ -113,7 +113,7 @@ class Finished:
 
 
 def said(node: Groups, part: exp.Expr) -> str:
-    """An expression over keys and aggregates as the query has it."""
+    """Return an expression over keys and aggregates as in the query."""
     known = {item.column.name: item.expression for item in (*node.keys, *node.aggregates)}
     made = part.copy().transform(
         lambda one: known[one.name].copy() if isinstance(one, exp.Column) and one.name in known else one
@@ -122,7 +122,7 @@ def said(node: Groups, part: exp.Expr) -> str:
 
 
 def in_words(node: exp.Expr) -> str:
-    """An expression in rowtime's SQL, with our columns by the names that users have for them."""
+    """Return an expression in rowtime's SQL, with hidden columns by their names for users."""
 
     def worded(one: exp.Expr) -> exp.Expr:
         return _WORDS[one.name].copy() if isinstance(one, exp.Column) and one.name in _WORDS else one
@@ -131,7 +131,7 @@ def in_words(node: exp.Expr) -> str:
 
 
 def with_failing(tick: Tick, node: Groups, routes: Mapping[str, Route], places: Mapping[str, str]) -> dict[str, Route]:
-    """The routes, and in a tick that is looked at row by row that of groups which fail.
+    """Return the routes, with one for groups that fail if rows are examined one by one.
 
     ``places``: columns of the select list and where they are in a group row.
     """

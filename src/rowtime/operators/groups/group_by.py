@@ -1,8 +1,8 @@
-"""GROUP BY on a stream: one row a group, as soon as no row of the group can come.
+"""GROUP BY on a stream: one row per group, as soon as no row of the group can come.
 
-Semantics 5. A group is complete when the input's bound has reached its end (`expr.group_end`). Rows are taken at once,
-whatever their order: new rows and kept partial results go through one aggregation, in which what is complete goes out
-and the rest is kept. Kept partials know their end, so closing reads only the segments that hold one that is due.
+Semantics 5. A group is complete when the input's bound has reached its end (`expr.group_end`). Rows are processed at
+once, in any order: new rows and kept partial results go through one aggregation; complete groups are emitted and the
+others kept. Kept partials store their end, so closing reads only the segments that contain a due one.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from rowtime.operators.rows.select import Item
 
 @dataclass(frozen=True)
 class ClosedGroups(Closed, PartialTypes):
-    """Which groups have gone out; times in µs UTC, which only rise.
+    """Which groups have been emitted; times in µs UTC, which only rise.
 
-    ``closed``: the bound up to which groups have ended. ``stamp``: the rowtime that a row at that bound would get;
-    ``None`` before the first tick. ``next``: the end of the group at that bound.
+    ``closed``: the bound up to which groups have ended. ``stamp``: the rowtime of a row at that bound; ``None`` before
+    the first tick. ``next``: the end of the group at that bound.
     """
 
     stamp: int | None = None
@@ -42,10 +42,9 @@ class GroupBy(RowGroups, Unary):
     """``GROUP BY keys`` with ``aggregates``; ``items`` and ``having`` are over both by name.
 
     Keys are named ``__k0``, …, aggregates ``__a0``, …; ``closers`` are, under the names of keys, monotonic functions of
-    the rowtime: the key itself, or where a row is of several groups (``many``) its clock, which no later row's key lies
-    below. ``stamp``: the ``AS ROWTIME`` of the select list, else the end of the group. ``lead``, ``sort`` and
-    ``directions``: ORDER BY; what it leads with where that is not the end of a group, and what orders the groups of one
-    rowtime.
+    the rowtime: the key itself, or if a row is in several groups (``many``) its clock: no later row's key is below it.
+    ``stamp``: the ``AS ROWTIME`` of the select list, else the end of the group. ``lead``, ``sort`` and ``directions``:
+    ORDER BY: its first expression unless that is the end of a group, and the order of groups with one rowtime.
     """
 
     keys: tuple[Item, ...]
@@ -67,53 +66,53 @@ class GroupBy(RowGroups, Unary):
     reason: ClassVar[str] = "the next row is of that group or of a later one, and its rowtime is the end of its group"
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """Partial results, or rows where an aggregate has no partial form."""
+        """Return partial results, or rows if an aggregate has no partial form."""
         what = "partial results per group" if self.accumulators.splits else "the aggregated columns of each row"
         return (self._state.noted(what, "the bound reaches the end of the group"),)
 
     def emits(self) -> Shape:
-        """The select list; rows are released, ordered by the end of the group and the keys."""
+        """Return the select list; rows are released, ordered by the end of the group and the keys."""
         keys = tuple(key.column.name for key in self.keys)
         columns, order, released = tuple(item.column for item in self.items), (DUE, ROWTIME, *keys), True
         extra = (DUE, *keys)
         if self.sort or self.lead is not None:
             ways = tuple(f"{item.column.name} {way}" for item, way in zip(self.sort, self.directions, strict=True))
             order, extra = (ROWTIME, *ways, *keys), (*(item.column.name for item in self.sort), *keys)
-            # What is known of the columns' order was about the order of the groups.
+            # Facts about the columns' order were about the order of the groups.
             columns = tuple(Column(column.name, column.type) for column in columns)
             released = self.lead is None and self.stamp is None and len(self.closers) == 1
         return Shape(columns, order=order, extra=extra, placed=False, single=True, released=released)
 
     def promises(self, clocks: Sequence[Clocks], control: ClosedGroups) -> Clocks:
-        """The stamp of the group that holds the bound, evaluated there by ``step``."""
+        """Return the stamp of the group that contains the bound, evaluated there by ``step``."""
         return {"": least(clocks[0].values()) if control.stamp is None else control.stamp}
 
     def link(self, n: int) -> Link:
-        """The rows of the same keys."""
+        """Return the rows of the same keys."""
         return Link(self.same_keys()) if n == 0 else NOTHING
 
     def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:
-        """True for what goes to the directory as it is; groups are written in any order."""
+        """Return True for groups that go to the directory unchanged; they are written in any order."""
         return at_once and not ordered
 
     def in_order(self, lead: Lead | None, keys: tuple[Item, ...], ways: tuple[str, ...]) -> GroupBy:
-        """Groups go out in the order that they are asked for."""
+        """Return the operator with its groups in the order asked for."""
         return replace(self, lead=lead, sort=keys, directions=ways)
 
     def gives_groups(self) -> bool:
-        """True, unless an order of them is asked for."""
+        """Return True, unless an order of them is required."""
         return not (self.sort or self.lead)
 
     def reads_once(self) -> bool:
-        """True where rows are put together at once: else those of open groups are kept as they are."""
+        """Return True if rows are merged at once: otherwise those of open groups are kept as they are."""
         return self.accumulators.splits
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Aggregate new rows with the kept ones that are due; keep the rest."""
+        """Aggregate new rows with the due kept ones; keep the rest."""
         delta, control = deltas[0], tick.control(self)
         bound = max(least(delta.clocks.values()), control.closed)
         segments = tick.segments(self)
-        # Between two ends of groups nothing kept can be due, whatever times its segment spans.
+        # Between two ends of groups no kept row can be due, whatever times its segment spans.
         reached = control.next <= bound
         kept = reached and segments.overlapping(control.closed, bound)
         due = bool(kept) or (delta.rows is not None and self._ends.end_at(tick, delta.lowest) <= bound)
@@ -134,14 +133,14 @@ class GroupBy(RowGroups, Unary):
         rows = tick.segments(self, "complete").read(done) if done else None
         return Delta(rows, clocks, rows_in(done))
 
-    # -- what is complete -------------------------------------------------------------
+    # -- complete groups --------------------------------------------------------------
 
     @property
     def _ends(self) -> Ends:
         return Ends(self.closers, self.stamp, self.lead)
 
     def _close(self, tick: Tick, delta: Delta, bound: int) -> tuple[Segment, ...]:
-        """One job: what is complete at ``bound`` goes out, the rest is kept."""
+        """Emit what is complete at ``bound`` and keep the rest, in one job."""
         kept = tick.segments(self).overlapping(tick.control(self).closed, bound)
         known = delta.rows is None or delta.count is not None
         count = (delta.count or 0) + rows_in(kept) if known else None
@@ -190,7 +189,7 @@ class GroupBy(RowGroups, Unary):
         segments, control = tick.segments(self), tick.control(self)
         parts = [] if delta.rows is None else [self._seeded(tick, delta)]
         if kept:
-            # Of large segments only the part that is due is read, which takes numbers in the filter.
+            # Of large segments only the due part is read; that needs numbers in the filter.
             large = rows_in(kept) > LARGE
             low, high = (f"{at}L" if large else passed(at, DUE) for at in (control.closed, bound))
             due = f"{DUE} > {low} AND {DUE} <= {high}"
@@ -208,7 +207,7 @@ class GroupBy(RowGroups, Unary):
         self._state.keep(tick, self, merged, delta.count)
 
     def _compacted(self, tick: Tick, rows: DataFrame) -> DataFrame:
-        """Kept rows put together, in the order of their ends, so that closing reads only the part that is due."""
+        """Return kept rows merged and sorted by their ends, so that closing reads only the due part."""
         rows = rows.where(f"{DUE} > {tick.control(self).closed}L").drop(DUE)
         return self._merged(rows, self._types(tick)).sortWithinPartitions(DUE)
 

@@ -1,9 +1,8 @@
 """GROUP BY on an ordered value: a group is complete once the value has moved on.
 
-Semantics 5 and 6. The input is in stream order, and each closing key is a monotonic function of
-values whose marks are known (`operators.order.ordered`) and perhaps of the rowtime. The key at
-the marks and the bound is the key's own clock: no later row has an earlier one, so a group
-that lies before it is complete. It is stamped with the rowtime of its last row.
+Semantics 5 and 6. The input is in stream order, and each closing key is a monotonic function of values whose marks are
+known (`operators.order.ordered`) and perhaps of the rowtime. The key at the marks and the bound is the key's own clock:
+no later row has an earlier key, so a group before it is complete. Its rowtime is that of its last row.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ class GroupClocks(ValueControl, PartialTypes):
 
 @dataclass(frozen=True)
 class GroupByValues(RowGroups, ByValues):
-    """``GROUP BY keys`` of which ``closers`` follow ordered values; else as `GroupBy`.
+    """``GROUP BY keys``; ``closers`` are keys that follow ordered values; otherwise like `GroupBy`.
 
-    Without closers the end of the stream closes the groups (WITH UNBOUNDED STATE).
-    ``stamp`` is over the closers and ascends with each. ``ordered``: rows come in the order of the rowtime.
+    Without closers only the end of the stream closes the groups (WITH UNBOUNDED STATE). ``stamp`` is over the closers
+    and ascends with each. ``ordered``: rows come in the order of the rowtime.
     """
 
     keys: tuple[Item, ...]
@@ -59,14 +58,14 @@ class GroupByValues(RowGroups, ByValues):
     reason: ClassVar[str] = "no open or future group can have its last row before it"
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """The groups of the values at the mark."""
+        """Return the groups of the values at the mark."""
         what = "partial results per group" if self.accumulators.splits else "the aggregated columns of each row"
         if not self.closers:
             return (self._state.noted(what, "the stream ends", "nothing"),)
         return (self._state.noted(what, "the closing value moves on", "values"),)
 
     def emits(self) -> Shape:
-        """The select list, in the order in which groups are complete."""
+        """Return the select list, in the order in which groups become complete."""
         ways = {closer.key: "DESC" if closer.descending else "ASC" for closer in self.closers}
         first = [f"{self.keys[n].column.name} {way}" for n, way in ways.items()]
         others = [key.column.name for n, key in enumerate(self.keys) if n not in ways]
@@ -76,12 +75,12 @@ class GroupByValues(RowGroups, ByValues):
             extra=tuple(self._key_names()),
             placed=False,
             single=True,
-            # Within a tolerance a group may be complete before another whose last row came earlier.
+            # Within a tolerance a group may be complete before another one whose last row came earlier.
             released=self.ordered and all(gate.exact for gate in self.gates),
         )
 
     def link(self, n: int) -> Link:
-        """The rows of the same keys."""
+        """Return the rows of the same keys."""
         return Link(self.same_keys()) if n == 0 else NOTHING
 
     # -- groups -----------------------------------------------------------------------
@@ -91,7 +90,7 @@ class GroupByValues(RowGroups, ByValues):
         return ValueClocks(tuple(self._key_names()), self.closers, self.gates)
 
     def _close(self, tick: Tick, delta: Delta, past: Sequence[str]) -> Sequence[Segment]:
-        """One job where partial results are enough: what is complete goes out, the rest is kept."""
+        """Emit what is complete and keep the rest; one job if partial results are enough."""
         complete = " OR ".join(past)
         segments = tick.segments(self)
         kept = segments.overlapping(BEGINNING, END)

@@ -1,4 +1,4 @@
-"""What all operators that make groups have in common: keys, aggregates, and a select list over both by name."""
+"""The common part of all operators that make groups: keys, aggregates, and a select list over both by name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WRAPPERS = (exp.AggFunc, exp.WithinGroup, exp.Order, exp.Ordered, exp.Distinct,
 
 
 def is_sorted_collection(node: exp.Expr) -> bool:
-    """True for ARRAY_SORT(COLLECT_LIST(x)), SORT_ARRAY(COLLECT_LIST(x), FALSE) and others that no order changes."""
+    """Return True for ARRAY_SORT(COLLECT_LIST(x)), SORT_ARRAY(COLLECT_LIST(x), FALSE) and the like."""
     inner = node.this if isinstance(node, exp.ArraySort) else None
     if isinstance(node, exp.Anonymous) and node.name.upper() == "SORT_ARRAY":
         gathered, *way = node.expressions
@@ -37,14 +37,14 @@ def is_sorted_collection(node: exp.Expr) -> bool:
 
 
 def needs_places(aggregates: Sequence[Item]) -> bool:
-    """True if an aggregate depends on the order of rows."""
+    """Return True if an aggregate depends on the order of rows."""
     expressions = [item.expression for item in aggregates if not is_sorted_collection(item.expression)]
     return any(orders_rows(part) for expression in expressions for part in expression.walk())
 
 
 @dataclass(frozen=True)
 class PartialTypes(Control):
-    """``types``: the Spark types of partial columns, from the first rows on, for ever; ``None`` before."""
+    """``types``: the Spark types of partial columns, set with the first rows; ``None`` before."""
 
     types: Mapping[str, str] | None = None
 
@@ -58,14 +58,14 @@ class Groups(Operator):
     having: exp.Expr | None
 
     edges: ClassVar[tuple[str, ...]] = ()
-    """Columns of the rows (TIMESTAMP) that tell groups apart besides the keys, and that items may be over."""
+    """Columns of the rows (TIMESTAMP) that distinguish groups besides the keys, and that items may use."""
     numbers: ClassVar[tuple[str, ...]] = ()
-    """Columns of the groups (BIGINT) that items may be over besides keys and aggregates."""
+    """Columns of the groups (BIGINT) that items may use besides keys and aggregates."""
 
     decides: ClassVar[str] = "GROUP_BY"
 
     def made_from(self, n: int, column: str) -> Made | None:
-        """By its item, over keys and aggregates."""
+        """Return the sources of a column by its item, over keys and aggregates."""
         if n:
             return Made(())
         item = next((item for item in self.items if item.column.name == column), None)
@@ -78,20 +78,20 @@ class Groups(Operator):
         return Made(columns_in(keys), TRANSFORMATION)
 
     def decided_by(self, n: int) -> Iterable[str]:
-        """The keys."""
+        """Return the keys."""
         return () if n else columns_in(key.expression for key in self.keys)
 
     def requires(self) -> tuple[Requirement, ...]:
-        """Places, if an aggregate depends on the order of rows; unless it needs another order anyway."""
+        """Require places if an aggregate depends on the order of rows, unless another order is required anyway."""
         return self.needs or (PLACED if needs_places(self.aggregates) else UNORDERED,)
 
     def computed_first(self) -> Iterable[exp.Expr]:
-        """What is computed of each row: the keys, and what aggregates are computed over."""
+        """Return the expressions computed for each row: the keys, and the arguments of aggregates."""
         yield from (key.expression for key in self.keys)
         yield from (part for item in self.aggregates for part in _arguments(item.expression))
 
     def same_keys(self) -> Pairs:
-        """The keys of a group and of its rows, as they are beside the columns or among them."""
+        """Return the keys of a group and of its rows, hidden or among the visible columns."""
         hidden = self.emits().extra
         names = {item.expression.name: item for item in self.items if isinstance(item.expression, exp.Column)}
         found: list[tuple[str, str]] = []
@@ -102,18 +102,18 @@ class Groups(Operator):
         return tuple(found)
 
     def in_order(self, lead: Lead | None, keys: tuple[Item, ...], ways: tuple[str, ...]) -> Operator | None:  # noqa: ARG002
-        """The same whose groups come in the order of ``lead``, or else of their rowtimes, and then of keys.
+        """Return the operator with its groups in the order of ``lead``, or else of their rowtimes, and then of keys.
 
-        ``None`` where a sort above has to do that.
+        ``None`` if a sort above has to do it.
         """
         return None
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
-        """The select list over groups of no rows."""
+        """Return the select list over an empty set of groups."""
         return self._empty(self._beside_keys(rows), self.aggregates).selectExpr(*(item.sql for item in self.items))
 
     def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
-        """The rows with the keys beside them; and the groups, without the aggregates that Spark refuses."""
+        """Return the rows with the keys beside them; and the groups, without aggregates that Spark refuses."""
         keyed = self._beside_keys(rows)
         return [keyed, self._empty(keyed, [item for item in self.aggregates if _takes(keyed, item.sql)])]
 
@@ -127,7 +127,7 @@ class Groups(Operator):
 
 
 class RowGroups(Groups):
-    """Groups of rows; those of events are changed by each of them."""
+    """Groups of rows; a group of events, in contrast, changes with each of them."""
 
     holds_results: ClassVar[bool] = True
     of_results: ClassVar[tuple[str, ...]] = ("items", "having")
@@ -137,27 +137,27 @@ class RowGroups(Groups):
     control: ClassVar[type[PartialTypes]] = PartialTypes
 
     def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one of rows
-        """Those of keys and aggregates."""
+        """Return the columns of keys and aggregates."""
         return columns_in(item.expression for item in (*self.keys, *self.aggregates))
 
     def row_expressions(self) -> Iterable[exp.Expr]:
-        """The keys, and what aggregates are computed over."""
+        """Return the keys, and the arguments of aggregates."""
         return self.computed_first()
 
     @property
     def accumulators(self) -> Accumulators:
-        """The kept form of the aggregates."""
+        """Return the kept form of the aggregates."""
         return Accumulators(tuple((a.column.name, a.expression) for a in self.aggregates))
 
     def _key_names(self) -> list[str]:
         return [key.column.name for key in self.keys]
 
     def _merges(self, tick: Tick) -> bool:
-        """True if rows are put together before their group is complete: in a tick that fails a sum may be too large."""
+        """Return True if rows are merged before their group is complete; not in a failing tick: sums may overflow."""
         return self.accumulators.splits and not tick.trying
 
     def _types(self, tick: Tick, rows: DataFrame | None = None) -> Mapping[str, str]:
-        """The types of partial columns, which only Spark knows: asked once in a checkpoint, of the first rows."""
+        """Return the types of partial columns, which only Spark knows: asked once per checkpoint."""
         types = tick.control(self).types
         if types is None and rows is not None:
             types = self.accumulators.types(rows)
@@ -166,7 +166,7 @@ class RowGroups(Groups):
 
 
 def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
-    """What an aggregate is computed over, row by row: of rows that FILTER leaves out its condition alone."""
+    """Yield the arguments of an aggregate for a row: of rows that FILTER excludes, only the condition."""
     if isinstance(node, exp.Filter):
         condition = node.expression.this
         yield condition
@@ -188,7 +188,7 @@ def _is_text(node: exp.Expr) -> bool:
 
 
 def _takes(rows: DataFrame, aggregate: str) -> bool:
-    """False for an aggregate that Spark refuses: what is beside it is typed without it."""
+    """Return False for an aggregate that Spark refuses: the others are typed without it."""
     from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415
 
     try:

@@ -1,13 +1,13 @@
-"""The join of two streams whose rows are at most so far apart in time: windowed and interval joins.
+"""The join of two streams whose rows have a limited distance in time: windowed and interval joins.
 
-Semantics 5. With d = right rowtime - left rowtime a pair matches iff ``low`` <= d <= ``high`` and the condition holds;
-windows of x on the left and y on the right are the range [-y, x]. Its rowtime T is the later one. A row of an outer
-side that no other row matches goes out once, ``stamp`` after its rowtime, when all that could have matched it are
+Semantics 5. With d = right rowtime - left rowtime, a pair matches if and only if ``low`` <= d <= ``high`` and the
+condition holds; windows of x on the left and y on the right are the range [-y, x]. Its rowtime T is the later one. A
+row of an outer side without a match is emitted once, ``stamp`` after its rowtime, when all rows that could match it are
 known.
 
-Rows of both sides are kept from tick to tick, as long as they can match. When the bound goes from b to c, the pairs
-with b <= T < c are computed: those of a left row in that time, and those of a right row in it with an earlier left row.
-What is sent is final, and the same in any cut.
+Rows of both sides are kept from tick to tick while they can match. When the bound goes from b to c, the pairs with b <=
+T < c are computed: those of a left row in that time, and those of a right row in it with an earlier left row. Emitted
+pairs are final, and the same however the input is cut.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from rowtime.operators.rows.lifetimes import instant
 from rowtime.sql.generate import to_spark
 
 EVER = MAX_MICROS - MIN_MICROS + 1
-"""µs: longer than any two rowtimes are apart, where nothing limits a join (WITH UNBOUNDED STATE)."""
-BUCKETS = 4  # widths of the range: where rows spread over more, they meet by key and time bucket
+"""µs: more than the distance of any two rowtimes, if nothing limits a join (WITH UNBOUNDED STATE)."""
+BUCKETS = 4  # widths of the range: if rows spread over more, they are joined by key and time bucket
 
 
 @dataclass(frozen=True)
 class Side:
     """One side: its columns as (column of the input, name in the join), and names for its rowtime.
 
-    ``stamp``: how long after its rowtime (µs) a row without a match goes out; ``None``: never.
+    ``stamp``: how long after its rowtime (µs) a row without a match is emitted; ``None``: never.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -55,30 +55,30 @@ class Side:
 
 
 class OfRows(Operator):
-    """A join of rows: its condition ``on`` is over what its ``sides`` pass on, under their new names."""
+    """A join of rows: its condition ``on`` is over the columns that its ``sides`` pass on, under their new names."""
 
     sides: tuple[Side, Side]
     on: exp.Expr | None
 
     def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:
-        """Those of its condition, and those behind what is asked for."""
+        """Return the columns of its condition, and the sources of the required ones."""
         own = {*columns_in([self.on]), *asked}
         return (old for old, new in self.sides[n].columns if new in own)
 
     decides: ClassVar[str] = "JOIN"
 
     def made_from(self, n: int, column: str) -> Made | None:
-        """From the column of that name of its side."""
+        """Return the column of that name of its side."""
         olds = [old for old, new in self.sides[n].columns if new == column]
         others = (new for number, side in enumerate(self.sides) if number != n for _, new in side.columns)
         return Made(olds) if olds or column in others else super().made_from(n, column)
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
-        """What goes on of each input, under its new names, side by side."""
+        """Return the columns of each input, under their new names, side by side."""
         return beside(rows, [(one, side.columns) for one, side in zip(self.inputs, self.sides, strict=True)])
 
     def between(self, rows: Callable[[Operator], DataFrame]) -> list[DataFrame]:
-        """The same: the condition is over both sides."""
+        """Return the joined columns: the condition is over both sides."""
         return [self.typed(rows)]
 
 
@@ -86,7 +86,7 @@ class OfRows(Operator):
 class Join(OfRows):
     """``on`` is over the names of both sides; ``low`` and ``high`` in µs.
 
-    ``alone``: only rows of the left go out, when all that could match are known: those with a match
+    ``alone``: only rows of the left are emitted, when all rows that could match are known: those with a match
     (``left_semi``), or those without (``left_anti``).
     """
 
@@ -100,11 +100,11 @@ class Join(OfRows):
 
     control: ClassVar = Joined
     kind: ClassVar[str] = "join"
-    needs: ClassVar = (PLACED, PLACED)  # places: they order the pairs of one rowtime
+    needs: ClassVar = (PLACED, PLACED)  # they order the pairs of one rowtime
     merges_writers: ClassVar[bool] = True
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """The rows of each side that a later row can match."""
+        """Return the rows of each side that a later row can match."""
         found = []
         for n, (node, keep) in enumerate(zip(self.inputs, self._kept_for, strict=True)):
             until = f"the bound is {span(keep)} past their rowtime" if keep else "the bound is past their rowtime"
@@ -113,22 +113,22 @@ class Join(OfRows):
         return tuple(found)
 
     def emits(self) -> Shape:
-        """Both sides' columns and rowtimes; in order of T, the left row, the right row."""
+        """Return both sides' columns and rowtimes; ordered by T, the left row, the right row."""
         places = tuple(name for side in PLACES for name in side)
         columns = tuple(column for n in (0, 1) for column in self._columns(n))
         return Shape(columns, order=(ROWTIME, *places), extra=places, placed=False, single=True, released=True)
 
     def promises(self, clocks: Sequence[Clocks], control: Joined) -> Clocks:
-        """The least of the inputs, as one writer's; of an outer join, none beyond the last instant but the end."""
+        """Return the least of the inputs, as one writer's; for an outer join, at most the last instant, or the end."""
         bound = max(min(least(side.values()) for side in clocks), control.bound)
         return {"": min(bound, MAX_MICROS) if bound < END and self._outer else bound}
 
     def link(self, n: int) -> Link:
-        """The row of that side, by its place."""
+        """Return the row of that side, by its place."""
         return Link(tuple(zip(PLACES[n], (ROWTIME, WRITER, POSITION), strict=True)))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Keep the new rows; send what the bound has passed; forget what can match no more."""
+        """Keep the new rows; emit the pairs that the bound has passed; drop rows that can match no more."""
         control = tick.control(self)
         before = Edge.of(control)
         clocks = self.promises([delta.clocks for delta in deltas], control)
@@ -149,9 +149,10 @@ class Join(OfRows):
 
     @property
     def _kept_for(self) -> tuple[int, int]:
-        """How long past its rowtime a row of each side may be asked for, µs.
+        """Return how long past its rowtime a row of each side may be needed, µs.
 
-        By later rows that match it, for its own unmatched row, and by rows of the other side that wait for theirs.
+        It may be needed by later rows that match it, for its own unmatched row, and by rows of the other side that
+        wait.
         """
         ahead = (self.high, -self.low)
         stamps = [side.stamp for side in self.sides]
@@ -167,10 +168,10 @@ class Join(OfRows):
     # -- state ------------------------------------------------------------------------
 
     def _take(self, tick: Tick, n: int, delta: Delta, bound: int) -> SideRows:
-        """The rows of a side, of which those are kept that a later tick may ask for.
+        """Return the rows of a side; keep those that a later tick may need.
 
-        Few new ones are kept all, and asked for on the driver; many are asked for where they lie, unless something of
-        them may fail: Spark would compute it only of those that can have a match.
+        If there are few new rows, all are kept and filtered on the driver. Many are filtered at their source, unless
+        one of their values may fail: Spark would compute it only for rows that can have a match.
         """
         side = SideRows(tick.segments(self, _SIDES[n]), PLACES[n][0])
         if delta.rows is None:
@@ -199,16 +200,16 @@ class Join(OfRows):
         self._side(n).compact(tick, self, f"rows of the {_SIDES[n]} side", alive)
 
     def _dead(self, n: int, bound: int) -> int:
-        """Up to which rowtime no row of a side is asked for any more."""
+        """Return the rowtime up to which no row of a side is needed any more."""
         return shift(bound, -self._kept_for[n] - 1)
 
     # -- results ----------------------------------------------------------------------
 
     def _edge(self, tick: Tick, sides: Sequence[SideRows], clocks: Sequence[Clocks], before: Edge, bound: int) -> Edge:
-        """What is certain at the bound itself, because no later row can get in front of it.
+        """Return what is certain at the bound itself, because no later row can come before it.
 
-        If the left clock is at the bound, the pairs of the left rows that a merge would
-        let out; where the right one does, those of such right rows with the first left row in reach.
+        If the left clock is at the bound: the pairs of the left rows that a merge would release. If the right clock is:
+        those of such right rows with the first left row in range.
         """
         behind = [least(side.values()) == bound for side in clocks]
         if all(behind) or not BEGINNING < bound < END or self._outer:
@@ -225,7 +226,7 @@ class Join(OfRows):
         return Edge(bound, n, frontier(clocks[n])[1], tick.number, first)
 
     def _first(self, tick: Tick, left: SideRows, bound: int) -> tuple[int, str, int] | None:
-        """The place of the first left row that a right row at the bound may match."""
+        """Return the place of the first left row that a right row at the bound may match."""
         rows = left.between(bound - self.high, bound - self.low + 1)
         if rows is None:
             return None
@@ -250,7 +251,7 @@ class Join(OfRows):
         return reduce(lambda one, other: one.unionByName(other), parts) if parts else None
 
     def _pairs(self, tick: Tick, sides: Sequence[SideRows], since: int, bound: int) -> Iterator[DataFrame]:
-        """Pairs whose later rowtime lies in [since, bound)."""
+        """Yield pairs whose later rowtime is in [since, bound)."""
         left = sides[0].between(since, bound)
         right = sides[1].between(shift(since, self.low), min(bound, shift(bound, self.high)))
         if left is not None and right is not None:
@@ -263,7 +264,7 @@ class Join(OfRows):
             yield self._joined(tick, 1, right, left, "inner", since, bound)
 
     def _unmatched(self, tick: Tick, sides: Sequence[SideRows], n: int, since: int, bound: int) -> Iterator[DataFrame]:
-        """Rows of an outer side with a stamp in [since, bound) and no match; of a semi join, with one."""
+        """Yield rows of an outer side with a stamp in [since, bound) and no match; for a semi-join, with a match."""
         stamp = self.sides[n].stamp
         if stamp is None:
             return
@@ -274,28 +275,28 @@ class Join(OfRows):
         nearest, farthest = self._range(n)
         others = sides[1 - n].between(shift(low, nearest), shift(high, farthest))
         if others is not None:
-            if self.alone and self._tries(tick):  # whose pairs are computed nowhere else
+            if self.alone and self._tries(tick):  # its pairs are computed nowhere else
                 self._computed(tick, self._made(tick, self._joined(tick, n, rows, others, "inner", low, high), (0, 1)))
             rows = self._joined(tick, n, rows, others, self.alone or "left_anti", low, high)
         if others is not None or self.alone != "left_semi":
             yield self._made(tick, rows, (n,))
 
     def _range(self, n: int) -> tuple[int, int]:
-        """How far the other side's rowtime may be from that of side ``n``: least and greatest, µs."""
+        """Return how far the other side's rowtime may be from that of side ``n``: least and greatest, µs."""
         return (self.low, self.high) if n == 0 else (-self.high, -self.low)
 
     def _tries(self, tick: Tick) -> bool:
-        """True if pairs of which the condition cannot be computed are distinguished."""
+        """Return True if pairs whose condition cannot be computed are separated."""
         return tick.trying and self.on is not None
 
     def _computed(self, tick: Tick, pairs: DataFrame) -> DataFrame:
-        """The pairs without those of which the condition cannot be computed."""
+        """Return the pairs without those whose condition cannot be computed."""
         return tick.refuse_computed(self, pairs, BROKEN, None) if self._tries(tick) else pairs
 
     def _joined(  # noqa: PLR0913 - rows, others, how, and when
         self, tick: Tick, n: int, rows: DataFrame, others: DataFrame, how: str, since: int, bound: int
     ) -> DataFrame:
-        """Rows of side ``n`` with the others that match; Spark hashes or sorts by the equalities in the condition."""
+        """Return rows of side ``n`` with their matches; Spark hashes or sorts by the equalities in the condition."""
         nearest, farthest = self._range(n)
         mine, theirs = (f"unix_micros({PLACES[side][0]})" for side in (n, 1 - n))
         width = farthest - nearest
@@ -321,7 +322,7 @@ class Join(OfRows):
         return rows.join(others, met & holds(rows.sparkSession, others_of), how)
 
     def _made(self, tick: Tick, rows: DataFrame, given: Sequence[int]) -> DataFrame:
-        """The output columns; those of a side that is not given are NULL."""
+        """Return the output columns; those of a missing side are NULL."""
         columns: list[str] = []
         places: list[str] = [BROKEN] if BROKEN in rows.columns else []
         for n in (0, 1):
@@ -330,7 +331,7 @@ class Join(OfRows):
                 columns += [*map(quoted, names), *(f"{kinds[0]} AS {quoted(r)}" for r in self.sides[n].rowtimes)]
                 places += kinds
                 continue
-            # Their types are those of rows, though this side may never have had one.
+            # Their types are those of rows, even if this side has never had one.
             types = dict(zip(self.emits().names, tick.types(self), strict=True))
             columns += [f"CAST(NULL AS {types[c.name] or 'STRING'}) AS {quoted(c.name)}" for c in self._columns(n)]
             places += [
@@ -351,15 +352,15 @@ _SIDES = ("left", "right")
 
 
 def _placed(n: int, rows: DataFrame) -> DataFrame:
-    """Rows of a side as they are kept."""
+    """Return rows of a side in the form in which they are kept."""
     return rows.selectExpr("*", f"unix_micros({PLACES[n][0]}) AS {DUE}")
 
 
 def _bucket(text: str, width: int) -> str:
-    """The number of the bucket that a time lies in."""
+    """Return the number of the bucket that contains a time."""
     return f"(({text} - pmod({text}, {width}L)) DIV {width}L)"
 
 
 def span(length: int) -> str:
-    """A length of time (µs) as people read it, with a sign where it is negative."""
+    """Return a length of time (µs) as text, with a sign if it is negative."""
     return f"{'-' if length < 0 else ''}{timedelta(microseconds=abs(length))}"

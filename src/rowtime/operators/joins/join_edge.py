@@ -1,4 +1,4 @@
-"""How far the pairs of a join have gone out, and what places a pair."""
+"""How far the pairs of a join have been emitted, and the order of pairs."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _LATER = f"greatest({', '.join(f'unix_micros({side[0]})' for side in PLACES)})"
 
 @dataclass(frozen=True)
 class Joined(UpTo):
-    """``edge``: which pairs at ``bound`` itself have gone out (`Edge.entry`); ``None`` before the first tick."""
+    """``edge``: which pairs at ``bound`` itself have been emitted (`Edge.entry`); ``None`` before the first tick."""
 
     edge: Sequence[Any] | None = None
 
 
 @dataclass(frozen=True)
 class Edge:
-    """How far pairs have gone out: all below ``at`` (µs), and of those at it some.
+    """How far pairs have been emitted: all below ``at`` (µs), and some at it.
 
-    Those that rows of ``side`` make that came up to ``tick`` and belong to writers up to
-    ``writer``; where it is the right side, only with the left row whose place is ``first``.
+    Those at it are the pairs of rows of ``side`` that came up to ``tick`` and belong to writers up to ``writer``; for
+    the right side, only with the left row whose place is ``first``.
     """
 
     at: int
@@ -36,28 +36,28 @@ class Edge:
 
     @classmethod
     def of(cls, control: Joined) -> Edge:
-        """The edge that a tick has left behind."""
+        """Return the edge after the last tick."""
         side, writer, tick, first = control.edge or (None, "", 0, None)
         return cls(control.bound, side, writer, tick, first and tuple(first))
 
     @property
     def entry(self) -> list[Any]:
-        """The edge for the journal, which has the bound anyway."""
+        """Return the edge for the journal, which has the bound separately."""
         return [self.side, self.writer, self.tick, self.first and list(self.first)]
 
     @property
     def frontier(self) -> tuple[int, int | None, str]:
-        """What moves it, beside new rows."""
+        """Return what moves it, besides new rows."""
         return (self.at, self.side, self.writer)
 
     @property
     def covers(self) -> str:
-        """The pairs at the bound that have gone out, as Spark SQL."""
+        """Return the pairs at the bound that have been emitted, as Spark SQL."""
         return "false" if self.side is None else f"{self._here} AND {self._inside(self.side)}"
 
     @property
     def allows(self) -> str:
-        """The pairs at the bound that may go out."""
+        """Return the pairs at the bound that may be emitted."""
         return "true" if self.side is None else f"NOT ({self._here}) OR {self._inside(self.side)}"
 
     @property

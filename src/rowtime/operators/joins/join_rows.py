@@ -1,4 +1,4 @@
-"""The rows of a join's sides: those kept in segments, and those of the tick that lie where they came from."""
+"""The rows of a join's sides: those kept in segments, and those of the tick at their source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowtime.operators.contract.state import LARGE, Segments, rows_in
 
 @dataclass(frozen=True)
 class SideRows:
-    """``segments``, less the files ``copied`` from the rows that are ``new``; ``time``: the column of the rowtime."""
+    """``segments`` without the files ``copied`` from the rows that are ``new``; ``time``: the column of the rowtime."""
 
     segments: Segments
     time: str
@@ -21,7 +21,7 @@ class SideRows:
     copied: frozenset[str] = frozenset()
 
     def between(self, low: int, high: int) -> DataFrame | None:
-        """The rows with ``low`` <= rowtime < ``high``; ``None`` if there is certainly none."""
+        """Return the rows with ``low`` <= rowtime < ``high``; ``None`` if there are certainly none."""
         found = [s for s in self.segments.overlapping(max(low, BEGINNING) - 1, high - 1) if s.path not in self.copied]
         new = None if self.new is None else between(self.new, self.time, low, high, large=True)
         if not found:
@@ -32,7 +32,7 @@ class SideRows:
 
 
 def between(rows: DataFrame, time: str, low: int, high: int, *, large: bool) -> DataFrame:
-    """Rows with ``low`` <= time < ``high``; ``large``: in a form by which files skip what is outside."""
+    """Return rows with ``low`` <= time < ``high``; ``large``: in a form by which files skip row groups."""
     numbers = f"unix_micros({time})"
     column, edge = (time, micros) if large else (numbers, lambda at: passed(at, numbers))
     if BEGINNING < low < END:
@@ -47,6 +47,6 @@ Side = tuple[Operator, Iterable[tuple[str, str]]]
 
 
 def beside(rows: Callable[[Operator], DataFrame], sides: Iterable[Side]) -> DataFrame:
-    """No rows of the sides, side by side."""
+    """Return an empty DataFrame with the columns of both sides."""
     parts = (rows(one).selectExpr(*(f"{quoted(old)} AS {quoted(new)}" for old, new in names)) for one, names in sides)
     return reduce(lambda left, right: left.crossJoin(right), parts)

@@ -1,6 +1,6 @@
-"""The join of a stream with a static table: each row with what the table says of it (semantics 5).
+"""The join of a stream with a static table: each row with its matches in the table (semantics 5).
 
-A semi or anti join is a filter: the rows of the stream that have a match in the table, or those that have none.
+A semi- or anti-join is a filter: the rows of the stream that have a match in the table, or those that have none.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ SMALL = 200_000  # rows
 
 @dataclass(frozen=True)
 class TableJoin(OfRows):
-    """``inputs``: the stream and the table; ``outer``: rows of the stream without a match go out too.
+    """``inputs``: the stream and the table; ``outer``: rows of the stream without a match are emitted too.
 
-    ``alone``: only columns of the stream go out, each row once: those with a match (``left_semi``), or those without
-    (``left_anti``).
+    ``alone``: only columns of the stream are emitted, each row once: those with a match (``left_semi``), or those
+    without (``left_anti``).
     """
 
     name: str
@@ -65,13 +65,13 @@ class TableJoin(OfRows):
 
     @property
     def _number(self) -> str:
-        """The number of the table's row; several joins have one each."""
+        """Return the number of the table's row; with several joins, each has its own."""
         return f"{ROW_NUMBER}{len(self.inputs[0].emits().without_origin().extra)}"
 
     def emits(self) -> Shape:
-        """Both sides' columns; rows of the stream in its order, their matches in that of the table.
+        """Return both sides' columns; rows of the stream in its order, their matches in the table's.
 
-        A semi or anti join keeps the rows as they are: their columns, the orders of these, and their places.
+        A semi- or anti-join keeps the rows as they are: their columns, the orders of these, and their places.
         """
         return self._shape
 
@@ -87,7 +87,7 @@ class TableJoin(OfRows):
         return replace(stream, columns=columns, order=order, extra=extra, placed=False, event=self._event(stream))
 
     def _event(self, stream: Shape) -> EventTime | None:
-        """The event time of the stream, whose rows go on in their order, under the new name of its column."""
+        """Return the event time of the stream, whose rows keep their order, with the new name of its column."""
         event, names = stream.event, dict(self.sides[0].columns)
         here = None if event is None else names.get(event.here or event.column)
         if event is None or here is None:
@@ -95,17 +95,17 @@ class TableJoin(OfRows):
         return replace(event, here="" if here == event.column else here)
 
     def fires(self) -> FiresTold | None:
-        """Those of the stream, under its columns' new names."""
+        """Return those of the stream, with its columns' new names."""
         told = self.inputs[0].fires()
         return None if told is None else told.renamed({new: old for old, new in self.sides[0].columns})
 
     def origin(self, column: str) -> Origin | None:
-        """That of the stream's column, if its rows go out as they are."""
+        """Return that of the stream's column, if its rows are emitted unchanged."""
         olds = [old for old, name in self.sides[0].columns if name == column]
         return self.inputs[0].origin(olds[0]) if self.alone and olds else None
 
     def requires(self) -> tuple[Requirement, ...]:
-        """Stream order, if the table has versions: which one a row meets is known by the bound that it came under."""
+        """Require stream order if the table has versions: the bound when a row came decides which version it joins."""
         return (RELEASED if self._versioned else UNORDERED, UNORDERED)
 
     @property
@@ -113,17 +113,17 @@ class TableJoin(OfRows):
         return VALID_FROM in self.inputs[1].emits().extra
 
     def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
-        """Those of the stream."""
+        """Return the bounds of the stream."""
         return clocks[0]
 
     def link(self, n: int) -> Link:
-        """The row of the stream by its place, that of the table by its values."""
+        """Return the row of the stream by its place, that of the table by its values."""
         there = set(self.emits().names)
         same = named([(name, old) for old, name in self.sides[n].columns if name in there])
         return Link((*same, (ROWTIME, ROWTIME), (WRITER, WRITER), (POSITION, POSITION)) if n == 0 else same)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """The new rows with their matches; lazily, without a job."""
+        """Return the new rows with their matches; lazily, without a job."""
         delta, table = deltas
         if delta.rows is None or (table.rows is None and not self.outer and self.alone != "left_anti"):
             return Delta(None, delta.clocks)
@@ -162,19 +162,19 @@ class TableJoin(OfRows):
 
     @property
     def _valid(self) -> list[str]:
-        """That a row meets the version of its rowtime."""
+        """Return the condition that a row joins the version of its rowtime."""
         at = f"unix_micros({ROWTIME})"
         return [f"{VALID_FROM} <= {at}", f"{at} < {VALID_UNTIL}"] if self._versioned else []
 
     def _whole(self, rows: DataFrame) -> DataFrame:
-        """The rows, of each of which all is computed, and not of those alone that can have a match."""
+        """Compute everything for all rows, and not only for those that can have a match."""
         below = self.inputs[0]
         if not below.may_fail_later():
             return rows
         return all_computed(rows, [quoted(to) for of, to in self.sides[0].columns if not below.origin(of)])
 
     def _tried(self, tick: Tick, rows: DataFrame, known: DataFrame) -> DataFrame:
-        """The rows that go out; pairs of which the condition cannot be computed are refused."""
+        """Return the rows to emit; pairs whose condition cannot be computed are refused."""
         equal, others = sorted_out(self.on, self._types(tick))
         met = F.expr(" AND ".join(["true", *equal, *self._valid]))
         pairs = rows.join(known, met, "inner")
@@ -183,7 +183,7 @@ class TableJoin(OfRows):
         return rows.join(known, met & holds(rows.sparkSession, others), how)
 
     def _types(self, tick: Tick) -> dict[str, str]:
-        """The types of what the condition is over."""
+        """Return the types of the condition's columns."""
         found: dict[str, str] = {}
         for node, side in zip(self.inputs, self.sides, strict=True):
             kinds = dict(zip(node.emits().names, tick.types(node), strict=True))

@@ -1,1 +1,1 @@
-"""Stream order: what makes it, checks it, and counts in it."""
+"""Stream order: the operators that make it, check it, and count in it."""

@@ -1,4 +1,4 @@
-"""LIMIT: the first n rows in stream order (semantics 12). Once they have gone out, the stream has ended."""
+"""LIMIT: the first n rows in stream order (semantics 12). After them, the stream has ended."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class Limit(Unary):
     reason: ClassVar[str] = "no row follows the last one"
 
     def promises(self, clocks: Sequence[Clocks], control: Passed) -> Clocks:
-        """The input's bounds, or the end."""
+        """Return the input's bounds, or the end."""
         return dict.fromkeys(clocks[0], END) if control.full else clocks[0]
 
     def link(self, n: int) -> Link:
-        """The row itself, as it came."""
+        """Return the row itself, unchanged."""
         return self.unchanged(n)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """The rows whose numbers are low enough."""
+        """Return the rows whose numbers are low enough."""
         delta, control, below = deltas[0], tick.control(self), tick.control(self.input)
         assert isinstance(below, Merged)  # as required: it numbers the rows
         over = control.full or self.count == 0

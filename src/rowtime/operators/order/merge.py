@@ -1,8 +1,8 @@
 """Merge, the order enforcer: holds rows above the bound, releases the rest in stream order.
 
-Semantics 2.5. Order is a property of an edge: a merge is planned only where a consumer needs it
-(a T-sort above a UNION ALL, a sink), as a database plans a sort. What may leave is a prefix
-of the merged order (see `core.clock.frontier`), so the output does not depend on the cut.
+Semantics 2.5. Order is a property of an edge: a merge is planned only if a consumer needs it (a T-sort above a UNION
+ALL, a sink), as a database plans a sort. The rows that may be released are a prefix of the merged order (see
+`core.clock.frontier`), so the output does not depend on the cut.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MICROS = f"unix_micros({ROWTIME})"
 
 @dataclass(frozen=True)
 class Merged(Control):
-    """The place up to which rows have gone out, ``clock`` (µs UTC) and ``writer``; ``numbered``: how many have."""
+    """The place up to which rows have been released, ``clock`` (µs UTC) and ``writer``; ``numbered``: how many."""
 
     clock: int = BEGINNING
     writer: str = ""
@@ -43,9 +43,9 @@ class Merged(Control):
 class Merge(Unary):
     """Releases the input's rows in stream order.
 
-    ``numbers``: the consumer needs positions, so each released row gets its number in the
-    merged order as its position. ``origins``: beside it, where the row came from (``ORIGIN``), for
-    a gate above that may refuse it. ``traced``: the same, for a gate that came to ask for it later; no other state.
+    ``numbers``: the consumer needs positions, so each released row gets its number in the merged order as its position.
+    ``origins``: it also keeps the row's former place (``ORIGIN``), for a gate above that may refuse it. ``traced``: the
+    same, for a gate that needed it only in a later version; the state is the same.
     """
 
     numbers: bool = False
@@ -63,21 +63,21 @@ class Merge(Unary):
 
     @classmethod
     def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
-        """All of them, once the clock has passed them."""
+        """Return True: all rows, once the clock has passed them."""
         return True
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """The rows that run ahead of the bound."""
+        """Return the rows that are ahead of the bound."""
         return (self._state.noted("rows above the bound", "the least clock of its writers passes them"),)
 
     def emits(self) -> Shape:
-        """The same columns, released in order, as one writer's."""
+        """Return the same columns, released in order, as one writer's."""
         below = replace(self._below, single=True, released=True, placed=self.numbers, unmerged=False, event=None)
         return replace(below, order=(POSITION,), extra=self._origin) if self.numbers else below
 
     @property
     def _below(self) -> Shape:
-        """What it holds and releases."""
+        """Return the shape of the rows that it holds and releases."""
         below = self.input.emits()
         return below if self._origin else below.without_origin()
 
@@ -87,39 +87,39 @@ class Merge(Unary):
 
     @property
     def strict(self) -> bool:
-        """True if keys order equal rowtimes: then rows at the bound itself have to wait."""
+        """Return True if keys order equal rowtimes: then rows at the bound itself have to wait."""
         return self.input.emits().order[:2] != (ROWTIME, WRITER)
 
     def promises(self, clocks: Sequence[Clocks], control: Merged) -> Clocks:
-        """The least of the input's clocks, as one writer's."""
+        """Return the least of the input's clocks, as one writer's."""
         return {"": max(least(clocks[0].values()), control.clock)}
 
     def begins_now(self) -> bool:
-        """True if it only puts rows in order: those that are read from then on."""
+        """Return True if it only orders rows: those read from then on."""
         return not self.numbers
 
     def link(self, n: int) -> Link:
-        """The row itself; one that was numbered has another writer and position."""
+        """Return the row itself; one that was numbered has another writer and position."""
         return Link(self.passed_on(n, ROWTIME)) if self.numbers else self.unchanged(n)
 
     def origin(self, column: str) -> Origin | None:
-        """That of the same column of the input."""
+        """Return the origin of the same column of the input."""
         return self.input.origin(column)
 
     def event_of_rows(self) -> EventTime | None:
-        """That of its input, whose rows it puts in order."""
+        """Return that of its input, whose rows it orders."""
         return self.input.event_of_rows()
 
     def fires(self) -> FiresTold | None:
-        """Those of its input, whose rows it puts in order."""
+        """Return those of its input, whose rows it orders."""
         return self.input.fires()
 
     def reads_once(self) -> bool:
-        """True where all its rows go out: none is looked at before."""
+        """Return True if all its rows are emitted: none is examined first."""
         return self.numbers and self.input.emits().released
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Release what the clocks allow of the kept and the new rows; keep the rest."""
+        """Release the kept and new rows that the clocks allow; keep the rest."""
         delta, control = self._held(deltas[0]), tick.control(self)
         before: Frontier = (control.clock, control.writer)
         at, writer = frontier(delta.clocks)
@@ -155,7 +155,7 @@ class Merge(Unary):
         return self._numbered(tick, rows, None if counts[0] is None else counts[0] + (counts[1] or 0))
 
     def _as_now(self, kept: DataFrame, delta: Delta) -> DataFrame:
-        """Kept rows as new ones are, where a target is declared otherwise, or a pump took its names only later."""
+        """Convert kept rows to the present columns, if a target's declaration or a pump's names have changed."""
         kept = self._below.with_origin(kept)
         ours = [name for name in kept.columns if name.startswith("__")]
         before = [name for name in kept.columns if name not in ours]
@@ -189,7 +189,7 @@ class Merge(Unary):
         return [] if delta.lowest > after[0] else [delta.rows.where(self._within(after))]
 
     def _beyond(self, rows: DataFrame, after: Frontier) -> DataFrame:
-        """The rows beyond the frontier, as they are kept."""
+        """Return the rows beyond the frontier, in the form in which they are kept."""
         return rows.where(f"NOT ({self._within(after)})").selectExpr("*", f"unix_micros({ROWTIME}) AS {HELD_TIME}")
 
     @property
@@ -197,7 +197,7 @@ class Merge(Unary):
         return Kept(HELD_TIME, (*self._below.names, *self._below.internals))
 
     def _within(self, edge: Frontier, *, large: bool = False) -> str:
-        """Rows up to the frontier; ``large``: in a form by which files skip what is beyond."""
+        """Return the condition for rows up to the frontier; ``large``: in a form by which files skip row groups."""
         at, writer = edge
         if at <= BEGINNING:
             return "false"
@@ -208,7 +208,7 @@ class Merge(Unary):
         return f"({time} < {edge_text}{tie})"
 
     def _came_from(self) -> tuple[str, str]:
-        """The writer and the position of a row, as Spark SQL."""
+        """Return the former writer and position of a row, as Spark SQL."""
         writer, position = ORIGIN if self._below.has_origin else (WRITER, POSITION)
         below = self.input
         while below.keeps_places:

@@ -1,10 +1,10 @@
 """The order check: a value that is declared or promised to ascend is checked row by row.
 
-Semantics 6: `MONOTONIC(e)` and declared orders are about the stream, so about its rows in stream order: the input is
-one sequence. A row whose value goes back (or is NULL) is refused as ``BROKEN_ORDER`` and moves nothing. The *mark* is
-what no later row may lie below, so groups of lesser values are complete: the greatest value so far, less the tolerance;
-or where rows are counted, the greatest of all but the last n rows that came. A bound that a client sets is an item
-among the rows: the mark is not below it from there on.
+Semantics 6: `MONOTONIC(e)` and declared orders are about the rows in stream order, so the input is one sequence. A row
+whose value goes back (or is NULL) is refused as ``BROKEN_ORDER`` and moves nothing. The *mark* is a limit below which
+no later value can be, so groups of lesser values are complete: the greatest value so far minus the tolerance; or if
+rows are counted, the greatest of all but the last n rows. A bound that a client sets is an item among the rows: after
+it, the mark is not below it.
 """
 
 from __future__ import annotations
@@ -35,11 +35,9 @@ from rowtime.sql.generate import to_spark
 class OrderMarks(Control):
     """The state of the value; values are coded as by `coded`.
 
-    ``type``: the Spark type of the value, from the first rows on.
-    ``marks``: by writer, the furthest value so far.
-    ``recent``: by writer, the last values, if some rows may come out of order.
-    ``bounds``: by writer, the furthest bound that was given.
-    ``heard``: how many bounds of the stream have come through.
+    ``type``: the Spark type of the value, set with the first rows. ``marks``: by writer, the furthest value so far.
+    ``recent``: by writer, the last values, if some rows may come out of order. ``bounds``: by writer, the furthest
+    bound that was given. ``heard``: how many bounds of the stream have arrived.
     """
 
     type: str = ""
@@ -51,11 +49,11 @@ class OrderMarks(Control):
 
 @dataclass(frozen=True)
 class Ordered(Unary):
-    """Lets rows pass whose ``value`` does not go back; ``strict``: nor stays.
+    """Passes rows whose ``value`` does not go back; ``strict``: nor repeats.
 
-    ``within`` (µs, of times) and ``rows`` are how far it may. ``declares``: the column whose
-    declared order this is. ``gate``: the stream that sends bounds of its columns among the rows;
-    ``passes``: they go on to the check of another column. ``more``: another check follows, which stored plans say.
+    ``within`` (µs, of times) and ``rows``: how far it may go back. ``declares``: the column whose declared order this
+    is. ``gate``: the stream that sends bounds of its columns among the rows; ``passes``: they are passed on to the
+    check of another column. ``more``: another check follows; stored plans have this field.
     """
 
     value: exp.Expr
@@ -72,7 +70,7 @@ class Ordered(Unary):
     control: ClassVar = OrderMarks
     kind: ClassVar[str] = "order check"
     same_below: ClassVar = (ROWTIME,)
-    needs: ClassVar = (GATED,)  # the rows of one sequence, which is what an order is about
+    needs: ClassVar = (GATED,)  # an order is about the rows of one sequence
     keeps_places: ClassVar[bool] = True
     is_gate: ClassVar[bool] = True
     keeps_rows_alone: ClassVar[bool] = True
@@ -80,22 +78,22 @@ class Ordered(Unary):
 
     @property
     def exact(self) -> bool:
-        """True if no row may go back at all."""
+        """Return True if no row may go back at all."""
         return not self.within and not self.rows
 
     @property
     def order(self) -> Order:
-        """The order of the marks."""
+        """Return the order of the marks."""
         base = Order.STRICTLY_ASCENDING if self.strict else Order.ASCENDING
         return base.reversed() if self.descending else base
 
     @classmethod
     def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
-        """Those in order."""
+        """Return True for rows in order."""
         return True
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """The mark, and the values that do not count for it yet."""
+        """Return the mark, and the values that do not count for it yet."""
         what = f"the {'least' if self.descending else 'greatest'} value so far"
         mark = StateNote(what, "the stream ends", "one", fields=("marks", "bounds"))
         last = StateNote(
@@ -104,7 +102,7 @@ class Ordered(Unary):
         return (mark, last) if self.rows else (mark,)
 
     def emits(self) -> Shape:
-        """The input's columns; of a declared one the order is known from here on."""
+        """Return the input's columns; from here on the order of a declared one is known."""
         shape = self.input.emits()
         if self.declares is None:
             return shape
@@ -113,19 +111,19 @@ class Ordered(Unary):
         return replace(shape, columns=tuple(columns))
 
     def row_expressions(self) -> Iterable[exp.Expr]:
-        """The value that is checked."""
+        """Return the value that is checked."""
         return (self.value,)
 
     def checks_declared(self) -> bool:
-        """True for an order in the definition of a stream."""
+        """Return True for an order in the definition of a stream."""
         return self.declares is not None
 
     def checks_pump(self, pump: str) -> bool:
-        """True for an order that the target of the pump declares."""
+        """Return True for an order that the target of the pump declares."""
         return self.declares is None and self.name.startswith(f"{pump}.")
 
     def marks(self) -> Mapping[str, tuple[Ordered, Fact | None]]:
-        """Its own, known of a declared order; a value within a tolerance has no order, but its mark has."""
+        """Return its own mark, with the fact about a declared order; within a tolerance only the mark has an order."""
         return {self.name: (self, replace(self.declares.known, order=self.order) if self.declares else None)}
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
@@ -149,7 +147,7 @@ class Ordered(Unary):
         return Delta(rows.selectExpr(*map(quoted, shape.names), *shape.internals), delta.clocks, delta.count)
 
     def _bounds(self, items: pa.Table, control: OrderMarks) -> list[tuple[str, int, Any]]:
-        """The bounds of this column as marks are kept."""
+        """Return the bounds of this column in the form of marks."""
         assert self.declares is not None
         found = about(items, self.declares.name)
         return [(writer, place, numbered(at, control.type, self.descending)) for writer, place, at in found]
@@ -164,7 +162,7 @@ class Ordered(Unary):
     def _judged(
         self, tick: Tick, delta: Delta, control: OrderMarks, bounds: Sequence[tuple[str, int, Any]]
     ) -> tuple[Any, Verdict]:
-        """Rows and the verdict over their values: as whole numbers, or by their ranks."""
+        """Return rows and the verdict on their values: as whole numbers, or by their ranks."""
         assert delta.rows is not None
         text = coded(to_spark(self.value), control.type)
         known, recent = control.marks, control.recent
@@ -192,7 +190,7 @@ class Ordered(Unary):
         return delta.rows, verdict
 
     def mark(self, tick: Tick) -> str | None:
-        """The mark as Spark SQL of the value's own type; ``None`` before the first row or bound."""
+        """Return the mark as Spark SQL of the value's own type; ``None`` before the first row or bound."""
         control = tick.control(self)
         marks = [mark for mark in control.marks.values() if mark is not None and mark != BEGINNING]
         if self.within:

@@ -1,1 +1,1 @@
-"""OVER: functions of the rows before each row."""
+"""OVER: functions over the rows before each row."""

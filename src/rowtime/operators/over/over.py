@@ -1,8 +1,8 @@
-"""OVER: for each row, functions of the rows that came before it, and of itself.
+"""OVER: for each row, functions over the rows before it and the row itself.
 
-Semantics 5. One row goes out for each that comes in, with the same rowtime, as soon as it is next in stream order. The
-frame holds rows that precede the row in stream order and the row itself, so ties see only who arrived before them
-(semantics 12). Windows over the same keys whose rows are kept in the same way are computed together
+Semantics 5. For each row that comes in, one row is emitted with the same rowtime, as soon as it is next in stream
+order. The frame contains the row and rows before it in stream order, so a row sees only those of its ties that arrived
+before it (semantics 12). Windows over the same keys whose rows are kept in the same way are computed together
 (`kernels.windowed`).
 """
 
@@ -54,10 +54,10 @@ MOST = 2_000_000  # rows that the driver takes at once
 
 @dataclass(frozen=True)
 class Over(Unary):
-    """``calls`` over the rows of each value of ``keys``; ``passed`` columns go through.
+    """``calls`` over the rows of each value of ``keys``; ``passed`` columns are passed through.
 
     ``order``: what RANGE measures, an ascending function of the rowtime. ``closers``: the keys that are such functions;
-    a value that time has left never comes back. ``expires`` (µs): after how long without a row a key begins again.
+    a value that time has left never comes back. ``expires`` (µs): a key starts anew after this time without a row.
     """
 
     keys: tuple[Item, ...]
@@ -70,10 +70,10 @@ class Over(Unary):
     control: ClassVar = OverControl
     kind: ClassVar[str] = "over"
     decides: ClassVar[str] = "WINDOW"
-    needs: ClassVar = (NUMBERED,)  # what frames speak of
+    needs: ClassVar = (NUMBERED,)  # frames are about rows in order
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """Rows by time or by number, and accumulators a key."""
+        """Return rows by time or by number, and accumulators per key."""
         windows, until = self.windows, "the stream ends"
         if self.closers:
             until = "time leaves the period of the key"
@@ -96,14 +96,14 @@ class Over(Unary):
         return tuple(kept)
 
     def emits(self) -> Shape:
-        """The columns that are passed, and those of the calls; in stream order still."""
+        """Return the passed columns, and those of the calls; still in stream order."""
         below = self.input.emits()
         known = {column.name: column for column in below.columns}
         columns = (*(known[name] for name in self.passed), *(c.column for c in self.calls))
         return replace(below.without_origin(), columns=columns, event=None)
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
-        """The rows of the same keys up to the row, as far back as the frames go."""
+        """Return the rows of the same keys up to the row, as far back as the frames go."""
         known = [k for k in self.keys if {c.name for c in k.expression.find_all(exp.Column)} <= {*self.passed, ROWTIME}]
         same = tuple((to_spark(key.expression), to_spark(key.expression)) for key in known)
         spans = [call.frame.lower if call.frame.by_range else None for call in self.calls]
@@ -112,39 +112,39 @@ class Over(Unary):
         return Link(same, meets=f"{BEGINS} <= {ASKED_AT}{lowest}")
 
     def made_from(self, n: int, column: str) -> Made | None:
-        """From the argument of a call, or as it came."""
+        """Return the source of a column: the argument of a call, or a passed column."""
         call = next((call for call in self.calls if call.column.name == column), None)
         return super().made_from(n, column) if call is None else Made(columns_in([call.argument]), AGGREGATION)
 
     def decided_by(self, n: int) -> Iterable[str]:  # noqa: ARG002 - one input
-        """The keys, and what rows are ordered by."""
+        """Return the keys, and the order of the rows."""
         return columns_in([self.order, *(key.expression for key in self.keys)])
 
     def row_expressions(self) -> Iterable[exp.Expr]:
-        """The keys, and the arguments of the calls."""
+        """Return the keys, and the arguments of the calls."""
         arguments = (call.argument for call in self.calls if not isinstance(call.argument, exp.Star))
         return (*(key.expression for key in self.keys), *arguments)
 
     def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:  # noqa: ARG002 - in any case
-        """True: the rows are in stream order."""
+        """Return True: the rows are in stream order."""
         return True
 
     def null_at_first(self, name: str) -> bool:
-        """True for a call whose frame may be empty."""
+        """Return True for a call whose frame may be empty."""
         call = next((call for call in self.calls if call.column.name == name), None)
         return call.may_be_empty() if call is not None else self.input.null_at_first(name)
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
-        """No rows with the calls beside them."""
+        """Return an empty DataFrame with the calls."""
         given, calls = rows(self.input), ((call.typed, call.column.name) for call in self.calls)
         return given.crossJoin(given.selectExpr(*(f"{to_spark(of)} AS {quoted(name)}" for of, name in calls)))
 
     def marks(self) -> Mapping[str, tuple[RunningMark, Fact]]:
-        """Those of its calls."""
+        """Return the marks of its calls."""
         return {call.mark: (RunningMark(call.mark), call.column.fact) for call in self.calls if call.mark}
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Compute the calls over new rows and kept ones; keep what later rows will ask for."""
+        """Compute the calls over new and kept rows; keep the rows that later rows need."""
         delta = deltas[0]
         clock = self._clock(tick, least(delta.clocks.values()))
         made: list[DataFrame] = []
@@ -174,9 +174,9 @@ class Over(Unary):
     def _pieces(
         self, tick: Tick, delta: Delta, internals: Sequence[str], collated: frozenset[str]
     ) -> Iterator[pa.Table]:
-        """The rows in stream order: all at once, or where they are many, so many at a time as the driver takes.
+        """Yield the rows in stream order: all at once, or in pieces that fit on the driver.
 
-        Spark is asked for them only where something has to be computed or sorted.
+        Spark is used only if something has to be computed or sorted.
         """
         asked = self._asked(collated)
         read = None if collated else self._read(delta.peek, internals, asked)
@@ -205,7 +205,7 @@ class Over(Unary):
             yield in_stream_order(collected(rows.where(within) if edges else rows))
 
     def _edges(self, tick: Tick, rows: DataFrame) -> list[int]:
-        """Positions between pieces of about equal size."""
+        """Return positions between pieces of about equal size."""
         tick.describe(self, "count rows")
         parts = -(-rows.count() // MOST)
         if parts <= 1:
@@ -218,7 +218,7 @@ class Over(Unary):
 
     @cached_property
     def windows(self) -> Windows:
-        """The calls as they are computed."""
+        """Return the calls in the form in which they are computed."""
         names: dict[str, str] = {}
         calls = []
         for call in self.calls:
@@ -230,27 +230,27 @@ class Over(Unary):
 
     @cached_property
     def made(self) -> dict[str, exp.Expr]:
-        """Keys and arguments by the names that they have in the computation."""
+        """Return keys and arguments by their names in the computation."""
         arguments = {to_spark(call.argument): call.argument for call in self.calls}
         keys = {key.column.name: key.expression for key in self.keys}
         return keys | {f"__a{number}": value for number, value in enumerate(arguments.values())}
 
     @cached_property
     def _given(self) -> dict[str, str]:
-        """What need not be asked for beside the columns that pass: name in the computation -> column."""
+        """Return the values that are passed columns already: name in the computation -> column."""
         known = {} if self.closers else {quoted(name): name for name in self.passed}
         texts = {name: to_spark(value) for name, value in self.made.items()}
         return {name: known[text] for name, text in texts.items() if text in known}
 
     def _asked(self, collated: frozenset[str]) -> dict[str, exp.Expr]:
-        """What has to be asked for beside the columns that pass."""
+        """Return the values to compute besides the passed columns."""
         wanted = {n: value for n, value in self.made.items() if n not in self._given or n in collated}
         return {n: value for n, value in wanted.items() if to_spark(value) != ONE}
 
     def _read(
         self, peek: Peek | None, internals: Sequence[str], asked: Mapping[str, exp.Expr]
     ) -> Iterable[pa.Table] | None:
-        """The rows from where they lie, if all that is asked for are columns."""
+        """Return the rows from their source, if only columns are needed."""
         plain = all(isinstance(value, exp.Column) for value in asked.values())
         if peek is None or self.closers or self.order is not None or not plain:
             return None
@@ -258,7 +258,7 @@ class Over(Unary):
         return peek.rows({name: name for name in (*self.passed, *internals)} | columns)
 
     def _wanted(self, rows: DataFrame, internals: Sequence[str], asked: Mapping[str, exp.Expr]) -> DataFrame:
-        """What is asked of Spark: the columns that pass, keys, arguments and times, each once."""
+        """Return the columns to compute in Spark: passed columns, keys, arguments and times, each once."""
         made = [f"{to_spark(value)} AS {name}" for name, value in asked.items()]
         if self._measured is not None:
             made.append(f"{self._measured} AS {RANGE_VALUE}")
@@ -268,7 +268,7 @@ class Over(Unary):
         return rows.drop(SEEN)
 
     def _completed(self, rows: pa.Table, asked: Mapping[str, exp.Expr]) -> pa.Table:
-        """The rows with what is there already under other names, and what is computed here."""
+        """Return the rows with columns that exist under other names, and values that are computed here."""
         for name in self.made:
             if name in asked:
                 continue
@@ -293,7 +293,7 @@ class Over(Unary):
 
     @property
     def _period_end(self) -> str:
-        """From which clock on a row is not asked for any more, where the key is a period, over `_wanted`."""
+        """Return the clock from which a row is not needed any more, if the key is a period, over `_wanted`."""
         ends = [Ends(tuple(self.keys[number] for number in self.closers)).end_text]
         if self.windows.timed:
             measured = f"unix_micros({ROWTIME})" if self.order is None else RANGE_VALUE
@@ -318,7 +318,7 @@ class Over(Unary):
         last = (fresh[name][-1].as_py() for name in (AT, RANGE_VALUE) if name in fresh.column_names)
         return int(min(last))
 
-    # -- what is kept -------------------------------------------------------------------
+    # -- kept rows ----------------------------------------------------------------------
 
     @property
     def _rows(self) -> Kept:
@@ -336,7 +336,7 @@ class Over(Unary):
         return (POSITION, AT, DUE, *self.windows.keys, *([KEY_HASH] if self.keys else []))
 
     def _known(self, tick: Tick, what: str, fresh: pa.Table) -> pa.Table | None:
-        """What is kept of the keys of the new rows, in stream order."""
+        """Return the kept rows of the new rows' keys, in stream order."""
         segments = tick.segments(self, what)
         low = BEGINNING
         if self.windows.timed:
@@ -361,13 +361,13 @@ class Over(Unary):
         tick.segments(self, what).add(tick.keep(self, what, self._by_hash(alive(rows, clock)), DUE))
 
     def _by_hash(self, rows: pa.Table) -> pa.Table:
-        """Sorted by the hash of the key, so that the rows of a few keys are found without a look at the rest."""
+        """Return rows sorted by the hash of the key, so that the rows of a few keys are found quickly."""
         if not self.keys:
             return rows
         return rows.take(pa.array(np.argsort(np.asarray(rows[KEY_HASH]), kind="stable")))
 
     def _newest(self, rows: pa.Table) -> pa.Table:
-        """In stream order; what was kept again because its key lives on, once."""
+        """Return rows in stream order; a row that was kept again because its key lives on comes once."""
         return newest(rows) if self.expires is not None else rows.sort_by(POSITION)
 
     def _compact(self, tick: Tick, what: str, clock: int) -> None:
@@ -383,12 +383,12 @@ class Over(Unary):
         segments.replace(crowded, tick.keep(self, what, self._by_hash(rows), DUE))
 
     def _clock(self, tick: Tick, bound: int) -> int:
-        """Up to where nothing is asked for any more: the bound, or its value where RANGE measures another."""
+        """Return the clock up to which no row is needed any more: the bound, or its value if RANGE measures another."""
         control = tick.control(self)
         if self._measured is None or not BEGINNING < bound < END:
             return bound
         if control.bound != bound:
-            # Names and numbers of ours, and an expression that was parsed and bound.
+            # Our own names and numbers, and an expression that was parsed and bound.
             query = f"SELECT {self._measured} FROM (SELECT timestamp_micros({bound}L) AS {ROWTIME})"  # noqa: S608
             control = tick.remember(self, bound=bound, clock=min(bound, tick.scalar(query)))
         return control.clock

@@ -19,7 +19,7 @@ from rowtime.sql.generate import to_rowtime
 
 @dataclass(frozen=True)
 class LastValue(Control):
-    """``mark``: the last value, coded as `coded` does it; ``type``: its Spark type. From the first rows on."""
+    """``mark``: the last value in the form of `coded`; ``type``: its Spark type. Set with the first rows."""
 
     mark: Any = None
     type: str = ""
@@ -27,12 +27,11 @@ class LastValue(Control):
 
 @dataclass(frozen=True)
 class OverControl(Control):
-    """What Spark has said of the calls, from the first rows on, and where another measure of time stands.
+    """The types of the calls, set with the first rows, and the position of another measure of time.
 
-    ``types``: the Spark type of each call.
-    ``straight``: the kernel gives the very types that Spark gives.
-    ``collated``: the columns that hold text with a collation.
-    ``bound`` (µs UTC), ``clock``: the bound at which Spark was asked last, and the value there that RANGE measures.
+    ``types``: the Spark type of each call. ``straight``: the kernel gives the same types as Spark. ``collated``: the
+    columns that hold text with a collation. ``bound`` (µs UTC), ``clock``: the last bound for which Spark was asked,
+    and the value there that RANGE measures.
     """
 
     types: Mapping[str, str] = field(default_factory=dict)
@@ -44,9 +43,9 @@ class OverControl(Control):
 
 @dataclass(frozen=True)
 class RunningMark:
-    """The last value of a call that never falls: groups of lesser ones are complete, as with `Ordered`.
+    """The last value of a call that never falls: groups of lesser values are complete, as with `Ordered`.
 
-    Before the first value that is not NULL it is NULL, and then never again.
+    It is NULL before the first value that is not NULL, and then never again.
     """
 
     name: str
@@ -56,16 +55,16 @@ class RunningMark:
     starts_null: ClassVar[bool] = True
 
     def mark(self, tick: Tick) -> str | None:
-        """The value as Spark SQL of its own type; ``None`` before the first."""
+        """Return the value as Spark SQL of its own type; ``None`` before the first."""
         control = tick.control(self)
         return None if control.mark is None else decoded(control.mark, control.type, 0, descending=False)
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call: its function of ``argument`` over ``frame``; ``typed`` is what Spark types it by.
+    """One call: its function of ``argument`` over ``frame``; Spark types it by ``typed``.
 
-    ``mark`` is the name under which its last value is known, where it never falls.
+    ``mark``: the name of its last value, if it never falls.
     """
 
     column: Column
@@ -76,7 +75,7 @@ class Call:
     mark: Mark = ""
 
     def may_be_empty(self) -> bool:
-        """True if there may be no row to compute it from, and the value then is NULL."""
+        """Return True if there may be no row in the frame, and the value then is NULL."""
         if isinstance(self.function, Count | Distinct):
             return False
         few = isinstance(self.function, Nth) and self.function.n > 1

@@ -1,7 +1,7 @@
-"""Sums and averages of an OVER that are beyond their type: a row with one is refused, the others go on without it.
+"""Sums and averages of an OVER that overflow their type: such a row is refused, and the others continue without it.
 
-A refused row is in no frame of a later one, as if it had not come. So none that is kept is beyond its type, and which
-rows are refused follows from the rows in their order, one key at a time.
+A refused row is in no frame of a later one, as if it had not come. So no kept sum overflows, and which rows are refused
+follows from the order of the rows, one key at a time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Known = Callable[[str], pa.Table | None]
 
 
 def answered(tick: Tick, node: Over, fresh: pa.Table, known: Known) -> tuple[pa.Table, Answer | None]:
-    """The new rows that go out, and what is computed of them; ``None`` if all are refused."""
+    """Return the new rows to emit, and their values; ``None`` if all are refused."""
     heads, kept, refused = known("heads"), known("rows"), list[pa.Table]()
     answer = None
     while fresh.num_rows:

@@ -1,7 +1,7 @@
-"""What goes out of an OVER: the types that Spark gives its calls, and the rows with their values.
+"""The output of an OVER: the types that Spark gives its calls, and the rows with their values.
 
-Rows go to Spark, which casts the values; or straight to the files of a sink that takes them
-as they are, where every value has its type already.
+Rows go to Spark, which casts the values; or directly to the files of a sink that takes them over, if every value has
+its type already.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def type_calls(tick: Tick, node: Over, rows: DataFrame) -> OverControl:
-    """Let Spark type the calls once, and remember what it says; what it refuses it refuses here."""
+    """Let Spark type the calls once, and keep the types; a type that Spark refuses is refused here."""
     control = tick.control(node)
     if control.types:
         return control
@@ -50,21 +50,21 @@ def type_calls(tick: Tick, node: Over, rows: DataFrame) -> OverControl:
             what = f"{node.name}: {to_rowtime(node.made[name])} holds text with a collation inside of another value"
             raise refuse("R107", what, "Use the text itself, or give it the collation UTF8_BINARY.")
     plain = (isinstance(call.function, Count | Distinct | Extreme | Nth) for call in node.calls)
-    # The kernel gives the very type that Spark gives.
+    # The kernel gives the same type as Spark.
     straight = all(p or not kind.startswith(("decimal", "void")) for p, kind in zip(plain, kinds, strict=True))
     types = {field.name: type_text(field.dataType) for field in typed}
     return tick.remember(node, collated=collated, types=types, straight=straight)
 
 
 def to_files(tick: Tick, node: Over, rows: pa.Table, answer: Answer, columns: Mapping[str, str]) -> Sequence[Segment]:
-    """The rows as files of a sink, whose ``columns`` are columns of the result by other names."""
+    """Write the rows to files of a sink, whose ``columns`` are columns of the result with other names."""
     for name, column in answer.values.items():
         rows = rows.append_column(name, column)
     return tick.write(node, rows, {"complete": Route(0, columns, AT)}, rows.num_rows)["complete"]
 
 
 def to_spark_rows(tick: Tick, node: Over, rows: pa.Table, answer: Answer, types: Mapping[str, str]) -> DataFrame:
-    """The rows with their values for whoever reads them next."""
+    """Return the rows with their values as a DataFrame."""
     shape = node.emits()
     table = rows.select([*node.passed, *shape.internals])
     for name, column in answer.values.items():

@@ -1,4 +1,4 @@
-"""Rows of an OVER on the driver, as Arrow tables: gathered, sorted, chosen by key and by time."""
+"""Rows of an OVER on the driver, as Arrow tables: collected, sorted, selected by key and time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowtime.kernels.frames import Ints
 
 
 def gathered(tables: Iterable[pa.Table], most: int) -> Iterator[pa.Table]:
-    """The rows of tables, at most so many at a time."""
+    """Yield the rows of tables, at most ``most`` at a time."""
     found: list[pa.Table] = []
     for part in (table.slice(start, most) for table in tables for start in range(0, table.num_rows, most)):
         if sum(one.num_rows for one in (*found, part)) > most:
@@ -24,7 +24,7 @@ def gathered(tables: Iterable[pa.Table], most: int) -> Iterator[pa.Table]:
 
 
 def in_stream_order(rows: pa.Table) -> pa.Table:
-    """In stream order, which is that of the positions; what Spark knows to be there may be null elsewhere."""
+    """Return rows in stream order, by position; columns that Spark declares non-null become nullable."""
     rows = pa.Table.from_arrays(rows.columns, names=rows.column_names)
     places = np.asarray(rows[POSITION])
     if (places[1:] >= places[:-1]).all():
@@ -33,7 +33,7 @@ def in_stream_order(rows: pa.Table) -> pa.Table:
 
 
 def of_keys(table: pa.Table, hashed: Ints) -> pa.Table:
-    """The rows of some keys in a table sorted by hash."""
+    """Return the rows of some keys in a table sorted by hash."""
     known = np.asarray(table[KEY_HASH])
     begins, ends = np.searchsorted(known, hashed, "left"), np.searchsorted(known, hashed, "right")
     lengths = ends - begins
@@ -42,5 +42,5 @@ def of_keys(table: pa.Table, hashed: Ints) -> pa.Table:
 
 
 def alive(rows: pa.Table, clock: int) -> pa.Table:
-    """The rows that somebody may ask for once the clock is there."""
+    """Return the rows that may still be needed at a clock."""
     return rows.filter(pa.array(np.asarray(rows[DUE]) > clock))

@@ -1,8 +1,8 @@
-"""The rows of one tick in slices that are computed side by side, in threads: numpy and Arrow let others run.
+"""The rows of one tick in slices that run in parallel threads: numpy and Arrow release Python's lock.
 
-A slice of time carries the frame before it, so windows without keys run in parallel too.
-Where rows are kept by number or folded away for each key, slices are made of keys instead.
-Accumulators without keys go through the rows from the first to the last: they stay in one slice.
+A slice of time has a copy of the frame before it, so windows without keys run in parallel too. If rows are kept by
+number, or folded into accumulators per key, slices are made of keys instead. Accumulators without keys need all rows in
+order: they stay in one slice.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from rowtime.kernels.frames import Ints
 from rowtime.kernels.window_functions import Table
 from rowtime.kernels.windowed import Answer, Computation, Windows, lasting
 
-SLICE = 250_000  # rows; of fewer, a thread costs more than it saves
+SLICE = 250_000  # rows; with fewer, a thread costs more than it saves
 
 
 def slices_of(rows: int) -> int:
-    """How many slices to make of so many rows."""
+    """Return the number of slices for so many rows."""
     return max(1, min(os.cpu_count() or 1, rows // SLICE))
 
 
 def compute(windows: Windows, heads: pa.Table | None, kept: pa.Table | None, fresh: pa.Table, slices: int) -> Answer:
-    """What `Computation` answers, from ``slices`` of them."""
+    """Return the result of `Computation`, from ``slices`` of them."""
     slices = min(slices, fresh.num_rows)
     if slices > 1 and not windows.heads and (windows.timed or not windows.keys):
         return _by_time(windows, kept, fresh, slices)
@@ -47,7 +47,7 @@ def _answers(windows: Windows, parts: Sequence[Part]) -> list[Answer]:
 
 
 def _by_time(windows: Windows, kept: pa.Table | None, fresh: pa.Table, slices: int) -> Answer:
-    """Slices of rows that follow each other; with the rows before them that their frames reach."""
+    """Compute slices of consecutive rows, each with the rows before it that its frames reach."""
     order = np.asarray(fresh[RANGE_VALUE if RANGE_VALUE in fresh.column_names else AT])
     edges = [fresh.num_rows * number // slices for number in range(slices + 1)]
     parts: list[Part] = []
@@ -61,18 +61,18 @@ def _by_time(windows: Windows, kept: pa.Table | None, fresh: pa.Table, slices: i
         parts.append((None, before, fresh.slice(start, end - start)))
     answers = _answers(windows, parts)
     left = pa.concat_tables(answer.kept for answer in answers)
-    if not windows.timed:  # of each slice what might have been the last one's
+    if not windows.timed:  # for each slice, a row that might have been the last one's
         left = lasting(windows.keys, left, windows.rows_kept, windows.span)
     return Answer(_joined(answers, None), left, None)
 
 
 def _together(tables: Sequence[pa.Table]) -> pa.Table:
-    """Tables of the columns that the first one has."""
+    """Combine tables, with the columns of the first one."""
     return pa.concat_tables(table.select(tables[0].column_names) for table in tables)
 
 
 def _by_key(windows: Windows, heads: pa.Table | None, kept: pa.Table | None, fresh: pa.Table, slices: int) -> Answer:
-    """Slices of keys, by their hash; what there is of a key is in one of them."""
+    """Compute slices of keys, by their hash; everything about a key is in one of them."""
     known = {POSITION, AT, RANGE_VALUE, KEY_HASH, DUE, *windows.keys, *windows.arguments}
     fresh = fresh.select([name for name in fresh.column_names if name in known])
     places = [_of_slice(fresh, number, slices) for number in range(slices)]
@@ -96,7 +96,7 @@ def _taken(rows: pa.Table | None, number: int, slices: int) -> pa.Table | None:
 
 
 def _joined(answers: Iterable[Answer], places: Ints | None) -> Table:
-    """The values of all slices; those whose rows were at ``places`` in the order of the rows."""
+    """Combine the values of all slices; those whose rows were at ``places`` in the order of the rows."""
     found = list(answers)
     values = {name: pa.concat_arrays([answer.values[name] for answer in found]) for name in found[0].values}
     if places is None:

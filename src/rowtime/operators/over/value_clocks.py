@@ -1,7 +1,7 @@
-"""The clocks of ordered values: what no later value may lie before, at the marks and the bound.
+"""The clocks of ordered values: limits before which no later value can be, at the marks and the bound.
 
-A closer is a monotonic function of values whose marks are known (`operators.order.ordered`) and
-perhaps of the rowtime. Law: no later row has a closer before its value at (marks, bound).
+A closer is a monotonic function of values whose marks are known (`operators.order.ordered`) and perhaps of the rowtime.
+Law: no later row has a closer before its value at (marks, bound).
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from rowtime.operators.over.over_calls import RunningMark
 from rowtime.sql.generate import to_spark
 from rowtime.sql.script import parse_expression
 
-MARK = "__m:"  # a column of this name stands for the mark of the order check named behind it
+MARK = "__m:"  # prefix of columns that stand for the mark of an order check
 
 
 @dataclass(frozen=True)
 class ValueControl(Control):
-    """How far rows that leave value by value have come.
+    """How far rows have been released value by value.
 
-    ``clock``: a hash of the values at which the clocks stand. ``reached``: the rowtime (µs UTC) of a row at the clocks;
-    ``None`` before there is one. ``since``: the least rowtime that is kept (µs UTC).
-    ``stamp``: the greatest promise so far (µs UTC).
+    ``clock``: a hash of the present values of the clocks. ``reached``: the rowtime (µs UTC) of a row at the clocks;
+    ``None`` before there is one. ``since``: the least rowtime that is kept (µs UTC). ``stamp``: the greatest promise so
+    far (µs UTC).
     """
 
     clock: int | None = None
@@ -52,14 +52,14 @@ class Closer:
 
 @dataclass(frozen=True)
 class ValueClocks:
-    """The clocks of the keys ``names`` that ``closers`` say, by the marks of ``gates``."""
+    """The clocks of the keys ``names``, given by ``closers`` and the marks of ``gates``."""
 
     names: tuple[str, ...]
     closers: tuple[Closer, ...]
     gates: tuple[Ordered | RunningMark, ...]
 
     def past(self, tick: Tick, bound: int) -> list[str]:
-        """For each closer whose clock stands somewhere, the condition that a group lies before it."""
+        """Return for each closer that has a clock the condition that a group is before it."""
         if bound >= END:
             return ["true"]
         found = []
@@ -73,7 +73,7 @@ class ValueClocks:
         return found
 
     def moved(self, tick: Tick, node: Keeper[ValueControl], bound: int) -> bool:
-        """True if a clock of an operator has another value than in the tick before; Spark folds the constants."""
+        """Return True if a clock of an operator has changed since the last tick; Spark folds the constants."""
         if bound >= END:
             return True
         texts = [text for closer in self.closers if (text := self.at(tick, closer, bound)) is not None]
@@ -84,7 +84,7 @@ class ValueClocks:
         return True
 
     def stamp_at(self, tick: Tick, stamp: exp.Expr, bound: int) -> int:
-        """The rowtime (µs) that a row at the clocks would get; no later one gets less, for ``stamp`` ascends."""
+        """Return the rowtime (µs) of a row at the clocks; later rows do not get less, because ``stamp`` ascends."""
         if bound >= END:
             return END
         texts = {self.names[closer.key]: self.at(tick, closer, bound) for closer in self.closers}
@@ -107,9 +107,9 @@ class ValueClocks:
 
 
 class ByValues(Unary):
-    """Lets rows out value by value: what lies before the clock of its value, once that has moved.
+    """Releases rows value by value: those before the clock of their value, once it has moved.
 
-    ``stamp``: the rowtime of what goes out, over the closers.
+    ``stamp``: the rowtime of released rows, over the closers.
     """
 
     stamp: exp.Expr | None
@@ -119,11 +119,11 @@ class ByValues(Unary):
     @property
     @abstractmethod
     def _clocks(self) -> ValueClocks:
-        """The clocks of its values."""
+        """Return the clocks of its values."""
 
     @abstractmethod
     def _close(self, tick: Tick, delta: Delta, past: Sequence[str]) -> Sequence[Segment]:
-        """Let out, of new and kept rows, what is ``past`` (conditions); keep the others."""
+        """Release the new and kept rows that are ``past`` (conditions); keep the others."""
 
     @abstractmethod
     def _keep(self, tick: Tick, delta: Delta) -> None:
@@ -138,7 +138,7 @@ class ByValues(Unary):
         return {"": max(control.stamp, now)}
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Let out the values that lie before their clocks, and keep the rows of the others."""
+        """Release the values before their clocks, and keep the rows of the others."""
         delta, clocks = deltas[0], self._clocks
         bound = least(delta.clocks.values())
         past = clocks.past(tick, bound)

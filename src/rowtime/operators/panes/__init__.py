@@ -1,1 +1,1 @@
-"""Event times that are declared, and the panes that fire by them."""
+"""Declared event times, and the panes that fire by them."""

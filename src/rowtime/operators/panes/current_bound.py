@@ -1,6 +1,6 @@
-"""``CURRENT_BOUND()``: the bound of the event time that was before each row (semantics 8.1).
+"""``CURRENT_BOUND()``: the bound of the event time before each row (semantics 8.1).
 
-A row goes out before the bound that it causes. So the bound before it is that of the rows before it in the merged
+A row is emitted before the bound that it causes. So the bound before it is that of the rows before it in the merged
 order, however they were cut into ticks.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CurrentBound(Operator):
-    """The rows of ``input``, each with the bound of its ``event`` time before it; NULL before the first one."""
+    """The rows of ``input``, each with the bound of its ``event`` time before it; NULL for the first one."""
 
     name: str
     input: Operator
@@ -37,28 +37,28 @@ class CurrentBound(Operator):
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
-        """The rows, and the operator that knows their event time."""
+        """Return the rows, and the operator that knows their event time."""
         return (self.input, self.event)
 
     def emits(self) -> Shape:
-        """The input's columns, and the bound."""
+        """Return the input's columns, and the bound."""
         below = self.input.emits()
         return replace(below, columns=(*below.columns, Column(BOUND_BEFORE, "TIMESTAMP")))
 
     def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
-        """Those of the input."""
+        """Return those of the input."""
         return clocks[0]
 
     def link(self, n: int) -> Link:
-        """The row itself."""
+        """Return the row itself."""
         return self.unchanged(0) if n == 0 else NOTHING
 
     def fires(self) -> FiresTold | None:
-        """Those of its input."""
+        """Return those of its input."""
         return self.input.fires()
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
-        """The new rows with their bounds; lazily, without a job."""
+        """Return the new rows with their bounds; lazily, without a job."""
         delta, line = deltas[0], deltas[1].timeline
         if delta.rows is None:
             return Delta(None, delta.clocks)
@@ -69,7 +69,7 @@ class CurrentBound(Operator):
 
 
 def _before(line: Timeline) -> str:
-    """The bound in force before a row, by its position."""
+    """Return the bound in force before a row, by its position."""
     bound = f"{line.before}L"
     if len(line.values):
         bound = value_at([line.before, *line.values.tolist()], line.positions.tolist(), "<")

@@ -1,8 +1,8 @@
-"""Event time of a stream or view: which column it is, and which bound its items cause.
+"""Event time of a stream or view: its column, and the bounds that its items cause.
 
-Semantics 8.1. The rows pass as they came, under their own rowtimes; what is added is the bound of the event time, in
-the merged order of the items. Operators further down read it from this node (`panes`), so filters and projections
-between them change nothing. The bound is beside the rows, as a `Timeline`.
+Semantics 8.1. Rows pass unchanged, with their own rowtimes; the operator adds the bound of the event time, in the
+merged order of the items. Operators above read it from this node (`panes`), so filters and projections between them
+change nothing. The bound is beside the rows, as a `Timeline`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from rowtime.operators.rows.calendar import in_calendar, in_micros, those_in_cal
 from rowtime.operators.streams.raises import marks_of
 from rowtime.operators.streams.stream import Stream
 
-BETWEEN = 1024  # how many positions there are from one item to the next where bounds pass among rows
+BETWEEN = 1024  # how many positions there are between two items if bounds pass among rows
 OUTPUT, FORWARDED, SET = "OUTPUT_EVENT_TIME", "INPUT_WATERMARK", "MANUAL"
 
 
@@ -50,12 +50,10 @@ OUTPUT, FORWARDED, SET = "OUTPUT_EVENT_TIME", "INPUT_WATERMARK", "MANUAL"
 class EventClock(UpTo):
     """The state of the event time, for as long as the query runs; instants in µs UTC.
 
-    ``bound``: the bound last sent.
-    ``reached``: where the bound would stand without the gap.
-    ``regions``: where the bound of each region stands.
-    ``highest``: by writer, the greatest time that the guard let through.
-    ``early`` (µs): the distance of the guard, for whoever re-admits early rows; ``None`` without it.
-    ``set``: bounds that were set by hand, until the next tick takes them.
+    ``bound``: the bound last sent. ``reached``: what the bound would be without the gap. ``regions``: the bound of each
+    region. ``highest``: by writer, the greatest time that the guard accepted. ``early`` (µs): the distance of the
+    guard, for the re-admission of early rows; ``None`` without it. ``set``: bounds that were set manually, until the
+    next tick takes them.
     """
 
     reached: int = BEGINNING
@@ -69,10 +67,11 @@ class EventClock(UpTo):
 class EventTimed(Unary):
     """``EVENT TIME (column, …)``: the event time of the rows, and its bounds.
 
-    ``unit``: what a column of whole numbers counts (SECOND, MILLISECOND, …); a timestamp has none. ``lag`` and ``gap``
-    in µs. ``mode``: OUTPUT_EVENT_TIME (the greatest time so far less the lag), MANUAL (what is set) or INPUT_WATERMARK
+    ``unit``: the unit of a whole-number column (SECOND, MILLISECOND, …); a timestamp has none. ``lag`` and ``gap`` in
+    µs. ``mode``: OUTPUT_EVENT_TIME (the greatest time so far minus the lag), MANUAL (set bounds) or INPUT_WATERMARK
     (the least of the bounds that the ``regions`` below pass on). ``gate``: the stream whose bounds are about the event
-    time. A time more than ``beyond`` (µs) above the greatest so far of its writer is EARLY, and sets no bound.
+    time. A time more than ``beyond`` (µs) above the greatest so far of its writer is EARLY, and does not move the
+    bound.
     """
 
     column: str
@@ -90,16 +89,16 @@ class EventTimed(Unary):
     is_gate: ClassVar[bool] = True
 
     def requires(self) -> tuple[Requirement, ...]:
-        """The merged order, which decides which row a bound comes after."""
+        """Require the merged order, which decides which row a bound comes after."""
         return (BATCH if self.input.emits().batched else TIMED,)
 
     @classmethod
     def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
-        """Those whose time it takes."""
+        """Return True for rows whose time it accepts."""
         return True
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """The bound of the event time."""
+        """Return the bound of the event time."""
         says = {"MANUAL": "the bound that was set", FORWARDED: "the bound of each input"}
         what = says.get(self.mode, f"the greatest {self.column} less the lag")
         until, fields = "the stream ends", ("reached", "regions", "bound")
@@ -108,32 +107,32 @@ class EventTimed(Unary):
         return (bound,) if self.beyond is None else (bound, guard)
 
     def emits(self) -> Shape:
-        """The input's columns; further down it is known which of them is the event time."""
+        """Return the input's columns; above, it is known which of them is the event time."""
         shape = self.input.emits()
         columns = tuple(column for column in shape.columns if column.name not in (GIVEN, REGION))
         return replace(shape, columns=columns, event=EventTime(self.name, self.column))
 
     @property
     def micros(self) -> str:
-        """The event time as Spark SQL, BIGINT µs."""
+        """Return the event time as Spark SQL, BIGINT µs."""
         column = quoted(self.column)
         return f"unix_micros({column})" if self.unit is None else in_micros(column, self.unit)
 
     def checks_declared(self) -> bool:
-        """True: of the time that the definition gives."""
+        """Return True: it checks the time that the definition gives."""
         return True
 
     @classmethod
     def is_settable(cls, fields: Mapping[str, Any]) -> bool:
-        """True in MODE MANUAL."""
+        """Return True in MODE MANUAL."""
         return fields["mode"] == SET  # type: ignore[no-any-return]
 
     def fires(self) -> FiresTold | None:
-        """Those of its input, whose rows pass as they came."""
+        """Return those of its input, whose rows pass unchanged."""
         return self.input.fires()
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Read the event times of the new rows, and find out which of them moved the bound."""
+        """Read the event times of the new rows, and find which of them moved the bound."""
         delta = deltas[0]
         items = self._items(tick, delta)
         items = items.set_column(items.column_names.index("t"), "t", those_in_calendar(items["t"]))
@@ -148,7 +147,7 @@ class EventTimed(Unary):
     # -- the items --------------------------------------------------------------------
 
     def _items(self, tick: Tick, delta: Delta) -> pa.Table:
-        """Position, event time and set bound (BIGINT µs or null) of each item, in the merged order."""
+        """Return position, event time and set bound (BIGINT µs or null) of each item, in the merged order."""
         writer = [] if self.beyond is None else [self._writer]
         if delta.rows is None:
             numbers = {name: pa.array([], pa.int64()) for name in (POSITION, "t", "b")}
@@ -171,7 +170,7 @@ class EventTimed(Unary):
         known = control.regions or [BEGINNING] * self.regions
         by_region = self._reached(tick, items)
         wanted = self._wanted(items) if not by_region else np.minimum.reduce(by_region)
-        # What was set by hand came after everything that earlier ticks have read.
+        # Bounds set manually come after everything that earlier ticks have read.
         first, last = control.set, [*self._given(tick), *([END] if ended else [])]
         positions = np.concatenate([np.full(len(first), FIRST), items[POSITION].to_numpy(), np.full(len(last), LAST)])
         wanted = np.concatenate([np.array(first, np.int64), wanted, np.array(last, np.int64)])
@@ -183,7 +182,7 @@ class EventTimed(Unary):
         return replace(line, regions=_by_region(items, is_row, known, by_region))
 
     def _wanted(self, items: pa.Table) -> np.ndarray:
-        """What each item would set the bound to."""
+        """Return the bound that each item asks for."""
         column = items["t" if self.mode == OUTPUT else "b"]
         wanted: np.ndarray = pc.fill_null(column, BEGINNING).to_numpy()
         if self.mode == OUTPUT:
@@ -191,7 +190,7 @@ class EventTimed(Unary):
         return wanted
 
     def _reached(self, tick: Tick, items: pa.Table) -> list[np.ndarray]:
-        """The bound of each region after each item; the least of them is that of all."""
+        """Return the bound of each region after each item; their least is the bound of all."""
         if not self.regions or REGION not in items.column_names:
             return []
         wanted, region = self._wanted(items), items[REGION].to_numpy()
@@ -201,7 +200,7 @@ class EventTimed(Unary):
         return reached
 
     def _given(self, tick: Tick) -> list[int]:
-        """A bound of the event time that was given to the stream as a whole, not in a writer's order."""
+        """Return a bound of the event time for the stream as a whole, outside of a writer's order."""
         if self.gate is None:
             return []
         found = tick.control(self.gate).given
@@ -211,11 +210,11 @@ class EventTimed(Unary):
 
     @property
     def _writer(self) -> str:
-        """The column of the writer of a row, also where rows of several were merged."""
+        """Return the column of a row's writer, also if rows of several writers were merged."""
         return ORIGIN[0] if self.input.emits().has_origin else WRITER
 
     def _guarded(self, tick: Tick, items: pa.Table) -> tuple[pa.Table, dict[int, int]]:
-        """The items, the times of early rows NULL; and the mark above which each of these is, by its position."""
+        """Return the items, with early rows' times NULL; and the mark that each of these exceeded, by its position."""
         if self.beyond is None or not items.num_rows:
             return items, {}
         marks = {**tick.control(self).highest}
@@ -224,13 +223,13 @@ class EventTimed(Unary):
         early, above = np.zeros(items.num_rows, bool), np.zeros(items.num_rows, np.int64)
         for writer in pc.unique(writers).to_pylist():
             if writer == READMITTED:
-                continue  # its rows have been judged, by the time that the others had come to
+                continue  # its rows have been judged, against the time of the other rows
             mine = np.flatnonzero(pc.equal(writers, writer).to_numpy(zero_copy_only=False))
-            mark = marks.get(writer, marks.get("", BEGINNING))  # "": all, where nobody knew whose rows they are
+            mark = marks.get(writer, marks.get("", BEGINNING))  # "": all writers, if rows' writers were unknown
             found = guard(Items.of(times[mine], known[mine]), mark, Limits(UNREACHED, self.beyond))
             early[mine], above[mine] = found.result == EARLY, found.before
             marks[writer] = found.mark
-        tick.remember(self, early=self.beyond, highest=marks)  # the distance: for whoever re-admits early rows
+        tick.remember(self, early=self.beyond, highest=marks)  # the distance is for the re-admission of early rows
         if not early.any():
             return items, {}
         positions = items[POSITION].to_numpy()[early].tolist()
@@ -258,7 +257,7 @@ class EventTimed(Unary):
 
 
 def _running(wanted: np.ndarray, mine: np.ndarray, known: int) -> np.ndarray:
-    """The bound of one region after each item."""
+    """Return the bound of one region after each item."""
     found: np.ndarray = np.maximum.accumulate(np.maximum(np.where(mine, wanted, BEGINNING), known))
     return found
 
@@ -279,7 +278,7 @@ def _by_region(
 
 
 def _stamps(tick: Tick, node: Operator, rows: DataFrame, positions: np.ndarray) -> np.ndarray:
-    """The rowtimes of items, µs."""
+    """Return the rowtimes of items, µs."""
     tick.describe(node, "read the rowtimes of what moved the bound")
     found = rows.selectExpr(POSITION, f"unix_micros({ROWTIME}) AS t").toArrow().sort_by(POSITION)
     times: np.ndarray = found["t"].to_numpy()[np.searchsorted(found[POSITION].to_numpy(), positions)]
@@ -287,7 +286,7 @@ def _stamps(tick: Tick, node: Operator, rows: DataFrame, positions: np.ndarray) 
 
 
 def came_from(tick: Tick, node: Operator, rows: DataFrame, position: int) -> tuple[str, int]:
-    """The writer and the position that a row had before it was merged."""
+    """Return the writer and the position of a row before it was merged."""
     tick.describe(node, "read where a row came from")
     names = ORIGIN if ORIGIN[0] in rows.columns else (WRITER, POSITION)
     return tuple(rows.where(f"{POSITION} = {position}L").select(*names).collect()[0])  # one job, unlike first()
@@ -296,7 +295,7 @@ def came_from(tick: Tick, node: Operator, rows: DataFrame, position: int) -> tup
 def verdict_on(
     rows: DataFrame, accepted: int, positions: np.ndarray, reasons: Sequence[str], bounds: np.ndarray
 ) -> Verdict:
-    """The verdict on the rows of one sequence, of which those at some positions are refused."""
+    """Return the verdict on the rows of one sequence; those at some positions are refused."""
     writer = rows.select(WRITER).first()[0]  # type: ignore[index]  # there is one: a row was refused
     columns = {WRITER: pa.array([writer] * len(positions), pa.string()), POSITION: pa.array(positions, pa.int64())}
     refused = {**columns, "reason": pa.array(reasons, pa.string()), "mark": pa.array(bounds, pa.int64())}

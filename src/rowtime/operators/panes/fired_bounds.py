@@ -1,7 +1,7 @@
-"""Fired bounds: the bounds that let panes fire, among the fires, for whoever groups these by the ends of their panes.
+"""Fired bounds: the bounds that fire panes, among the fires, for queries that group these by the ends of their panes.
 
-Semantics 8.2. A fire carries the end of its pane as its event time, and the bound of the panes' input follows the fires
-that it causes. So it is under its own time behind every fire of that time; the end is last.
+Semantics 8.2. A fire has the end of its pane as its event time, and the bound of the panes' input follows the fires
+that it causes. So under its own time it comes after every fire of that time; the end is last.
 """
 
 from __future__ import annotations
@@ -45,28 +45,28 @@ class FiredBounds(Operator):
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
-        """The fires, and the operator that knows the bounds that cause them."""
+        """Return the fires, and the operator that knows the bounds that cause them."""
         return (self.input, self.event)
 
     def emits(self) -> Shape:
-        """The columns of the fires, and a bound (null for a fire)."""
+        """Return the columns of the fires, and a bound (null for a fire)."""
         below = self.input.emits()
         return replace(below, columns=(*below.columns, Column(GIVEN, "BIGINT"), Column(REGION, "INT")))
 
     def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
-        """Those of the panes: every later fire is caused by a later bound."""
+        """Return those of the panes: every later fire is caused by a later bound."""
         return clocks[0]
 
     def link(self, n: int) -> Link:
-        """The fire itself."""
+        """Return the fire itself."""
         return self.unchanged(0) if n == 0 else NOTHING
 
     def fires(self) -> FiresTold | None:
-        """Those of its input."""
+        """Return those of its input."""
         return self.input.fires()
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """The new fires and bounds."""
+        """Return the new fires and bounds."""
         delta, line = deltas[0], deltas[1].timeline
         assert line is not None
         rows = None if delta.rows is None else self._rows(delta.rows)

@@ -1,4 +1,4 @@
-"""What a select list may say of a pane and of its fire, as expressions over the columns of a fire (semantics 8.4)."""
+"""Functions of a pane and its fire in a select list, as expressions over the columns of a fire (semantics 8.4)."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ _TEXTS: Final = {
 
 
 def pane_fact(name: str, duration: int) -> exp.Expr:
-    """What is said under a name of panes of this ``duration`` (µs)."""
+    """Return a function of panes of this ``duration`` (µs), by name."""
     return parse_expression(_TEXTS[name].format(pane=PANE, index=FIRE_INDEX, last=LAST_FIRE, duration=duration))

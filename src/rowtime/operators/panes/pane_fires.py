@@ -1,8 +1,8 @@
-"""Fires of panes: what a group shows each time that a bound lets some of its rows out.
+"""Fires of panes: the results of a group each time that a bound releases some of its rows.
 
-Semantics 8.3. The rows of a group are in the order of the bounds that let them out. Each such bound is a fire, with
-all rows up to it; so the partial results of a fire are a running total over the group's fires. Many late fires of one
-pane cost in proportion to their number. If an aggregate has no partial form, each fire reads its rows again.
+Semantics 8.3. The rows of a group are ordered by the bounds that release them. Each such bound is a fire, with all rows
+up to it; so the partial results of a fire are a running total over the group's fires. Many late fires of one pane cost
+in proportion to their number. If an aggregate has no partial form, each fire reads its rows again.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from rowtime.operators.rows.partials import Accumulators
 
 @dataclass(frozen=True)
 class Fires:
-    """The fires of groups, a pane and ``keys``, of whose rows ``accumulators`` are kept.
+    """The fires of groups (a pane and ``keys``); ``accumulators`` of their rows are kept.
 
-    ``types`` are those of the accumulators. ``early``: there are fires before panes are complete.
-    ``changes``: a fire takes back the row before it. ``exact``: sums may be beyond their types, so nothing is put
-    together before a fire (`Accumulators.exact`). What comes out has `CHANGE`, `INDEX`, `LAST` and the aggregates.
+    ``types`` are those of the accumulators. ``early``: there are fires before panes are complete. ``changes``: a fire
+    retracts the row before it. ``exact``: sums may overflow their types, so nothing is merged before a fire
+    (`Accumulators.exact`). The output has `CHANGE`, `INDEX`, `LAST` and the aggregates.
     """
 
     keys: Sequence[str]
@@ -34,11 +34,11 @@ class Fires:
     exact: bool = False
 
     def merged(self, rows: DataFrame) -> DataFrame:
-        """One row for each fire of a group, where partial results are enough."""
+        """Return one row for each fire of a group, if partial results are enough."""
         return grouped(rows, self._by, self._merges()) if self._splits else rows
 
     def first(self, rows: DataFrame) -> DataFrame:
-        """One fire for each group; the rows were in time."""
+        """Return one fire for each group; the rows were in time."""
         if self._splits:
             fires = self.merged(rows).selectExpr(*self._by, *self._finals)
         else:
@@ -49,7 +49,7 @@ class Fires:
         )
 
     def again(self, rows: DataFrame, before: int, after: int) -> DataFrame:
-        """Late and early fires by bounds in (``before``, ``after``], of all rows of their groups.
+        """Return late and early fires by bounds in (``before``, ``after``], over all rows of their groups.
 
         With early fires, complete ones too: such a fire may have no rows of its own.
         """
@@ -64,7 +64,7 @@ class Fires:
         return fires.selectExpr(*self._by, FIRE_CHANGE, FIRE_INDEX, LAST_FIRE, *names)
 
     def _numbered(self, rows: DataFrame, after: int) -> DataFrame:
-        """Every fire of each group, its number, the next one, and the partial results up to it."""
+        """Return every fire of each group, its number, the next one, and the partial results up to it."""
         if self.early:
             complete = rows.where(f"{FIRE} < {PANE} AND {PANE} <= {after}L")
             nothing = [f"NULL AS {quoted(name)}" for name in self.accumulators.columns]
@@ -80,7 +80,7 @@ class Fires:
         return fires.selectExpr(*keys, PANE, upto, number, f"lead({FIRE}) OVER ({group}) AS {NEXT_FIRE}", *totals)
 
     def _read(self, rows: DataFrame, fires: DataFrame) -> DataFrame:
-        """Each fire over all rows of its group up to it."""
+        """Return each fire over all rows of its group up to it."""
         named = [f"{name} AS __f{name}" for name in (*self.keys, PANE)]
         same = [f"{name} <=> __f{name}" for name in (*self.keys, PANE)]
         pairs = rows.join(
@@ -114,6 +114,6 @@ class Fires:
         return self.accumulators.finals(self.types)
 
     def _names_of(self, fires: DataFrame) -> list[str]:
-        """The aggregates, and which of them are beyond their types."""
+        """Return the aggregates, and which of them overflow their types."""
         beyond = [flag for flag, _ in self.accumulators.beyond(fires)] if self.exact else []
         return [*(name for name, _ in self.accumulators.aggregates), *beyond]

@@ -1,4 +1,4 @@
-"""The panes of an instant: [n · period + offset, + duration) for every whole n, negative ones too (semantics 8.3)."""
+"""The panes of an instant: [n · period + offset, + duration) for every integer n, negative ones too (semantics 8.3)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from rowtime.operators.groups.grouping import PartialTypes
 
 @dataclass(frozen=True)
 class PaneControl(UpTo, PartialTypes):
-    """What panes keep beside ``bound``, up to where they have fired.
+    """The scalars of panes; ``bound`` is how far they have fired.
 
-    ``highest`` (µs UTC): the greatest event time.
-    ``raised``: by writer, the row that raised it last by far.
-    ``place``: where that row was in what its writer sent.
-    ``jumps``: by number of a bound that comes from elsewhere, the item that raised it last by far.
+    ``highest`` (µs UTC): the greatest event time. ``raised``: by writer, the last row that raised it by far. ``place``:
+    the position of that row in its writer. ``jumps``: by number of a bound from elsewhere, the last item that raised it
+    by far.
     """
 
     highest: int = BEGINNING
@@ -31,7 +30,7 @@ class PaneControl(UpTo, PartialTypes):
 
 @dataclass(frozen=True)
 class PaneTimes:
-    """How long panes are, how far apart they begin, and from where they are counted; all in µs.
+    """The length of panes, the distance between their starts, and their offset; all in µs.
 
     ``offset`` counts from 1970-01-01 UTC and is taken modulo the period.
     """
@@ -42,21 +41,21 @@ class PaneTimes:
 
     @property
     def most(self) -> int:
-        """How many panes an instant has at most."""
+        """Return the greatest number of panes that contain an instant."""
         return max(1, -(-self.duration // self.period))
 
     def first_end(self, times: np.ndarray) -> np.ndarray:
-        """The end of the earliest pane that has not ended at each time."""
+        """Return the end of the earliest pane that has not ended at each time."""
         found: np.ndarray = times + self.period - (times - self.offset - self.duration) % self.period
         return found
 
     def covers(self, times: np.ndarray) -> np.ndarray:
-        """Whether each time lies in a pane; between panes there may be gaps."""
+        """Return whether each time is in a pane; there may be gaps between panes."""
         found: np.ndarray = self.first_end(times) - self.duration <= times
         return found
 
     def ends_text(self, micros: str) -> str:
-        """Spark SQL: the end of each pane of an instant (BIGINT µs), one row each."""
+        """Return Spark SQL: the end of each pane of an instant (BIGINT µs), one row each."""
         shift = (self.offset + self.duration) % self.period
         first = f"({micros} + {self.period}L - pmod({micros} - {shift}L, {self.period}L))"
         if self.duration <= self.period:
@@ -66,5 +65,5 @@ class PaneTimes:
 
 
 def less(bounds: np.ndarray, age: int) -> np.ndarray:
-    """The bounds less the discard age; before the first bound nothing is late."""
+    """Return the bounds minus the discard age; before the first bound nothing is late."""
     return np.where(bounds > BEGINNING, bounds - age, BEGINNING)

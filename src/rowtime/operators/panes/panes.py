@@ -1,10 +1,9 @@
 """Panes: GROUP BY windows of event time that fire when they are complete, and again for late rows.
 
-Semantics 8.3 and 8.4. Each row of a pane has the bound that first lets it out: the pane's end if the row came before
+Semantics 8.3 and 8.4. Each row of a pane has the bound that first releases it: the pane's end if the row came before
 the bound reached it, else the first strict advance after the row. A group (pane and keys) fires once for each such
-bound, with all its rows up to it; the first fire is the complete one. So the fires follow from the items alone. What is
-kept are partial results for each of these bounds (``__u``), until the bound has reached the pane's end + the discard
-age.
+bound, with all its rows up to it; the first fire is the complete one. So the fires follow from the items alone. For
+each of these bounds (``__u``) partial results are kept, until the bound has reached the pane's end + the discard age.
 """
 
 from __future__ import annotations
@@ -52,16 +51,16 @@ from rowtime.sql.generate import to_spark
 from rowtime.sql.script import parse_expression
 
 NO_BOUND = "CAST(NULL AS BIGINT)"
-NEVER = END + 1  # stands for a bound that has not come
+NEVER = END + 1  # stands for a bound that is still to come
 
 
 @dataclass(frozen=True)
 class Panes(RowGroups):
     """``GROUP BY PANES(t, …), keys`` with ``aggregates``; ``items`` and ``having`` are over both by name.
 
-    ``times`` are the panes, ``age`` (µs) how long after its end a pane takes rows, ``event``
-    the operator that declares the event time. ``changes``: a fire takes back the row before it.
-    ``every`` (µs): open panes with new rows fire when the bound reaches or passes a multiple of it.
+    ``times`` are the panes, ``age`` (µs) how long after its end a pane accepts rows, ``event`` the operator that
+    declares the event time. ``changes``: a fire retracts the row before it. ``every`` (µs): open panes with new rows
+    fire when the bound reaches or passes a multiple of it.
     """
 
     name: str
@@ -93,28 +92,28 @@ class Panes(RowGroups):
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
-        """The rows, and the operator that knows their event time."""
+        """Return the rows, and the operator that knows their event time."""
         return (self.input, self.event)
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """Partial results, or rows where an aggregate has no partial form."""
+        """Return partial results, or rows if an aggregate has no partial form."""
         partials, rows = "partial results per fire of a group", "the aggregated columns of each row"
         until = "the bound reaches the end of the pane + the discard age"
         return (StateNote(partials if self.accumulators.splits else rows, until, rows=(self._state, self._waiting)),)
 
     def emits(self) -> Shape:
-        """The select list; rows are released, ordered by their fire's rowtime, the pane and the keys."""
+        """Return the select list; rows are released, ordered by their fire's rowtime, the pane and the keys."""
         keys = tuple(key.column.name for key in self.keys)
         hidden = (FIRE, PANE, *keys, *([FIRE_CHANGE] if self.changes else []))
         columns = tuple(item.column for item in self.items)
         return Shape(columns, order=(ROWTIME, *hidden), extra=hidden, placed=False, single=True, released=True)
 
     def promises(self, clocks: Sequence[Clocks], control: PaneControl) -> Clocks:  # noqa: ARG002
-        """The bound of the event time: every later fire is caused by a later one."""
+        """Return the bound of the event time: every later fire is caused by a later one."""
         return {"": control.bound}
 
     def fires(self) -> FiresTold | None:
-        """Which of its columns tell what of a fire, and whether a pane may fire again."""
+        """Return which columns tell what about a fire, and whether a pane may fire again."""
 
         def told(fact: exp.Expr) -> list[str]:
             return [item.column.name for item in self.items if item.expression == fact]
@@ -127,23 +126,23 @@ class Panes(RowGroups):
         return found.among(self.having, lambda side: side == timing)
 
     def link(self, n: int) -> Link:
-        """The rows of the same keys in the pane that came up to the fire."""
+        """Return the rows of the same keys in the pane that came up to the fire."""
         if n:
             return NOTHING
         time = self.event.micros
         meets, fired = f"{time} >= {ASKED_FROM} AND {time} < {ASKED_UPTO}", Fired(self.event.name, time, self.age)
         return Link(self.same_keys(), meets=meets, span=(f"{PANE} - {self.times.duration}L", PANE), fired=fired)
 
-    def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:  # noqa: ARG002 - renamed ones too
-        """True where order does not matter: panes are written in any order."""
+    def files_are_results(self, *, ordered: bool, at_once: bool) -> bool:  # noqa: ARG002 - also with other names
+        """Return True if order does not matter: panes are written in any order."""
         return not ordered
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Refuse rows behind the discard age, keep the others, fire what the bound has come to."""
+        """Refuse rows behind the discard age, keep the others, and fire what the bound has reached."""
         delta, line, control = deltas[0], deltas[1].timeline, tick.control(self)
         assert line is not None
         before, control = control.bound, tick.remember(self, bound=line.after)
-        late = self._resolve(tick, line)  # what waits is of earlier ticks
+        late = self._resolve(tick, line)  # waiting rows are of earlier ticks
         late += self._take(tick, delta, deltas[1].rows, line)
         done = self._fire(tick, before, line, late)
         tick.segments(self).forget(shift(line.after, -self.age))
@@ -154,10 +153,10 @@ class Panes(RowGroups):
             return Delta(None, clocks, files=tuple(done))
         return Delta(tick.segments(self, "complete").read(done) if count else None, clocks, count)
 
-    # -- rows come in -----------------------------------------------------------------
+    # -- input ------------------------------------------------------------------------
 
     def _take(self, tick: Tick, delta: Delta, declared: DataFrame | None, line: Timeline) -> list[int]:
-        """Judge the new rows and keep them; between which ends the panes lie that fire again."""
+        """Judge the new rows and keep them; return the range of ends of the panes that fire again."""
         if delta.rows is None or declared is None:
             return []
         positions, times = self._times(tick, delta, line)
@@ -175,7 +174,7 @@ class Panes(RowGroups):
         return [int(first[behind].min()), int(again.max()) + self.times.duration] if len(again) else []
 
     def _times(self, tick: Tick, delta: Delta, line: Timeline) -> tuple[np.ndarray, np.ndarray]:
-        """Position and event time of each row: those of the declaration, or what filters left of them."""
+        """Return position and event time of each row: those of the declaration, or the ones that filters left."""
         if self.input is self.event:
             return line.rows, line.times
         assert delta.rows is not None
@@ -186,7 +185,7 @@ class Panes(RowGroups):
     def _accepted(
         self, tick: Tick, rows: DataFrame, positions: np.ndarray, times: np.ndarray, bounds: np.ndarray
     ) -> DataFrame:
-        """The rows that are above the bound less the discard age, and in a pane."""
+        """Return the rows above the bound minus the discard age, and in a pane."""
         late = times < less(bounds, self.age)
         nowhere = ~late & ~self.times.covers(times)
         refused = late | nowhere
@@ -198,7 +197,7 @@ class Panes(RowGroups):
         return tick.account(self, rows, verdict, f"timestamp_micros({self.event.micros})")
 
     def _watch(self, tick: Tick, rows: DataFrame, late: np.ndarray, line: Timeline) -> None:
-        """Remember the row that raised the bound last, if it did so by far, and what became of those behind it."""
+        """Remember the last row that raised the bound by far, and what happened to later rows."""
         control = tick.control(self)
         if self.event.mode != OUTPUT:
             self._watch_bounds(tick, late, line)
@@ -215,7 +214,7 @@ class Panes(RowGroups):
         tick.remember(self, raised={writer: poison})
 
     def _watch_bounds(self, tick: Tick, late: np.ndarray, line: Timeline) -> None:
-        """The same of each bound that comes from elsewhere: those of regions that meet, or what is set by hand."""
+        """Do the same for bounds from elsewhere: of merged regions, or set manually."""
         found = line.regions or (marks_of(line.before, line.rows, line.at(line.rows), line.after),)
         jumps = {**tick.control(self).jumps}
         for number, (positions, risen) in enumerate(found):
@@ -231,7 +230,7 @@ class Panes(RowGroups):
         return tick.spark.createDataFrame(pa.table(columns))
 
     def _in_time(self, line: Timeline) -> str:
-        """The bound that lets a row out that came before its pane's end, BIGINT in Spark SQL."""
+        """Return the bound that releases a row that came before its pane's end, BIGINT in Spark SQL."""
         if self.every is None:
             return PANE
         early = line.passing(self.every)
@@ -240,11 +239,11 @@ class Panes(RowGroups):
         return self._early(value_at(early.values.tolist(), early.positions.tolist(), "<"), line.after)
 
     def _early(self, first: str, after: int) -> str:
-        """An early fire at ``first``, else the complete one, else one that no bound has caused yet."""
+        """Return an early fire at ``first``, else the complete one, else one that no bound has caused yet."""
         return f"least({first}, CASE WHEN {PANE} <= {after}L THEN {PANE} ELSE {NEVER}L END)"
 
     def _grouped(self, tick: Tick, rows: DataFrame, late: DataFrame | None, in_time: str) -> DataFrame:
-        """Partial results of the new rows, for each group and the bound that lets them out."""
+        """Return partial results of the new rows, for each group and the bound that releases them."""
         types = self._types(tick, rows)
         panes = self.times.ends_text(self.event.micros)
         fire = in_time
@@ -257,7 +256,7 @@ class Panes(RowGroups):
         return self._fires(types, exact=tick.trying).merged(seeded)
 
     def _resolve(self, tick: Tick, line: Timeline) -> list[int]:
-        """Rows that no bound had come after: the first advance lets late ones out; ends of panes as above."""
+        """Resolve rows that no bound had followed: the first advance releases late ones; return the ends of panes."""
         waiting = tick.segments(self, "waiting")
         if line.first is None or not waiting.rows:
             return []
@@ -274,12 +273,12 @@ class Panes(RowGroups):
         self._write(tick, rows, rows_in(segments))
         return [min(s.lowest for s in segments), max(s.highest for s in segments)]
 
-    # -- what fires -------------------------------------------------------------------
+    # -- fires ------------------------------------------------------------------------
 
     def _fire(self, tick: Tick, before: int, line: Timeline, late: Sequence[int]) -> Sequence[Segment]:
-        """Everything that a bound in (before, after] lets out, in one job."""
+        """Emit everything that a bound in (before, after] releases, in one job."""
         state = tick.segments(self)
-        if self.every is not None:  # complete fires come again too, after early ones
+        if self.every is not None:  # complete fires happen again too, after early ones
             late = [*late, before + 1, END]
         due = state.overlapping(before, line.after) if self.every is None else ()
         again = state.overlapping(min(late) - 1, max(late)) if late else ()
@@ -300,17 +299,17 @@ class Panes(RowGroups):
         return tick.write(self, selected, routes, count)["complete"]
 
     def _tried(self, tick: Tick, fires: DataFrame, time: str, count: int) -> Sequence[Segment]:
-        """The select list of each fire, where those that cannot be computed have a route of their own."""
+        """Return the select list of each fire; those that cannot be computed have a route of their own."""
         places = {item.column.name: f"__f{n}" for n, item in enumerate(self.items)}
         complete = self._routes(tick.adopted_as(self))["complete"]
         columns = {name: places.get(own, own) for name, own in complete.columns.items()}
         routes = with_failing(tick, self, {"complete": replace(complete, key=COMPLETE, columns=columns)}, places)
         finished = Finished(self, "true", self.items, time, routes, (FIRE_CHANGE,))
-        # What a refused one takes back was refused as well.
+        # The row that a refused one retracts was refused as well.
         return finished.write(tick, fires, count, f"NOT ({ROUTE} = {FAILED} AND {FIRE_CHANGE} = 0)")["complete"]
 
     def _shown(self, fires: DataFrame, before: int, line: Timeline) -> DataFrame:
-        """The select list of each fire, under its rowtime: the pane's end, or the bound that caused it."""
+        """Return the select list of each fire, at its rowtime: the pane's end, or the bound that caused it."""
         if self.having is not None:
             fires = fires.where(to_spark(self.having))
         places = (f"{self._time(before, line)} AS {ROWTIME}", f"'' AS {WRITER}", f"0L AS {POSITION}")
@@ -326,7 +325,7 @@ class Panes(RowGroups):
         shape = self.emits()
         return {"complete": Route(0, adopted or {name: name for name in (*shape.names, *shape.internals)}, FIRE)}
 
-    # -- what is kept -----------------------------------------------------------------
+    # -- kept rows --------------------------------------------------------------------
 
     @property
     def _state(self) -> Kept:
@@ -353,6 +352,6 @@ class Panes(RowGroups):
             tick.segments(self, name).add(segments)
 
     def _merged(self, tick: Tick, rows: DataFrame, bound: int) -> DataFrame:
-        """Kept rows put together, as far as a bound that is to come may ask for them."""
+        """Merge kept rows that no later bound can separate."""
         rows = rows.where(f"{PANE} > {shift(bound, -self.age)}L")
         return self._fires(self._types(tick)).merged(rows).sortWithinPartitions(PANE)

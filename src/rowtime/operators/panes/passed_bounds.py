@@ -1,9 +1,9 @@
-"""Passed bounds: the bounds of an event time among the rows, on the way to where regions meet.
+"""Passed bounds: the bounds of an event time among the rows, on the way to where regions merge.
 
-Semantics 8.1, mode INPUT_WATERMARK. A bound follows the item that caused it: under its rowtime
-and its writer, with a position between its own and the next. So wherever inputs are merged,
-rows and bounds have one order (semantics 3), and whoever reads it knows the least of the inputs.
-A bound that no item caused follows everything that was there; the end is last.
+Semantics 8.1, mode INPUT_WATERMARK. A bound follows the item that caused it: with its rowtime and its writer, at a
+position between its own and the next. So wherever inputs are merged, rows and bounds have one order (semantics 3), and
+a reader of it knows the least bound of the inputs. A bound that no item caused follows everything before it; the end is
+last.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PassedOn(Control):
-    """``clock`` (µs UTC): that of the input. ``last``: the position of the last item, below which none comes.
+    """``clock`` (µs UTC): that of the input. ``last``: the position of the last item; no later one is below it.
 
-    ``highest`` (µs UTC): the greatest event time. ``jump``: [writer, position, from, to] of the row that raised it last
-    by far, until another does.
+    ``highest`` (µs UTC): the greatest event time. ``jump``: [writer, position, from, to] of the last row that raised it
+    by far.
     """
 
     clock: int = BEGINNING
@@ -62,7 +62,7 @@ class PassedBounds(Operator):
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
-        """The rows, and the operator that knows their event time."""
+        """Return the rows, and the operator that knows their event time."""
         return (self.input, self.event)
 
     def keeps(self) -> tuple[StateNote, ...]:
@@ -70,25 +70,25 @@ class PassedBounds(Operator):
         return (StateNote("the place of the last item", "the stream ends", "one", fields=("last",)),)
 
     def emits(self) -> Shape:
-        """The input's columns, a bound (null for a row), and which input it is of."""
+        """Return the input's columns, a bound (null for a row), and the number of the input."""
         below = self.input.emits()
         columns = (*below.columns, Column(GIVEN, "BIGINT"), Column(REGION, "INT"))
         return replace(below, columns=columns, extra=ORIGIN, arrival=False, event=None)
 
     def promises(self, clocks: Sequence[Clocks], control: PassedOn) -> Clocks:  # noqa: ARG002
-        """Those of the input: no bound is below the clock of its item."""
+        """Return those of the input: no bound is below the clock of its item."""
         return clocks[0]
 
     def link(self, n: int) -> Link:
-        """The row under its own rowtime."""
+        """Return the row at its own rowtime."""
         return Link(self.passed_on(n, ROWTIME)) if n == 0 else NOTHING
 
     def event_of_rows(self) -> EventTime | None:
-        """That of its input, whose bounds are rows."""
+        """Return that of its input, whose bounds are rows."""
         return self.input.event_of_rows()
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """The new rows and bounds."""
+        """Return the new rows and bounds."""
         delta, line = deltas[0], deltas[1].timeline
         assert line is not None
         rows = None if delta.rows is None else self._rows(delta.rows)
@@ -109,7 +109,7 @@ class PassedBounds(Operator):
         return rows.selectExpr(*columns, f"CAST(NULL AS BIGINT) AS {GIVEN}", f"{self.region} AS {REGION}", *ours)
 
     def _watch(self, tick: Tick, rows: DataFrame | None, line: Timeline) -> None:
-        """Remember which row raised the bound by far: where regions meet it is known what that made of others."""
+        """Remember which row raised the bound by far: where regions merge, its effect on other rows is known."""
         if self.event.mode != OUTPUT:
             return
         highest = np.maximum.accumulate(np.concatenate([[tick.control(self).highest], line.times]))
@@ -119,7 +119,7 @@ class PassedBounds(Operator):
             tick.remember(self, jump=[*came_from(tick, self, rows, jump[0]), *jump[1:3]])
 
     def _bounds(self, tick: Tick, line: Timeline, clock: int) -> pa.Table:
-        """Rowtime (BIGINT µs), position and value of each advance."""
+        """Return rowtime (BIGINT µs), position and value of each advance."""
         control = tick.control(self)
         before, last = control.clock, control.last
         where, values = line.positions, line.values

@@ -1,7 +1,7 @@
-"""The conditions of DEFINE over the rows of many partitions, as the matcher asks for them.
+"""Evaluates the conditions of DEFINE over the rows of many partitions, as the matcher needs them.
 
-What a row alone decides, with the rows before and behind it, is computed for all rows at once. What reads the match is
-computed for all paths that stand at a row of that variable, in each step.
+A condition over a row and its neighbours is computed for all rows at once. A condition over the match is computed in
+each step, for all paths at a row of that variable.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Values:
-    """What was computed of each row, by the text of the expression; ``types``: Spark's types of slots, by name."""
+    """The values computed for each row, by the text of the expression; ``types``: Spark's types of slots, by name."""
 
     rows: Rows
     columns: Mapping[str, pa.Array]
     types: Mapping[str, str]
 
     def at(self, value: str, places: Ints, move: int = 0) -> pa.Array:
-        """A value at some rows (`NOTHING` for none), moved by so many of their partition; NULL beyond its edges."""
+        """Return a value at some rows (`NOTHING`: no row), ``move`` rows further in the partition; NULL beyond it."""
         there = places != NOTHING
         if move:
             known = np.where(there, places, 0)
@@ -51,7 +51,7 @@ class Values:
 
 @dataclass(frozen=True)
 class Folded:
-    """An aggregate of the rows that a path has taken (`Running`)."""
+    """An aggregate over the rows that a path has taken (`Running`)."""
 
     function: Function
     parts: Table
@@ -59,17 +59,17 @@ class Folded:
 
     @classmethod
     def of(cls, fold: Fold, values: Values, variables: frozenset[int]) -> Folded:
-        """That of a call in a condition."""
+        """Return the aggregate of a call in a condition."""
         argument = values.columns[to_spark(fold.value)]
         return cls(fold.function, fold.function.seeds(argument, values.rows.times), variables)
 
     def begin(self, count: int) -> Table:
-        """The parts of no row: those of a NULL."""
+        """Return the parts for no rows: those of a NULL."""
         kinds = {name: part.type for name, part in self.parts.items()}
         return {name: pa.nulls(count, kind) if name == "v" else _zeros(count, kind) for name, kind in kinds.items()}
 
     def take(self, parts: Table, rows: Ints) -> Table:
-        """The parts with one row more each."""
+        """Return the parts with one more row each."""
         count = len(rows)
         pairs = pa.array(np.column_stack((np.arange(count), count + np.arange(count))).ravel())
         both = {
@@ -86,20 +86,20 @@ def _zeros(count: int, kind: pa.DataType) -> pa.Array:
 
 
 def whole_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
+    """Return a column as one array."""
     return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
 
 
 @dataclass(frozen=True)
 class Tester:
-    """Computes conditions over columns, as Spark would."""
+    """Evaluates conditions over columns, with Spark's semantics."""
 
     session: SparkSession
 
     def holds(
         self, condition: Condition, columns: Mapping[str, pa.Array], types: Mapping[str, str], count: int
     ) -> Known:
-        """Which rows of some columns satisfy a condition."""
+        """Return which rows of some columns satisfy a condition."""
         if not count:
             return np.zeros(0, np.bool_)
         text = to_spark(condition.test)
@@ -119,7 +119,7 @@ class Tester:
         wanted = f"{text} AS {TESTED}"
         try:
             found = collected(rows.selectExpr(wanted))
-        except Uncomputed:  # Spark says why, or can
+        except Uncomputed:  # Spark reports the reason, or can compute it
             assert frame is not None
             found = collected(frame.spark().selectExpr(wanted))
         return _true(whole_array(found[TESTED].combine_chunks()))
@@ -140,7 +140,7 @@ class Built:
 
     @cached_property
     def made(self) -> Conditions:
-        """As the matcher asks for them."""
+        """Return the conditions in the matcher's form."""
         of_rows: dict[int, Known] = {}
         of_paths: dict[int, list[Condition]] = {}
         for condition in self.conditions:
@@ -173,7 +173,7 @@ class Built:
         return frozenset(self.numbers[name] for name in variables)
 
     def _asked(self, conditions: Sequence[Condition]) -> Asked:
-        """What is asked of a variable: one condition after the other, each of the paths that the others leave."""
+        """Return the conditions of a variable: one after the other, each for the paths that the others leave."""
         slots = [slot for one in conditions for slot in one.slots]
         picks = [slot for slot in slots if isinstance(slot, Pick) and not slot.of_row]
         picked = tuple(dict.fromkeys(map(self._picked, picks)))

@@ -1,4 +1,4 @@
-"""The rows that matches send out: what they pick and fold of their rows, as Arrow columns."""
+"""The output rows of matches: the values that they pick and fold, as Arrow columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNMATCHED = -1
 
 @dataclass(frozen=True)
 class Out:
-    """What goes out: the ``row``, its ``match`` (`UNMATCHED` for none), and how many rows this has up to it."""
+    """The output: the ``row``, its ``match`` (`UNMATCHED` for none), and the number of the match's rows up to it."""
 
     row: Ints
     match: Ints
@@ -32,7 +32,7 @@ class Out:
 
 
 def going_out(machine: Automaton, found: Matches, mode: str, unmatched: Ints) -> Out:
-    """The rows that go out, by match, then those that no match has."""
+    """Return the output rows, by match, then those without a match."""
     lengths = np.diff(found.offset)
     if mode == ONE_ROW:
         return Out(found.starts + np.maximum(lengths - 1, 0), np.arange(len(lengths)), lengths)
@@ -50,7 +50,7 @@ def going_out(machine: Automaton, found: Matches, mode: str, unmatched: Ints) ->
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads the slots of rows that go out; ``ordinals``: the number of each match in its partition."""
+    """Reads the slots of output rows; ``ordinals``: the number of each match in its partition."""
 
     machine: Automaton
     numbers: Mapping[str, int]
@@ -64,7 +64,7 @@ class Reader:
         return np.asarray(self.out.match != UNMATCHED)
 
     def columns(self, slots: Sequence[Slot]) -> dict[str, pa.Array]:
-        """The columns of some slots, by name; the average of decimals has its count in one more."""
+        """Return the columns of some slots, by name; an average of decimals has its count in an additional one."""
         made: dict[str, pa.Array] = {}
         for slot in slots:
             for more, column in self._slot(slot).items():
@@ -83,7 +83,7 @@ class Reader:
         }
 
     def _frames(self, variables: Sequence[str], *, final: bool) -> tuple[Ints, Frames]:
-        """Where rows of some variables stand in all matches, and those of each row that goes out."""
+        """Return the places of the rows of some variables in all matches, and those for each output row."""
         mine = np.isin(self.machine.variable[self.found.states], [self.numbers[name] for name in variables])
         hits = np.flatnonzero(mine)
         match = np.where(self._there, self.out.match, len(self.found.starts))
@@ -94,7 +94,7 @@ class Reader:
         return hits, Frames(np.searchsorted(hits, offset[match]), np.searchsorted(hits, upto))
 
     def _picked(self, pick: Pick | None, variables: Sequence[str], *, final: bool) -> Ints:
-        """The place among the rows of all matches that a pick means; `NOTHING` for none."""
+        """Return the place that a pick means among the rows of all matches; `NOTHING` for none."""
         hits, frames = self._frames(variables, final=final)
         offset = pick.offset if pick is not None else 0
         first = pick is not None and pick.which == FIRST

@@ -1,4 +1,4 @@
-"""One tick of MATCH_RECOGNIZE: rows are laid out by partition, matches are found, and what they send out is read."""
+"""One tick of MATCH_RECOGNIZE: arranges rows by partition, finds matches, and reads their output."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Looked:
-    """What is looked at in a tick of ``node``, piece by piece."""
+    """The state of a tick of ``node``, processed piece by piece."""
 
     tick: Tick
     node: Match
@@ -42,11 +42,11 @@ class Looked:
 
     @property
     def count(self) -> int:
-        """How many rows go out."""
+        """Return the number of output rows."""
         return sum(one.num_rows for one in self.made)
 
     def at(self, fresh: pa.Table | None, clock: int) -> None:
-        """Take new rows, at a bound; without any, what the bound alone decides."""
+        """Process new rows at a bound; without rows, only what the bound decides."""
         control = self.tick.control(self.node)
         before, clock = control.bound, max(control.bound, clock)
         hashes = self.memory.due(before, clock)
@@ -88,14 +88,14 @@ class Looked:
         self.memory.keep(laid, Stand(found, counts, covered), clock, turn)
 
     def _matches(self, laid: Laid, built: Built, begin: Ints) -> Matches:
-        """The matches; where a condition fails for a start that may never have its turn, all are tried in turn."""
+        """Return the matches; if a condition fails for a start that may not be reached, all are tried in order."""
         node = self.node
         try:
             try:
                 return matches(node.clause, laid.rows, built.made, begin)
             except (RowtimeError, TooManyPaths, Overflow):
                 raise
-            except Exception:  # noqa: BLE001 - of any expression; who has its turn tells what it is
+            except Exception:  # noqa: BLE001 - of any expression; the start that is reached reports it
                 return self._in_turn(laid, built, begin)
         except TooManyPaths as many:
             at = to_text(int(laid.rows.times[many.row]))
@@ -120,7 +120,7 @@ class Looked:
         return Failure(Problem("R507", f"{self.node.name}: {wrong}", hint=hint))
 
     def _covered(self, laid: Laid, found: Matches) -> Ints:
-        """Of each partition the position up to which (exclusive) its matches reach."""
+        """Return for each partition the position up to which (exclusive) its matches reach."""
         reached = laid.of_heads(MATCHED_TO, np.full(len(laid.rows.begins), -1)).copy()
         lengths = np.maximum(np.diff(found.offset), 1)
         last = found.starts + lengths - 1
@@ -128,7 +128,7 @@ class Looked:
         return reached
 
     def _unmatched(self, laid: Laid, found: Matches, begin: Ints) -> Ints:
-        """The rows that are decided now and that no match has."""
+        """Return the rows that are decided now and have no match."""
         if self.node.rows != WITH_UNMATCHED:
             return np.zeros(0, np.int64)
         rows, every = laid.rows, np.arange(len(laid.rows.times))
@@ -160,7 +160,7 @@ class Looked:
         return pa.table(made)
 
     def rows(self) -> DataFrame | None:
-        """What goes out, with the types that Spark gives it."""
+        """Return the output rows, with Spark's types."""
         if not self.made:
             return None
         node, types, table = self.node, self.tick.control(self.node).types, pa.concat_tables(self.made)

@@ -1,7 +1,7 @@
 """MATCH_RECOGNIZE: matches of a pattern in the rows of each partition, once they are certain (semantics 13).
 
-A tick looks again at the rows from the oldest undecided start on, of the keys that got rows or whose time has run out.
-What is certain goes out at once; the merge above lets it go on in stream order.
+A tick examines again the rows from the oldest undecided start on, for keys with new rows or with a start whose time has
+run out. Certain matches are emitted at once; the merge above puts them in stream order.
 """
 
 from __future__ import annotations
@@ -61,14 +61,12 @@ MOST = 2_000_000  # rows that the driver takes at once
 
 @dataclass(frozen=True)
 class MatchControl(Control):
-    """What is known of the matches so far.
+    """The state of the matches.
 
-    ``types``: the Spark types of the slots of conditions and measures, from the first rows on.
-    ``bound`` (µs UTC): up to where starts have been decided.
-    ``least`` (µs UTC): below which no row lies that is here and may yet go out.
-    ``turn``: how often partitions have been written.
-    ``open``: the oldest match that is not certain: its ``key`` as text, its first row (``since``) and the bound that
-    decides it (``until``, both µs UTC), anew in each tick; empty for none.
+    ``types``: the Spark types of the slots of conditions and measures, set with the first rows. ``bound`` (µs UTC): up
+    to where starts have been decided. ``least`` (µs UTC): no row below it may still be emitted. ``turn``: how often
+    partitions have been written. ``open``: the oldest match that is not certain: its ``key`` as text, its first row
+    (``since``) and the bound that decides it (``until``, both µs UTC), set anew in each tick; empty for none.
     """
 
     types: Mapping[str, str] = field(default_factory=dict)
@@ -80,10 +78,10 @@ class MatchControl(Control):
 
 @dataclass(frozen=True)
 class Match(Unary):
-    """The matches of ``pattern`` in the rows of each value of ``keys``; ``slots`` go out, and ``passed`` columns.
+    """The matches of ``pattern`` in the rows of each value of ``keys``, with ``slots`` and ``passed`` columns.
 
-    ``conditions``: those of DEFINE, each as its parts between AND. ``rows``: what goes out of a match (`sql.nodes`).
-    ``skip`` and ``to``: where the next match may begin. ``within`` (µs): how far the last row may lie above the first
+    ``conditions``: those of DEFINE, each as its parts between AND. ``rows``: the output per match (`sql.nodes`).
+    ``skip`` and ``to``: where the next match may begin. ``within`` (µs): how far the last row may be above the first
     one, exclusive. ``expires`` (µs): how long a key may have no row before its partition ends.
     """
 
@@ -106,7 +104,7 @@ class Match(Unary):
     reason: ClassVar[str] = "a later match ends with a later row, or with one that is here, and these are known"
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """Rows from the oldest undecided start on, and where each partition stands."""
+        """Return rows from the oldest undecided start on, and the state of each partition."""
         until = "its start is decided"
         if self.reach:
             until += f" and PREV, which reaches {self.reach} back, asks for no row of it"
@@ -120,7 +118,7 @@ class Match(Unary):
         return (rows, self._partitions.noted(f"one place and one match number{each}", ends, by))
 
     def emits(self) -> Shape:
-        """The keys, the slots and what is passed; in stream order by key, match and row, ahead of the bound."""
+        """Return the keys, the slots and the passed columns; in stream order by key, match and row, not yet merged."""
         known = {column.name: column for column in self.input.emits().columns}
         passed = (replace(known[name], fact=type(known[name].fact)()) for name in self.passed)
         columns = (*(key.column for key in self.keys), *(slot.column for slot in self.slots), *passed)
@@ -129,11 +127,11 @@ class Match(Unary):
         return Shape(columns, order=order, extra=extra, placed=False, single=True)
 
     def promises(self, clocks: Sequence[Clocks], control: MatchControl) -> Clocks:
-        """The bound, or what may yet go out below it."""
+        """Return the bound, or the least row below it that may still be emitted."""
         return {"": min(least(clocks[0].values()), control.least)}
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
-        """The rows of the same keys that a match with the row may have, or read beside its rows."""
+        """Return the rows of the same keys that a match with the row may contain, or read beside its rows."""
         same = tuple((quoted(key.column.name), to_spark(key.expression)) for key in self.keys)
         meets = []
         if self.within is not None and not self.reach:
@@ -144,7 +142,7 @@ class Match(Unary):
         return Link(same, meets=" AND ".join(meets) or "true")
 
     def made_from(self, n: int, column: str) -> Made | None:
-        """From the values of its slot, or as it came."""
+        """Return the source of a column: the values of its slot, or a passed column."""
         slot = next((slot for slot in self.slots if slot.column.name == column), None)
         key = next((key for key in self.keys if key.column.name == column), None)
         if key is not None:
@@ -154,21 +152,21 @@ class Match(Unary):
         return Made(columns_in([slot.value] if not isinstance(slot, Told) else []), AGGREGATION)
 
     def decided_by(self, n: int) -> Iterable[str]:  # noqa: ARG002 - one input
-        """The keys, and what the conditions read."""
+        """Return the keys, and the columns of the conditions."""
         values = (slot.value for condition in self.conditions for slot in condition.slots)
         return columns_in([*(key.expression for key in self.keys), *values])
 
     def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one input
-        """Those that are passed, and those of keys, conditions and measures."""
+        """Return the passed columns, and those of keys, conditions and measures."""
         return {*self.passed, *columns_in(self.row_expressions())}
 
     def row_expressions(self) -> Iterable[exp.Expr]:
-        """The keys, and what conditions and measures read."""
+        """Return the keys, and the values of conditions and measures."""
         return (*(key.expression for key in self.keys), *self.values.values())
 
     @classmethod
     def holding(cls, fields: Mapping[str, Any], control: Mapping[str, Any]) -> str:
-        """The oldest match that is not certain, and what decides it."""
+        """Return the oldest match that is not certain, and what decides it."""
         oldest = control.get("open")
         if not oldest:
             return ""
@@ -180,11 +178,11 @@ class Match(Unary):
         return f"{found} is open: a further row{key}{decides} or the end of the stream decides it"
 
     def null_at_first(self, name: str) -> bool:  # noqa: ARG002 - of any
-        """False: nothing waits for a first row."""
+        """Return False: nothing waits for a first row."""
         return False
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
-        """No rows with the slots beside them."""
+        """Return an empty DataFrame with the slots."""
         given = rows(self.input)
         made = [
             f"{to_spark(slot.typed)} AS {quoted(slot.column.name)}" for slot in self.slots if not isinstance(slot, Told)
@@ -195,21 +193,21 @@ class Match(Unary):
         wide = given.selectExpr("*", *keys, *told)
         return wide.crossJoin(given.selectExpr(*made)) if made else wide
 
-    # -- what it looks for --------------------------------------------------------------
+    # -- the pattern ---------------------------------------------------------------------
 
     @cached_property
     def machine(self) -> Automaton:
-        """Its automaton."""
+        """Return its automaton."""
         return automaton(parse(self.pattern))
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """Its variables by name, in upper case."""
+        """Return its variables by name, in upper case."""
         return {name: n for n, name in enumerate(variables(parse(self.pattern)))}
 
     @cached_property
     def clause(self) -> Clause:
-        """What the matcher looks for."""
+        """Return the clause that the matcher runs."""
         to = frozenset(self.numbers[name] for name in self.to)
         skip: To = self.skip  # type: ignore[assignment] # one of these
         behind = max([0, *(slot.move for slot in self.slots if isinstance(slot, Pick))])
@@ -217,24 +215,24 @@ class Match(Unary):
 
     @cached_property
     def picks(self) -> tuple[Pick, ...]:
-        """Those of conditions and measures."""
+        """Return the picks of conditions and measures."""
         slots = (*(slot for condition in self.conditions for slot in condition.slots), *self.slots)
         return tuple(slot for slot in slots if isinstance(slot, Pick))
 
     @cached_property
     def reach(self) -> int:
-        """How many rows before a start may be read."""
+        """Return how many rows before a start may be read."""
         return max([0, *(-pick.move for pick in self.picks)])
 
     @cached_property
     def ahead(self) -> int:
-        """How many rows behind a row its conditions read."""
+        """Return how many rows after a row its conditions read."""
         slots = (slot for condition in self.conditions for slot in condition.slots)
         return max([0, *(slot.move for slot in slots if isinstance(slot, Pick))])
 
     @cached_property
     def span(self) -> Span:
-        """For how long rows and partitions are kept."""
+        """Return how long rows and partitions are kept."""
         anchors = {part.first for part in parse(self.pattern).walk() if isinstance(part, Anchor)}
         waits = max(self.ahead, self.clause.behind, int(False in anchors))
         if self.expires is not None:
@@ -253,23 +251,23 @@ class Match(Unary):
 
     @cached_property
     def values(self) -> dict[str, exp.Expr]:
-        """What is computed of each row, by its text."""
+        """Return the values computed for each row, by their text."""
         slots = (*(slot for condition in self.conditions for slot in condition.slots), *self.slots)
         return {to_spark(slot.value): slot.value for slot in slots if not isinstance(slot, Told)}
 
     @cached_property
     def arguments(self) -> dict[str, str]:
-        """The columns that these have in the rows that are kept, by text."""
+        """Return the columns of these values in kept rows, by text."""
         return {text: f"__a{number}" for number, text in enumerate(self.values)}
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns of its keys."""
+        """Return the columns of its keys."""
         return tuple(key.column.name for key in self.keys)
 
     @property
     def sorting(self) -> tuple[str, ...]:
-        """The columns that order the keys, whatever becomes of these above."""
+        """Return the columns that order the keys, even if these columns change above."""
         return tuple(f"{SORTED_KEY}{number}" for number in range(len(self.keys)))
 
     @property
@@ -285,7 +283,7 @@ class Match(Unary):
         return Kept(DUE, (*self._places, *PARTITION), PARTITIONS)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Look for matches in new rows and kept ones; keep what is not decided."""
+        """Find matches in new and kept rows; keep rows that are not decided."""
         delta = deltas[0]
         clock = least(delta.clocks.values())
         gap = None if self.expires is None else self.expires + 1
@@ -308,7 +306,7 @@ class Match(Unary):
         return Delta(rows, self.promises([delta.clocks], control), looked.count if rows is not None else 0)
 
     def _pieces(self, tick: Tick, delta: Delta) -> Iterator[pa.Table]:
-        """The rows in stream order, as many at a time as the driver takes."""
+        """Yield the rows in stream order, in pieces that fit on the driver."""
         assert delta.rows is not None
         made = [f"{to_spark(value)} AS {self.arguments[text]}" for text, value in self.values.items()]
         keys = [f"{to_spark(key.expression)} AS {key.column.name}" for key in self.keys]
@@ -326,7 +324,7 @@ class Match(Unary):
                 yield found.append_column(KEY_HASH, pa.array(hashed))
 
     def _edges(self, tick: Tick, rows: DataFrame) -> list[int]:
-        """Positions between pieces of about equal size."""
+        """Return positions between pieces of about equal size."""
         tick.describe(self, "count rows")
         parts = -(-rows.count() // MOST)
         if parts <= 1:

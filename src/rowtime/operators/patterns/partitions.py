@@ -1,6 +1,6 @@
-"""The partitions of a tick: kept rows and new ones side by side, and what is remembered of each partition.
+"""The partitions of a tick: kept and new rows together, and the state of each partition.
 
-A key has one partition at a time. With ``expires`` a gap beyond it ends the partition, and the next row begins another.
+A key has one partition at a time. With ``expires``, a longer gap ends the partition, and the next row begins another.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FIRST_ROW, KEPT_FROM, START_FROM, MATCHED_TO, MATCHES, LEAST, TURN, OPENED, DECI
 
 
 def newest(keys: Sequence[str], heads: pa.Table) -> pa.Table:
-    """What was remembered last of each partition's key."""
+    """Return the last state of each partition's key."""
     codes = ranks([[heads[key]] for key in keys], heads.num_rows)
     order = np.lexsort((column(heads, TURN), codes))
     last = np.concatenate((codes[order][1:] != codes[order][:-1], [True])) if len(order) else np.zeros(0, np.bool_)
@@ -31,15 +31,15 @@ def newest(keys: Sequence[str], heads: pa.Table) -> pa.Table:
 
 
 def column(table: pa.Table, name: str) -> Ints:
-    """A column of whole numbers."""
+    """Return a column of whole numbers."""
     return np.asarray(whole(table[name]), dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Laid:
-    """Rows in the order of their partitions; ``fresh``: which are new; ``head``: that of each partition, -1 for none.
+    """Rows in the order of their partitions; ``fresh``: the new ones; ``head``: each partition's state, or -1.
 
-    ``last``: of a key's partitions the one that may go on.
+    ``last``: the one of a key's partitions that may continue.
     """
 
     table: pa.Table
@@ -50,7 +50,7 @@ class Laid:
     heads: pa.Table
 
     def of_heads(self, name: str, default: Ints) -> Ints:
-        """What is remembered of each partition, or a default."""
+        """Return a value from the state of each partition, or a default."""
         if not self.heads.num_rows:
             return default
         known = column(self.heads, name)[np.maximum(self.head, 0)]
@@ -58,11 +58,11 @@ class Laid:
 
     @cached_property
     def positions(self) -> Ints:
-        """The place of each row in the stream."""
+        """Return the position of each row in the stream."""
         return column(self.table, POSITION)
 
     def upto(self, limits: Ints) -> Ints:
-        """Of each partition the first row at a position at or beyond a limit."""
+        """Return for each partition the first row at a position at or beyond a limit."""
         below = self.positions < limits[self.rows.partition]
         sums = np.concatenate(([0], np.cumsum(below)))
         return np.asarray(self.rows.begins + sums[self.rows.ends] - sums[self.rows.begins])
@@ -70,7 +70,7 @@ class Laid:
 
 @dataclass(frozen=True)
 class Known:
-    """Kept rows and new ones of some ``keys``, and what is remembered of these: ``heads``, at most one a key."""
+    """Kept and new rows of some ``keys``, and the state of these: ``heads``, at most one per key."""
 
     keys: tuple[str, ...]
     kept: pa.Table
@@ -79,9 +79,9 @@ class Known:
 
 
 def laid_out(known: Known, clock: int, expires: int | None, ahead: int) -> Laid | None:
-    """The partitions at a bound; ``None`` if there are no rows.
+    """Return the partitions at a bound; ``None`` if there are no rows.
 
-    A kept row that ``heads`` do not speak of any more is dropped.
+    Kept rows that ``heads`` no longer refer to are dropped.
     """
     keys, kept, fresh, heads = known.keys, known.kept, known.fresh, known.heads
     body, count = pa.concat_tables([kept, fresh], promote_options="default"), heads.num_rows

@@ -1,4 +1,4 @@
-"""What MATCH_RECOGNIZE keeps from tick to tick: rows that may yet be read, and where each partition stands."""
+"""The state of MATCH_RECOGNIZE from tick to tick: rows that may still be read, and the state of each partition."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from rowtime.operators.patterns.partitions import (
 
 @dataclass(frozen=True)
 class Span:
-    """How long (µs) something is asked for behind a row; END: for ever.
+    """How long (µs) state is needed after a row; END: for ever.
 
-    ``row``: the row itself; ``partition``: what is remembered of the partition, behind its last row.
+    ``row``: the row itself; ``partition``: the state of the partition, after its last row.
     """
 
     row: int
@@ -45,7 +45,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Stand:
-    """What was found; of each partition how many matches it has had, and up to which position they reach."""
+    """The result of a tick: for each partition the number of its matches, and the position up to which they reach."""
 
     found: Matches
     counts: Ints
@@ -54,9 +54,9 @@ class Stand:
 
 @dataclass(frozen=True)
 class Memory:
-    """The rows and the partitions that ``node`` keeps of ``keys``; ``reach``: how many rows back PREV reads.
+    """The rows and partitions that ``node`` keeps for ``keys``; ``reach``: how many rows back PREV reads.
 
-    ``gap`` (µs): behind the last row of a partition, the bound that ends it.
+    ``gap`` (µs): after the last row of a partition, the bound that ends it.
     """
 
     tick: Tick
@@ -69,19 +69,19 @@ class Memory:
     gap: int | None
 
     def due(self, before: int, clock: int) -> Ints:
-        """The hashes of the keys that the clock decides something of."""
+        """Return the hashes of the keys for which the clock decides something."""
         segments = self._of(self.partitions)
         found = segments.tables(segments.overlapping(BEGINNING, clock))
         hashes = [column(table, KEY_HASH)[_between(column(table, DUE), before, clock)] for table in found]
         return np.unique(np.concatenate(hashes)) if hashes else np.zeros(0, np.int64)
 
     def kept(self, hashes: Ints, before: int) -> pa.Table | None:
-        """The kept rows of some keys, in stream order; ``None`` for none."""
+        """Return the kept rows of some keys, in stream order; ``None`` for none."""
         rows = self._found(self.rows, hashes, before)
         return None if rows is None else rows.drop_columns([DUE]).sort_by(POSITION)
 
     def known(self, hashes: Ints, before: int, like: pa.Table) -> pa.Table:
-        """What is remembered of some keys; ``like``: rows that have their columns."""
+        """Return the state of some keys; ``like``: rows with the same columns."""
         heads = self._found(self.partitions, hashes, before)
         if heads is not None:
             return newest(self.keys, heads)
@@ -98,10 +98,10 @@ class Memory:
     def _of(self, kept: Kept) -> Segments:
         return self.tick.segments(self.node, kept.name)
 
-    # -- what is kept -----------------------------------------------------------------------
+    # -- writing --------------------------------------------------------------------------------
 
     def keep(self, laid: Laid, stand: Stand, clock: int, turn: int) -> None:
-        """Keep what may yet be asked for."""
+        """Keep what may still be needed."""
         rows, positions, found = laid.rows, laid.positions, stand.found
         last = rows.times[rows.ends - 1]
         until = np.full(len(last), END) if self.span.partition >= END else last + self.span.partition
@@ -141,16 +141,16 @@ class Memory:
             self._of(kept).add(self._written(kept, rows))
 
     def _written(self, kept: Kept, rows: pa.Table) -> Sequence[Segment]:
-        order = np.argsort(column(rows, KEY_HASH), kind="stable")  # so that the rows of a few keys are found
+        order = np.argsort(column(rows, KEY_HASH), kind="stable")  # so that the rows of a few keys are found quickly
         rows = rows.select(list(kept.columns)).take(pa.array(order))
         return self.tick.keep(self.node, kept.name, rows, DUE)
 
-    # -- of all keys ------------------------------------------------------------------------
+    # -- all keys -------------------------------------------------------------------------------
 
     def standing(self, clock: int) -> tuple[int, dict[str, object]]:
-        """Below which (µs) no row lies that is here and may yet go out, END for no such row; and the oldest open match.
+        """Return the least row time (µs) that may still be emitted, END for none; and the oldest open match.
 
-        Of this the key as text, its first row and the bound that decides it (both µs).
+        The match has the key as text, its first row and the bound that decides it (both µs).
         """
         heads = self._heads(clock)
         if not heads.num_rows:
@@ -164,14 +164,14 @@ class Memory:
         return int(column(heads, LEAST).min()), oldest
 
     def _heads(self, clock: int) -> pa.Table:
-        """What is remembered of all keys that somebody may ask for once the clock is there."""
+        """Return the state of all keys that may be needed at a clock."""
         segments = self._of(self.partitions)
         tables = [alive(table, clock) for table in segments.tables(segments.overlapping(clock, END))]
         tables = [table for table in tables if table.num_rows]
         return newest(self.keys, pa.concat_tables(tables, promote_options="default")) if tables else pa.table({})
 
     def forget(self, clock: int) -> None:
-        """Drop what nobody asks for any more, and put small files together."""
+        """Drop what is no longer needed, and merge small files."""
         for kept in (self.rows, self.partitions):
             segments = self._of(kept)
             segments.forget(clock)
@@ -183,7 +183,7 @@ class Memory:
             segments.replace(crowded, self._written(kept, rows))
 
     def _spoken_of(self, rows: pa.Table, clock: int) -> pa.Table:
-        """The kept rows that a partition still speaks of."""
+        """Return the kept rows that a partition still refers to."""
         heads = self._heads(clock)
         if not heads.num_rows:
             return rows.slice(0, 0)

@@ -1,7 +1,7 @@
-"""What conditions and measures read of a match: columns, each picked from one row of it or folded over some.
+"""The inputs of conditions and measures: columns, each picked from one row of the match or folded over several.
 
-An expression over several rows is one over such columns. What it computes of a single row is computed with that row,
-before any match is looked for.
+An expression over several rows is one over such columns. Its parts over a single row are computed with that row, before
+matches are searched.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ CLASSIFIER, NUMBER = "classifier", "number"
 class Pick:
     """``value`` of one row: the current one (``which`` = `ROW`), or the first or last of the rows of ``variables``.
 
-    ``offset``: so many rows of these further on, or back. ``move``: and so many rows of the partition, back if
-    negative. ``final``: of the whole match, not of the rows up to the current one.
+    ``offset``: so many of these rows forward, or back. ``move``: then so many rows of the partition, back if negative.
+    ``final``: over the whole match, not only the rows up to the current one.
     """
 
     column: Column
@@ -36,12 +36,12 @@ class Pick:
 
     @property
     def of_row(self) -> bool:
-        """True if the row alone decides it."""
+        """Return True if it depends only on the row."""
         return self.which == ROW
 
     @property
     def typed(self) -> exp.Expr:
-        """What has its type, as an aggregate."""
+        """Return an aggregate that has its type."""
         return exp.First(this=self.value.copy())
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Told:
-    """What the match says of itself: ``CLASSIFIER(variables)`` or ``MATCH_NUMBER()``."""
+    """A function of the match: ``CLASSIFIER(variables)`` or ``MATCH_NUMBER()``."""
 
     column: Column
     what: str
@@ -88,7 +88,7 @@ Slot = Pick | Fold | Told
 
 @dataclass(frozen=True)
 class Condition:
-    """What a row has to satisfy to be taken as ``variable``, beside other conditions; ``test`` is over ``slots``."""
+    """A condition for a row to be taken as ``variable``, besides others; ``test`` is over ``slots``."""
 
     variable: str
     test: exp.Expr
@@ -96,7 +96,7 @@ class Condition:
 
     @property
     def of_row(self) -> bool:
-        """True if the row alone decides it."""
+        """Return True if it depends only on the row."""
         return all(isinstance(slot, Pick) and slot.of_row for slot in self.slots)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The Spark types of what conditions and measures read, which Spark is asked for once."""
+"""The Spark types of the inputs of conditions and measures; Spark is asked once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def type_slots(tick: Tick, node: Match, rows: DataFrame) -> None:
-    """Remember the types; what Spark refuses it refuses here."""
+    """Store the types; a type that Spark refuses is refused here."""
     if tick.control(node).types:
         return
     rows = typed_rows(rows)

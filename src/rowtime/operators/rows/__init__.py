@@ -1,1 +1,1 @@
-"""What looks at each row by itself, and what operators of every family compute with."""
+"""Operators on single rows, and computations that operators of every family use."""

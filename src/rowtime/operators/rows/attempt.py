@@ -1,7 +1,8 @@
-"""An attempt: computes expressions of a row that may fail, and says so instead of ending the job.
+"""Attempts: compute expressions that may fail for a row, and report the failure instead of ending the job.
 
-In ANSI mode an expression that cannot be computed (a division by zero, a text that is no number, a sum beyond its type)
-ends the whole job. Spark's own `TryEval` turns the failure of one row into NULL. SQL has no name for it.
+In ANSI mode an expression that cannot be computed (a division by zero, a text that is not a number, a sum that
+overflows its type) ends the whole job. Spark's own `TryEval` turns the failure of one row into NULL. SQL has no name
+for it.
 """
 
 from __future__ import annotations
@@ -22,24 +23,25 @@ if TYPE_CHECKING:
 _PLAIN = re.compile(r"`(?:[^`]|``)+`|\w+")
 
 Told = tuple[str, str]
-"""Spark SQL of an expression, and what it is called in ``raw_record``."""
+"""Spark SQL of an expression, and its name in ``raw_record``."""
 
 
 def attempted(spark: SparkSession, expressions: Sequence[str]) -> Column:
-    """A struct of the values of Spark SQL ``expressions``; NULL where one of them fails, whatever the others are."""
+    """Return a struct of the values of Spark SQL ``expressions``; NULL if one fails, independent of the others."""
     from pyspark.sql.classic.column import Column  # noqa: PLC0415 - `check` does without Spark
 
     inside = ", ".join(f"'c{n}', {text}" for n, text in enumerate(expressions))
-    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way to an expression of Spark
+    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way to a Spark expression
     parser = spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001
     tried = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(parser.parseExpression(f"named_struct({inside})"))
     return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(tried))
 
 
 def all_computed(rows: DataFrame, expressions: Iterable[str]) -> DataFrame:
-    """The rows, of each of which all this is computed, so that it fails now.
+    """Return the rows with all expressions computed for each row, so that they fail now.
 
-    Spark leaves out what nobody compares, and of a row that a filter above drops; it moves none below what is random.
+    Spark skips values that nothing compares, and rows that a filter above drops. It moves no filter below a random
+    expression.
     """
     expressions = list(expressions)
     if is_local(rows) and rows.can(*expressions):
@@ -48,7 +50,7 @@ def all_computed(rows: DataFrame, expressions: Iterable[str]) -> DataFrame:
     return rows.where(f"xxhash64({hashes}) >= {-(2**63 - 1)}L - 1L OR rand() < 0") if hashes else rows
 
 
-def judged(  # noqa: PLR0913 - what is asked of rows
+def judged(  # noqa: PLR0913 - the tests and values of rows
     rows: DataFrame,
     tests: Sequence[Told],
     values: Mapping[str, str],
@@ -56,11 +58,11 @@ def judged(  # noqa: PLR0913 - what is asked of rows
     kept: Collection[str],
     broken: Sequence[Told] = (),
 ) -> DataFrame:
-    """The rows that no test leaves out, with ``values`` by name and ``kept`` columns; `BROKEN`: what fails of a row.
+    """Return the rows that no test excludes, with ``values`` by name and ``kept`` columns; `BROKEN`: the row's failure.
 
-    A test that can be computed and is not true leaves a row out, whatever the others are: so which rows fail follows
-    from their values, and not from the order in which Spark tests them. Of the others a row fails if a test or one of
-    the ``demands`` cannot be computed, or if one of the conditions ``broken`` holds. A value that fails is NULL.
+    A test that can be computed and is not true excludes a row, whatever the others are. So which rows fail depends on
+    their values, and not on the order in which Spark tests them. Of the others a row fails if a test or one of the
+    ``demands`` cannot be computed, or if one of the conditions ``broken`` holds. A value that fails is NULL.
     """
     demands = list(demands)
     texts = dict.fromkeys([*(text for text, _ in tests), *values.values(), *(text for text, _ in demands)])

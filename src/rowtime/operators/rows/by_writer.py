@@ -1,4 +1,4 @@
-"""Rows by their writers: those of each, and what is known of writers beside their rows."""
+"""Rows and their writers: the rows of each, and data about writers joined to their rows."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rowtime.operators.contract import DataFrame, micros
 from rowtime.operators.contract import functions as F
 from rowtime.sql.generate import literal
 
-FEW = 64  # writers that a literal distinguishes; it is searched from its beginning for every row
+FEW = 64  # writers for which a literal is used; Spark searches it from its beginning for every row
 
 
 def beside(rows: DataFrame, times: Mapping[str, int], name: str) -> DataFrame:
-    """The rows with a column TIMESTAMP: what ``times`` (µs UTC) says of their writer, NULL where it says nothing."""
+    """Return the rows with a TIMESTAMP column: the time (µs UTC) of their writer in ``times``, NULL if it has none."""
     if len(times) <= FEW:
         tests = (f"WHEN {WRITER} = {literal(writer)} THEN {micros(at)}" for writer, at in sorted(times.items()))
         found = f"CASE {' '.join(tests)} END" if times else "CAST(NULL AS TIMESTAMP)"
@@ -27,7 +27,7 @@ def beside(rows: DataFrame, times: Mapping[str, int], name: str) -> DataFrame:
 
 
 def joined(rows: DataFrame, writers: Iterable[str], columns: Mapping[str, pa.Array]) -> DataFrame:
-    """The rows with columns of their writer, in the order of ``writers``; NULL of all others."""
+    """Return the rows with columns of their writer, in the order of ``writers``; NULL for other writers."""
     table = pa.table({"__who": pa.array(writers, pa.string()), **columns})
     if is_local(rows):
         from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415 - Spark
@@ -41,7 +41,7 @@ def joined(rows: DataFrame, writers: Iterable[str], columns: Mapping[str, pa.Arr
 
 
 def by_writer(items: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """The items of each writer, in their order."""
+    """Yield the items of each writer, in order."""
     codes = items[WRITER].combine_chunks().dictionary_encode()
     writers, found = codes.dictionary.to_pylist(), codes.indices.to_numpy()
     if len(writers) <= 1:

@@ -1,6 +1,6 @@
 """Times as whole numbers: µs since 1970 in the calendar of rowtimes, the years 0001 to 9999 (semantics 8.1, 11).
 
-A time outside it is none, at every gate.
+A time outside the calendar counts as no time, at every gate.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _MICROS = {"SECOND": 1_000_000, "MILLISECOND": 1000, "MICROSECOND": 1}
 
 
 def in_calendar(micros: str) -> str:
-    """Spark SQL: a BIGINT of µs, NULL outside the calendar."""
+    """Return Spark SQL: a BIGINT of µs, NULL outside the calendar."""
     return f"CASE WHEN ({micros}) BETWEEN {MIN_MICROS}L AND {MAX_MICROS}L THEN ({micros}) END"
 
 
 def those_in_calendar(micros: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of µs (INT64), null outside the calendar; the same column where none lies there."""
+    """Return a column of µs (INT64), null outside the calendar; the same column if all are inside."""
     edges = pc.min_max(micros).as_py()
     if edges["min"] is None or (edges["min"] >= MIN_MICROS and edges["max"] <= MAX_MICROS):
         return micros
@@ -28,7 +28,7 @@ def those_in_calendar(micros: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def in_micros(column: str, unit: str) -> str:
-    """Spark SQL: a column of whole numbers as BIGINT µs; NULL where that is no BIGINT any more, and so no time."""
+    """Return Spark SQL: a whole-number column as BIGINT µs; NULL if that overflows, so that it is no time."""
     number = f"CAST({column} AS BIGINT)"
     if unit == "NANOSECOND":
         return f"(({number} - pmod({number}, 1000L)) DIV 1000L)"

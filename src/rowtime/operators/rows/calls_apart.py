@@ -1,7 +1,8 @@
-"""Calls that Spark computes for all rows before anything around them: those of functions of Python.
+"""Calls that Spark computes for all rows before the expressions around them: Python functions.
 
-Their arguments are computed there, too, so an attempt (`attempt`) of ``f(1 / v)`` does not hold what fails of them. So
-such a call is computed apart, for the rows whose arguments can be computed; for the others it fails in its attempt.
+Their arguments are computed there too, so an attempt (`attempt`) of ``f(1 / v)`` does not catch a failure in them. So
+such a call is computed separately, for the rows whose arguments can be computed; for the others it fails in its
+attempt.
 """
 
 from __future__ import annotations
@@ -18,26 +19,26 @@ from rowtime.sql.script import parse_expression
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_LINE = "\n"  # no name of a function has it
+_LINE = "\n"  # no function name contains it
 Attempted = Callable[["SparkSession", list[str]], "Column"]
 
 
 def spark_functions(spark: SparkSession) -> frozenset[str]:
-    """The names of Spark's own functions, in lower case."""
+    """Return the names of Spark's own functions, in lower case."""
     jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way
     return frozenset(names_of(jvm.org.apache.spark.sql.catalyst.analysis.FunctionRegistry.builtin().listFunction()))
 
 
 def names_of(listed: Any) -> list[str]:
-    """The names of Spark's identifiers in lower case, in one call; without what some versions put in front of them."""
+    """Return the lower-case names of Spark's identifiers, in one call; without prefixes that some versions add."""
     found: str = listed.mkString(_LINE)
     return [one.rpartition(".")[2] for one in found.replace("`", "").lower().split(_LINE)]
 
 
 def apart(rows: DataFrame, texts: Iterable[str], attempted: Attempted) -> tuple[DataFrame, dict[str, str]]:
-    """The rows with a column for each call of a user's function that computes its arguments, and texts over these.
+    """Return the rows with a column per call of a user's function that computes its arguments, and texts over these.
 
-    ``texts``: Spark SQL of expressions; those without such calls are left out of the answer.
+    ``texts``: Spark SQL of expressions; those without such calls are not in the result.
     """
     trees = {text: parse_expression(text) for text in texts if "(" in text}
     known = spark_functions(rows.sparkSession) if trees else frozenset()
@@ -46,9 +47,9 @@ def apart(rows: DataFrame, texts: Iterable[str], attempted: Attempted) -> tuple[
     for text, tree in trees.items():
         root = exp.paren(tree, copy=False)
         calls = [call for call in root.find_all(exp.Anonymous) if call.name.lower() not in known]
-        for call in reversed(calls):  # what is inside of another call comes behind it
+        for call in reversed(calls):  # a nested call comes after the one around it
             plain = all(isinstance(value, exp.Column | exp.Literal) for value in call.expressions)
-            if plain or call.find_ancestor(exp.Lambda):  # no function of Python is inside of a lambda
+            if plain or call.find_ancestor(exp.Lambda):  # a lambda cannot contain a Python function
                 continue
             if (spelled := to_spark(call)) not in columns:
                 rows, columns[spelled] = _computed(rows, call, len(columns), attempted)
@@ -58,7 +59,7 @@ def apart(rows: DataFrame, texts: Iterable[str], attempted: Attempted) -> tuple[
 
 
 def _computed(rows: DataFrame, call: exp.Anonymous, number: int, attempted: Attempted) -> tuple[DataFrame, exp.Expr]:
-    """The rows with the value of a call, which stands for it; it fails where an argument does."""
+    """Return the rows with the value of a call, and its replacement, which fails if an argument does."""
     tried, value, fails = f"{ARGUMENTS}{number}", f"{CALLED}{number}", f"{UNCALLED}{number}"
     given = rows.withColumn(tried, attempted(rows.sparkSession, [to_spark(one) for one in call.expressions]))
     text = f"{call.name}({', '.join(f'{tried}.c{n}' for n in range(len(call.expressions)))})"

@@ -1,6 +1,6 @@
-"""Text with a collation, as Spark compares it: by keys whose bytes have the order and the identity of the texts.
+"""Text with a collation, compared as in Spark: by keys whose bytes have the order and the identity of the texts.
 
-Spark has such keys and no function of SQL that gives them, so its expression is asked for by name.
+Spark has such keys, but no SQL function that returns them, so its expression is called by name.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _COLLATION = re.compile(r" collate \w+")
 
 
 def has_collation(kind: DataType) -> bool:
-    """True if values of a type are, or hold, text that is not compared by its bytes."""
+    """Return True if a type is, or contains, text that is not compared by its bytes."""
     return " collate " in type_text(kind)
 
 
 def collated_of(rows: DataFrame, names: Iterable[str]) -> list[str]:
-    """Those of some columns whose values have a collation."""
+    """Return those of some columns whose values have a collation."""
     return [name for name in names if has_collation(rows.schema[name].dataType)]
 
 
 def in_bytes(rows: DataFrame, names: Iterable[str]) -> tuple[DataFrame, dict[str, Column]]:
-    """The rows with text without a collation in some columns, and what makes it text with the collation again."""
+    """Return the rows with some columns as text without a collation, and the columns that restore the collation."""
     kinds = {name: type_text(rows.schema[name].dataType) for name in collated_of(rows, names)}
     plain = {name: F.expr(f"CAST({quoted(name)} AS {_COLLATION.sub('', kind)})") for name, kind in kinds.items()}
     back = {name: F.expr(f"CAST({quoted(name)} AS {kind})") for name, kind in kinds.items()}
@@ -43,16 +43,16 @@ def in_bytes(rows: DataFrame, names: Iterable[str]) -> tuple[DataFrame, dict[str
 
 
 def least(name: str) -> str:
-    """Spark SQL for the text by which a group is called: of equal texts the least by its bytes.
+    """Return Spark SQL for the text that names a group: of equal texts the least by its bytes.
 
-    Spark shows the text that it meets first. The least does not depend on that, and that of partial results is the
-    least of all.
+    Spark shows the first text that it meets. The least does not depend on the order, and the least of partial results
+    is the least of all.
     """
     return f"min_by({quoted(name)}, CAST({quoted(name)} AS STRING))"
 
 
 def grouped(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
-    """The groups of the rows with their aggregates; a key with a collation is the least of the texts of its group."""
+    """Return the groups of the rows with their aggregates; a key with a collation is the least text of its group."""
     if is_local(rows):
         placed = placed_merges(aggregates)
         found = grouped_by_places(rows, keys, aggregates, placed, PLACE.split(", "))
@@ -70,18 +70,18 @@ def grouped(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> 
 
 
 def grouped_as_they_are(rows: DataFrame, keys: Sequence[str], aggregates: Sequence[str]) -> DataFrame:
-    """The groups of the rows by ``keys`` (quoted names), as Spark compares them."""
+    """Return the groups of the rows by ``keys`` (quoted names), as Spark compares them."""
     found: DataFrame | None = rows.grouped(keys, aggregates) if is_local(rows) else None
     return rows.groupBy(*keys).agg(*map(F.expr, aggregates)) if found is None else found
 
 
 def keyed(rows: DataFrame, names: Iterable[str]) -> DataFrame:
-    """The rows with keys in place of text in some columns."""
+    """Return the rows with keys in place of text in some columns."""
     return rows.withColumns({name: _key(rows, name) for name in names})
 
 
 def paired(rows: DataFrame, names: Iterable[str]) -> DataFrame:
-    """The rows with pairs of key and text (`kernels.collated`) in place of text in some columns."""
+    """Return the rows with pairs of key and text (`kernels.collated`) in place of text in some columns."""
     pairs = {name: F.struct(_key(rows, name).alias(COLLATED_KEY), F.col(name).alias(COLLATED_VALUE)) for name in names}
     return rows.withColumns({name: F.when(F.col(name).isNotNull(), pair) for name, pair in pairs.items()})
 
@@ -89,7 +89,7 @@ def paired(rows: DataFrame, names: Iterable[str]) -> DataFrame:
 def _key(rows: DataFrame, name: str) -> Column:
     from pyspark.sql.classic.column import Column as Classic  # noqa: PLC0415 - as above
 
-    java = rows.sparkSession._jvm  # noqa: SLF001 - the one way to the expression
+    java = rows.sparkSession._jvm  # noqa: SLF001 - the only way to the expression
     assert java is not None
     bridge = java.org.apache.spark.sql.classic.ExpressionUtils
     text = bridge.expression(F.col(name)._jc)  # noqa: SLF001 - as above

@@ -1,6 +1,6 @@
-"""Rows of Spark on the driver, as Arrow tables: inside of a value NULL may stand everywhere, whatever Spark knows.
+"""Rows of Spark on the driver, as Arrow tables whose nested values are all nullable.
 
-Arrow refuses a NULL struct whose fields are known to be there, and what is known differs from tick to tick.
+Arrow refuses a NULL struct whose fields are declared non-null, and the declarations differ from tick to tick.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def collected(rows: DataFrame) -> pa.Table:
-    """The rows, by one Spark job."""
+    """Return the rows, by one Spark job."""
     return loosened(rows).toArrow()
 
 
 def loosened(rows: DataFrame) -> DataFrame:
-    """The rows with the same values, in types inside of which NULL may stand."""
+    """Return the rows with the same values, in types whose nested values are nullable."""
     if is_local(rows):
         return rows
     for field in rows.schema.fields:
@@ -39,7 +39,7 @@ def loosened(rows: DataFrame) -> DataFrame:
 
 
 def loose(kind: DataType) -> DataType:
-    """The type with NULL wherever Spark lets it stand: as an element, a value of a map, a field."""
+    """Return the type with every nullable part declared nullable: elements, map values, fields."""
     from pyspark.sql.types import ArrayType, MapType, StructField, StructType  # noqa: PLC0415 - as above
 
     if isinstance(kind, ArrayType):
@@ -52,7 +52,7 @@ def loose(kind: DataType) -> DataType:
 
 
 def _holds_months(kind: DataType) -> bool:
-    """True for types of values that Spark gives nobody but itself, and for what is made of them."""
+    """Return True for types whose values Spark does not hand out, and for types that contain them."""
     from pyspark.sql import types as t  # noqa: PLC0415 - as above
 
     if isinstance(kind, t.StructType):

@@ -1,7 +1,7 @@
-"""Conditions of joins that may fail: which of their parts cannot, and whether the others hold of a pair.
+"""Join conditions that may fail: which of their parts cannot fail, and whether the others hold for a pair.
 
-A pair matches if every part is true. If none is untrue and one cannot be computed, the pair is refused, and counts as
-no match. So that follows from the pair alone, whatever Spark tests first.
+A pair matches if every part is true. If no part is false and one cannot be computed, the pair is refused, and counts as
+no match. So the result depends on the pair alone, whatever Spark tests first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def sorted_out(on: exp.Expr | None, types: Mapping[str, str]) -> tuple[list[str], list[Told]]:
-    """The equalities of two columns of one of ``types``, which cannot fail, and the other parts."""
+    """Return the equalities of two columns of one of ``types``, which cannot fail, and the other parts."""
     equal: list[exp.Expr] = []
     others: list[exp.Expr] = []
     for part in conjuncts(on):
@@ -40,6 +40,6 @@ def _compares(part: exp.Expr, types: Mapping[str, str]) -> bool:
 
 
 def holds(spark: SparkSession, parts: Sequence[Told]) -> Column:
-    """Whether all parts can be computed and are true."""
+    """Return whether all parts can be computed and are true."""
     tried = (F.coalesce(attempted(spark, [text])["c0"], F.lit(False)) for text, _ in parts)  # noqa: FBT003
     return reduce(lambda one, other: one & other, tried, F.lit(True))  # noqa: FBT003

@@ -1,7 +1,7 @@
-"""The ends of groups that functions of the rowtime make, in Spark SQL and at an instant.
+"""The ends of groups that are functions of the rowtime, in Spark SQL and at an instant.
 
-`expr.group_end` knows the end of one function's groups; of several functions it is the
-earliest. GROUP BY and ORDER BY use the same ends, stamps and promises.
+`expr.group_end` knows the end of one function's groups; for several functions it is the earliest end. GROUP BY and
+ORDER BY use the same ends, stamps and promises.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class Lead:
 
     @property
     def end(self) -> GroupEnd:
-        """The end of the value."""
+        """Return the end of the value."""
         return group_end(self.at, f"({to_spark(self.value)})")
 
 
 @dataclass(frozen=True)
 class Ends:
-    """The groups of ``keys``; their values are in columns of the keys' names.
+    """The groups of ``keys``; their values are in columns with the keys' names.
 
-    ``stamp``: what the rows of a group have as rowtime, over these columns; else the end: that of
-    the ``lead``, where it is something that the groups are gathered by, or of the group.
+    ``stamp``: the rowtime of a group's rows, over these columns; by default the end: that of the ``lead``, if groups
+    are gathered by one, or of the group.
     """
 
     keys: tuple[Item, ...]
@@ -49,28 +49,28 @@ class Ends:
 
     @property
     def end_text(self) -> str:
-        """The end of a group, BIGINT µs: the first instant that is past it."""
+        """Return the end of a group, BIGINT µs: the first instant past it."""
         return _least([end.text for end in self._ends()])
 
     @property
     def stamp_text(self) -> str:
-        """The rowtime of what a group gives, TIMESTAMP."""
+        """Return the rowtime of a group's result, TIMESTAMP."""
         if self.stamp is not None:
             given, latest = f"CAST({to_spark(self.stamp)} AS TIMESTAMP)", micros(MAX_MICROS)
             return f"if({given} > {latest}, {latest}, {given})"
         ends = self._ends() if self.lead is None else [self.lead.end]
         stamps = [f"{end.text} - 1" if end.closed else end.text for end in ends]
-        # The last group of the calendar ends with it: there is no later time to stamp.
+        # The last group of the calendar ends with it: there is no later time to use.
         return f"timestamp_micros({_least([*stamps, f'{MAX_MICROS}L'])})"
 
     @property
     def seen(self) -> bool:
-        """True if the texts need ``__x`` as well."""
+        """Return True if the texts need ``__x`` too."""
         lead = () if self.lead is None else (self.lead.end,)
         return any(end.seen for end in (*self._ends(), *lead))
 
     def end_at(self, tick: Tick, at: int) -> int:
-        """The end of the group that holds the instant ``at`` (µs UTC)."""
+        """Return the end of the group that contains the instant ``at`` (µs UTC)."""
         if not BEGINNING < at < END:
             return at
         ends = [first_after(key.expression, at) for key in self.keys]
@@ -79,7 +79,7 @@ class Ends:
         return tick.scalar(self._at(at, self.end_text))
 
     def stamp_at(self, tick: Tick, at: int) -> int:
-        """The stamp of the group that holds the instant ``at``: no later group has a lesser one."""
+        """Return the stamp of the group that contains the instant ``at``: no later group has a lesser one."""
         if not BEGINNING < at < END:
             return at
         ends = self._ends()
@@ -89,7 +89,7 @@ class Ends:
 
     def _at(self, at: int, text: str) -> str:
         keys = ", ".join(key.sql for key in self.keys)
-        # Names and numbers of ours, and expressions that were parsed and bound.
+        # Our own names and numbers, and expressions that were parsed and bound.
         inner = f"SELECT {keys}, {ROWTIME} AS {SEEN} FROM (SELECT timestamp_micros({at}L) AS {ROWTIME})"  # noqa: S608
         return f"SELECT {text} FROM ({inner})"  # noqa: S608
 

@@ -1,7 +1,7 @@
-"""Sums beyond their type, told exactly: what a tick computes in which a sum has failed.
+"""Exact sums beyond their type, for a tick in which a sum has failed.
 
-Spark ends the job as soon as a sum on the way is beyond its type, though what follows may bring it back. Which sums are
-on the way depends on the cut. So here the whole sum decides: it fits, or the row of its group is refused.
+Spark ends the job as soon as an intermediate sum overflows its type, although later values may bring it back. The
+intermediate sums depend on the cut. So here only the whole sum counts: it fits, or the row of its group is refused.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from functools import cached_property
 
 from rowtime.frames.kinds import DECIMAL, MOST_DIGITS
 
-_DIGITS = 20  # of the low limb of a number of 38, so that the high one fits in a BIGINT
-_DIVIDED = 6  # digits behind the point that a quotient of decimals has at least
+_DIGITS = 20  # of the low limb of a number with 38 digits, so that the high one fits in a BIGINT
+_DIVIDED = 6  # the least number of digits after the point of a quotient of decimals
 _INTERVAL, _DAY = "interval", "86400000000L"
 _LIMB = f"CAST(1{'0' * _DIGITS} AS DECIMAL({_DIGITS + 1}, 0))"
 
 
 def may_be_beyond(kind: str) -> bool:
-    """True for a type of sums that rows can exceed."""
+    """Return True for a type of sums that rows can overflow."""
     return kind == "bigint" or kind.startswith(f"decimal({MOST_DIGITS},")
 
 
 def limbs(value: str, kind: str) -> tuple[str, str]:
-    """The low and high limb of a number of type BIGINT or DECIMAL, each a whole number.
+    """Return the low and high limb of a BIGINT or DECIMAL, each a whole number.
 
     Both have room for the sum of as many rows as there can be.
     """
@@ -34,9 +34,9 @@ def limbs(value: str, kind: str) -> tuple[str, str]:
 
 
 def whole(low: str, high: str, kind: str) -> str:
-    """The number that sums of both limbs make, as text: what the low one has above its digits moves to the high one."""
+    """Return the sum of both limbs as text: digits of the low one beyond its limit move to the high one."""
     h, r = f"({high} + {low} DIV {_LIMB})", f"({low} % {_LIMB})"
-    # Both of one sign.
+    # Both with one sign.
     borrow = f"CASE WHEN {h} > 0 AND {r} < 0 THEN 1 WHEN {h} < 0 AND {r} > 0 THEN -1 ELSE 0 END"
     h2, r2 = f"({h} - {borrow})", f"({r} + {borrow} * {_LIMB})"
     sign = f"IF({h2} < 0 OR {r2} < 0, '-', '')"
@@ -49,16 +49,16 @@ def whole(low: str, high: str, kind: str) -> str:
 
 
 def _scale(kind: str) -> int:
-    """Digits behind the point."""
+    """Return the number of digits after the point."""
     found = DECIMAL.fullmatch(kind)
     return int(found[2]) if found else 0
 
 
 def average(total: str, count: str, kind: str, result: str, *, tries: bool = False) -> str:
-    """The quotient of a sum of type ``kind`` and a BIGINT, of the type ``result`` that AVG has.
+    """Return the quotient of a sum of type ``kind`` and a BIGINT, as the type ``result`` of AVG.
 
-    `/` leaves out digits where the sum has 38. So the whole quotient and the rounded rest are put together without the
-    point. Halves are rounded away from zero, as AVG does. ``tries``: NULL where the quotient is beyond its type.
+    `/` loses digits if the sum has 38. So the integer quotient and the rounded remainder are combined without the
+    point. Halves are rounded away from zero, as in AVG. ``tries``: NULL if the quotient overflows its type.
     """
 
     def applied(sign: str, function: str, one: str, other: str) -> str:
@@ -77,7 +77,7 @@ def average(total: str, count: str, kind: str, result: str, *, tries: bool = Fal
 
 
 def average_type(kind: str) -> str:
-    """The type of the AVG of decimals whose sum has this one; of one of 38 digits it may have fewer in Spark."""
+    """Return the type of the AVG of decimals whose sum has this type; with 38 digits, Spark's may have fewer."""
     found = DECIMAL.fullmatch(kind)
     if found is None:
         return ""
@@ -89,9 +89,9 @@ def average_type(kind: str) -> str:
 class ExactSum:
     """The sum of ``value`` as type ``kind``, in columns of the name ``name``.
 
-    ``modifier``: DISTINCT; ``result``: the type of the average, if that is what is wanted.
-    `aggregates` are computed of a group, then `total` of these, which is NULL where the sum is beyond its type or there
-    is none, and `value_text` of the total; `fails` tells which.
+    ``modifier``: DISTINCT; ``result``: the type of the average, if an average is needed. `aggregates` are computed for
+    a group, then `total` from these, which is NULL if the sum overflows its type or there is none, and `value_text`
+    from the total; `fails` distinguishes the two.
     """
 
     name: str
@@ -102,12 +102,12 @@ class ExactSum:
 
     @cached_property
     def aggregates(self) -> list[str]:
-        """The aggregates, as select items."""
+        """Return the aggregates, as select items."""
         return [f"{text} AS {self.name}{part}" for part, text in self._parts.items()]
 
     @property
     def total(self) -> str:
-        """The sum, of the aggregates; under the name and ``s``."""
+        """Return the sum of the aggregates; in a column named ``s`` after the name."""
         if self.kind == "bigint":
             return f"try_cast({self.name}w AS BIGINT)"
         if self.kind.startswith(_INTERVAL):
@@ -118,7 +118,7 @@ class ExactSum:
 
     @property
     def value_text(self) -> str:
-        """The sum or average, of the total."""
+        """Return the sum or average, from the total."""
         total, count = f"{self.name}s", f"{self.name}n"
         return (
             f"CASE WHEN {count} > 0 THEN {average(total, count, self.kind, self.result)} END" if self.result else total
@@ -126,7 +126,7 @@ class ExactSum:
 
     @property
     def fails(self) -> str:
-        """Whether the sum or the average is beyond its type."""
+        """Return whether the sum or the average overflows its type."""
         return f"({self.name}n > 0 AND {self.name} IS NULL)"
 
     @property
@@ -141,7 +141,7 @@ class ExactSum:
             return {"w": self._sum("try_sum", self.value), "n": counted}
         if not self.modifier:
             low, high = (f"sum({limb})" for limb in limbs(self.value, self.kind))
-        else:  # equal limbs are not equal values
+        else:  # equal limbs may be unequal values
             added = (f"(a, x) -> CAST(a + {limb} AS DECIMAL(38, 0))" for limb in limbs("x", self.kind))
             zero = "CAST(0 AS DECIMAL(38, 0))"
             low, high = (f"aggregate(collect_set({self.value}), {zero}, {add})" for add in added)
@@ -152,7 +152,7 @@ class ExactSum:
 
 
 def _as_interval(micros: str, kind: str) -> str:
-    """µs as an interval of days; NULL where there are too many."""
+    """Return µs as an interval of days; NULL if there are too many."""
     whole = f"try_cast({micros} AS BIGINT)"
     seconds = f"CAST(CAST({whole} % {_DAY} AS DECIMAL(18, 6)) / 1000000 AS DECIMAL(18, 6))"
     return f"CAST(make_dt_interval(CAST({whole} DIV {_DAY} AS INT), 0, 0, {seconds}) AS {kind})"

@@ -1,7 +1,7 @@
-"""Conditions that lose the first rows: what a window says over an empty frame is NULL, and WHERE takes no NULL.
+"""Conditions that lose the first rows: a window over an empty frame is NULL, and WHERE does not accept NULL.
 
-Semantics 7.4: the views that split early and late rows need COALESCE for the first row. A query
-without it runs, so this is a warning.
+Semantics 7.4: views that split early and late rows need COALESCE for the first row. A query without it runs, so this is
+a warning.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _ANSWERED = (exp.Coalesce, exp.Case, exp.If, exp.Is, exp.NullSafeEQ, exp.NullSaf
 
 
 def unknown_at_first(condition: exp.Expr, below: Operator) -> str | None:
-    """The column of ``below`` by which a condition is NULL while a frame is empty; ``None`` if there is none."""
+    """Return the column of ``below`` that makes a condition NULL while a frame is empty; ``None`` if there is none."""
     if isinstance(condition, exp.Column):
         return condition.name if below.null_at_first(condition.name) else None
     if isinstance(condition, _ANSWERED):

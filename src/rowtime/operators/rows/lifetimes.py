@@ -1,9 +1,9 @@
-"""Lifetimes on an edge: events as weighted rows, so that a change of an event is rows as well.
+"""Lifetimes on an edge: events as weighted rows, so that changes of events are rows too.
 
-Semantics 9. An event is a row with weight +1: its start is the rowtime, its end a hidden column. A change takes the old
-row back (weight -1) and gives the new one; rows of one event that cancel out are no event. What maps rows one by one
-(filter, projection, shift) and what multiplies them (join) need to know nothing about changes. A bound t says that no
-later change touches time below t: whatever lies below it is final.
+Semantics 9. An event is a row with weight +1: its start is the rowtime, its end a hidden column. A change retracts the
+old row (weight -1) and adds the new one; rows of one event that cancel out are no event. Operators that map single rows
+(filter, projection, shift), and joins, which multiply weights, need to know nothing about changes. A bound t says that
+no later change affects times below t: everything below it is final.
 """
 
 from __future__ import annotations
@@ -35,38 +35,38 @@ from rowtime.operators.rows.collations import grouped_as_they_are, in_bytes
 
 EVENT = (STOP, WEIGHT, CHANGED_BY, MET)
 BEGINS = f"unix_micros({ROWTIME})"  # the start, µs
-OVERLAPS = f"{BEGINS} < {ASKED_UPTO} AND {STOP} > {ASKED_FROM}"  # of an event and the time in question
+OVERLAPS = f"{BEGINS} < {ASKED_UPTO} AND {STOP} > {ASKED_FROM}"  # overlap of an event with the time in question
 TOUCHES = f"{BEGINS} <= {ASKED_UPTO} AND {STOP} >= {ASKED_FROM}"
-ALWAYS = END - 1  # the due time of what is kept until it is taken back
+ALWAYS = END - 1  # the due time of rows that are kept until they are retracted
 
 
 def is_lifetimes(node: Operator) -> bool:
-    """True for an operator whose rows are events with lifetimes."""
+    """Return True for an operator whose rows are events with lifetimes."""
     return STOP in node.emits().extra
 
 
 def derived(shape: Shape) -> Shape:
-    """The shape of events that an operator makes: one clock, and no places."""
+    """Return the shape of an operator's derived events: one clock, and no places."""
     return replace(shape, order=(ROWTIME, STOP), extra=EVENT, placed=False, single=True, lasts=0)
 
 
 def made(start: str, end: str, weight: str = "1L", version: str = "0L", met: str = "0L") -> list[str]:
-    """The hidden columns of an event that an operator makes; times are BIGINT expressions.
+    """Return the hidden columns of a derived event; times are BIGINT expressions.
 
-    ``version`` and ``met``: of the change that it comes with, where these are numbered (`Versions`).
+    ``version`` and ``met``: of the change that it comes with, if changes are numbered (`Versions`).
     """
     return [f"{instant(start)} AS {ROWTIME}", f"'' AS {WRITER}", f"0L AS {POSITION}",
             f"{end} AS {STOP}", f"{weight} AS {WEIGHT}", f"{version} AS {CHANGED_BY}", f"{met} AS {MET}"]  # fmt: skip
 
 
 def instant(micros: str) -> str:
-    """BIGINT as TIMESTAMP; what has no end is at the last instant there is."""
+    """Return a BIGINT as TIMESTAMP; an event without an end gets the last possible instant."""
     return f"timestamp_micros(least({micros}, {MAX_MICROS}L))"
 
 
 def netted(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Rows put together by all ``columns``, without those that cancel out; texts by their bytes, whatever is equal."""
-    # The first row that gave an event its present lifetime places it; later ones may cancel out.
+    """Return rows combined by all ``columns``, without those that cancel out; texts are compared by their bytes."""
+    # The first row that gave an event its present lifetime gives its place; later ones may cancel out.
     others = [f"min({name}) AS {name}" for name in (CHANGED_BY, MET) if name in rows.columns and name not in columns]
     rows, back = in_bytes(rows, columns)
     sums = [f"sum({WEIGHT}) AS {WEIGHT}", *others]
@@ -75,12 +75,12 @@ def netted(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def due(end: str) -> str:
-    """When an event is final: what ends at the bound, once the bound has passed it."""
+    """Return when an event is final: one that ends at the bound, once the bound has passed it."""
     return f"IF({end} < {END}L, {end} + 1, {end}) AS {DUE}"
 
 
 def revised(tick: Tick, node: Operator, names: Sequence[str], now: DataFrame, gone: DataFrame | None) -> DataFrame:
-    """What an operator knows ``now`` (columns ``names``, __x, the end, the weight), less what went out before as open.
+    """Return the present events (columns ``names``, __x, the end, the weight), minus those emitted before as open.
 
     Written in one job, because it is read more than once.
     """
@@ -94,14 +94,14 @@ def revised(tick: Tick, node: Operator, names: Sequence[str], now: DataFrame, go
 
 
 def both(one: DataFrame | None, other: DataFrame | None) -> DataFrame | None:
-    """The rows of both, where there are any."""
+    """Return the rows of both, if there are any."""
     if one is None or other is None:
         return other if one is None else one
     return one.unionByName(other)
 
 
 def advanced(tick: Tick, node: Operator, deltas: Sequence[Delta]) -> tuple[Clocks, int, int]:
-    """What an operator with an `UpTo` promises after a tick, and the bounds up to which it had come and now comes."""
+    """Return the promise of an operator with an `UpTo` after a tick, and its old and its new bound."""
     control = tick.control(node)
     assert isinstance(control, UpTo)
     clocks = node.promises([delta.clocks for delta in deltas], control)
@@ -109,7 +109,7 @@ def advanced(tick: Tick, node: Operator, deltas: Sequence[Delta]) -> tuple[Clock
 
 
 def refuse_endless(node: Operator, events: DataFrame, end: str, what: str, *, at_once: bool = False) -> None:
-    """Fail (R195) if an event has no end, of which endless results would come; ``at_once``: with EMIT CHANGES."""
+    """Fail (R195) if an event without an end would have endless results; ``at_once``: with EMIT CHANGES."""
     if events.where(f"{end} >= {END}L").limit(1).count():
         why = "EMIT CHANGES would emit all of them at once" if at_once else "its stream has ended"
         hint = "Limit it: ALTER_DURATION(s, interval). Or leave EMIT CHANGES out."
@@ -118,7 +118,7 @@ def refuse_endless(node: Operator, events: DataFrame, end: str, what: str, *, at
 
 
 class WeightedLog:
-    """Weighted rows that an operator keeps: a log to which changes are added, each due at a time."""
+    """Weighted rows that an operator keeps: a log to which changes are appended, each due at a time."""
 
     def __init__(self, tick: Tick, node: Operator, what: str = "state") -> None:
         self.tick, self.node, self.what = tick, node, what
@@ -126,11 +126,11 @@ class WeightedLog:
 
     @staticmethod
     def kept(*columns: str, name: str = "state") -> Kept:
-        """What one of that name has: rows of these columns, each with its weight, and when it is due."""
+        """Return the state of that name: rows of these columns, each with its weight and the time when it is due."""
         return Kept(DUE, (*columns, WEIGHT, DUE), name)
 
     def between(self, low: int, high: int) -> DataFrame | None:
-        """Kept rows that are due in (low, high]."""
+        """Return kept rows that are due in (low, high]."""
         found = self.segments.overlapping(low, high)
         if not found:
             return None
@@ -138,21 +138,21 @@ class WeightedLog:
         return self.segments.read(found).where(lower if high >= END else f"{lower} AND {DUE} <= {passed(high, DUE)}")
 
     def tables(self, low: int, high: int) -> Sequence[pa.Table]:
-        """The same on the driver, with rows of the same files that are due at other times."""
+        """Return the same on the driver, with rows of the same files that are due at other times."""
         return self.segments.tables(self.segments.overlapping(low, high)) if high > low else ()
 
     def put(self, table: pa.Table) -> None:
-        """Keep rows that the driver has."""
+        """Keep rows from the driver."""
         if table.num_rows:
             routes = {self.what: Route(0, {name: name for name in table.column_names}, DUE)}
             self.segments.add(self.tick.write(self.node, table, routes, table.num_rows)[self.what])
 
     def count(self, low: int, high: int) -> int:
-        """At most how many rows that are."""
+        """Return an upper limit on the number of these rows."""
         return rows_in(self.segments.overlapping(low, high))
 
     def forget(self, bound: int, columns: Sequence[str]) -> None:
-        """Drop what was due up to a bound, and put crowded segments together by ``columns``."""
+        """Drop rows that were due up to a bound, and merge crowded segments by ``columns``."""
         self.segments.forget(bound)
         if crowded := self.segments.crowded():
             rows = netted(self.segments.read(crowded).where(f"{DUE} > {passed(bound, DUE)}"), [*columns, DUE])
@@ -167,7 +167,7 @@ class WeightedLog:
         return written
 
     def oldest(self, bound: int, identity: Sequence[str], start: str) -> int:
-        """The least ``start`` of the events that are due after the bound, or the bound."""
+        """Return the least ``start`` of the events that are due after the bound, or the bound."""
         rows = self.between(bound, END)
         found = None if rows is None else netted(rows.drop(DUE), identity).agg({start: "min"}).collect()[0][0]
         return bound if found is None else min(bound, found)
@@ -181,7 +181,7 @@ def routed(
 ) -> dict[str, DataFrame | None]:
     """Write rows (with ``__route`` and ``__n``) to several places in one job: name -> key, columns.
 
-    Those of `RESULTS` come back, others are kept.
+    Those of `RESULTS` are returned, others are kept.
     """
     written = tick.write(node, rows, {n: Route(key, {c: c for c in cs}, DUE) for n, (key, cs) in routes.items()}, count)
     found: dict[str, DataFrame | None] = {}
@@ -194,4 +194,4 @@ def routed(
     return found
 
 
-RESULTS = ("complete", "merged")  # of no use after the tick
+RESULTS = ("complete", "merged")  # not needed after the tick

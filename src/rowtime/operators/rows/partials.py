@@ -1,7 +1,7 @@
 """Accumulators: the columns in which a GROUP BY keeps its aggregates from tick to tick.
 
-If every aggregate splits into partial results, those are kept, one row a group and
-segment. Otherwise the rows themselves are kept, with the columns that the aggregates use.
+If every aggregate splits into partial results, these are kept, one row per group and segment. Otherwise the rows
+themselves are kept, with the columns that the aggregates use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rowtime.sql.generate import to_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_COLLATED = " collate "  # is in the text of a type that is, or holds, text with a collation
+_COLLATED = " collate "  # part of the text of a type that is, or contains, text with a collation
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,16 @@ class Accumulators:
 
     @cached_property
     def forms(self) -> tuple[Decomposed | None, ...]:
-        """The partial form of each aggregate, where it has one."""
+        """Return the partial form of each aggregate, if it has one."""
         return tuple(decompose(call) for _, call in self.aggregates)
 
     @property
     def splits(self) -> bool:
-        """True if partial results are enough; no row has to be kept."""
+        """Return True if partial results are enough; no row has to be kept."""
         return all(form is not None for form in self.forms)
 
     def places(self, items: Sequence[Item]) -> list[str]:
-        """Where each entry of a select list is in a group row: in a column of its own or in a kept one."""
+        """Return where each select-list item is in a group row: in a column of its own or in a kept one."""
         same = {
             name: f"__s{index}_0"
             for index, (name, _) in enumerate(self.aggregates)
@@ -57,27 +57,27 @@ class Accumulators:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The kept columns."""
+        """Return the kept columns."""
         if self.splits:
             return tuple(name for name, _ in self._parts())
         used = {c.name: None for _, call in self.aggregates for c in call.find_all(exp.Column)}
         return tuple(dict.fromkeys([*used, ROWTIME, WRITER, POSITION]))
 
     def seeds(self, types: Mapping[str, str]) -> list[str]:
-        """The kept columns of one row, as select items."""
+        """Return the kept columns of one row, as select items."""
         if not self.splits:
             return [quoted(name) for name in self.columns]
         return [_cast(part.seed, _kind(part, types.get(name))) + f" AS {name}" for name, part in self._parts()]
 
     def merges(self, types: Mapping[str, str], over: str = "") -> list[str]:
-        """Aggregates that put kept columns together; ``over``: of the rows of a window."""
+        """Return aggregates that merge kept columns; ``over``: over the rows of a window."""
         texts = ((name, part, _merge(part, types.get(name)).format(name)) for name, part in self._parts())
         return [_cast(text + over, _kind(part, types.get(name))) + f" AS {name}" for name, part, text in texts]
 
     def finals(self, types: Mapping[str, str], *, tries: bool = False) -> list[str]:
-        """The values of the aggregates, as select items over kept columns.
+        """Return the values of the aggregates, as select items over kept columns.
 
-        ``tries``: an average beyond its type is NULL, and beside it stands whether it is.
+        ``tries``: an average that overflows its type is NULL, and an additional column says whether it does.
         """
         if not self.splits:
             return [f"{ordered_text(call)} AS {name}" for name, call in self.aggregates]
@@ -103,9 +103,10 @@ class Accumulators:
         *,
         of_rows: bool = False,
     ) -> DataFrame:
-        """What `merges` or `finals` make of the groups ``by``, of seeds or rows; a sum beyond its type is NULL.
+        """Return the result of `merges` or `finals` for the groups ``by``; a sum that overflows its type is NULL.
 
-        ``more``: further aggregates; ``of_rows``: of rows in any case. `beyond` says which groups have such a sum.
+        ``more``: further aggregates; ``of_rows``: from rows in any case, else from rows or seeds. `beyond` says which
+        groups have such a sum.
         """
         splits = self.splits and not of_rows
         sums = self._sums(rows, types, splits=splits)
@@ -123,14 +124,14 @@ class Accumulators:
         return found.withColumns({f"{name}x": F.expr(one.fails) for name, one in sums.items()}).selectExpr("*", *finals)
 
     def beyond(self, groups: DataFrame) -> list[tuple[str, exp.Expr]]:
-        """For each sum that `exact` tells, the condition that it is beyond its type, and the aggregate."""
+        """Return for each sum of `exact` the condition that it overflows its type, and the aggregate."""
         parts = [name for name, part in self._parts() if part.typed]
         calls = {name: self.aggregates[int(name.removeprefix("__s").split("_")[0])][1] for name in parts}
         calls |= dict(self.aggregates)
         return [(f"{name}x", call) for name, call in calls.items() if f"{name}x" in groups.columns]
 
     def _sums(self, rows: DataFrame, types: Mapping[str, str], *, splits: bool) -> dict[str, ExactSum]:
-        """The sums that may be beyond their types: of partial results or of rows."""
+        """Return the sums that may overflow their types: of partial results or of rows."""
         if splits:
             parts = (name for name, part in self._parts() if part.typed)
             return {name: ExactSum(name, name, types[name]) for name in parts if types.get(name, "double") != "double"}
@@ -141,7 +142,7 @@ class Accumulators:
                 kind = _type_of(rows, to_spark(call))
                 distinct = isinstance(summed.this, exp.Distinct)
                 value = to_spark(summed.this.expressions[0] if distinct else summed.this)
-                if condition:  # with FILTER Spark may compute what it leaves out
+                if condition:  # with FILTER, Spark may compute values that it excludes
                     value = f"CASE WHEN {condition} THEN {value} END"
                 result = kind if isinstance(summed, exp.Avg) else ""
                 if kind != "double":
@@ -150,7 +151,7 @@ class Accumulators:
         return found
 
     def types(self, rows: DataFrame) -> dict[str, str]:
-        """The Spark types that partial and final columns have, by analysis without a job."""
+        """Return the Spark types of partial and final columns, by analysis without a job."""
         if not self.splits:
             return {}
         wanted = {name: part.typed for name, part in self._parts() if part.typed}
@@ -162,19 +163,19 @@ class Accumulators:
         return found | {name: kind for name, kind in kinds.items() if _COLLATED in kind}
 
     def _parts(self) -> list[tuple[str, Part]]:
-        """The partial columns; without aggregates one that keeps the groups, as a count of their rows."""
+        """Return the partial columns; without aggregates one that keeps the groups, as a count of their rows."""
         forms = ((index, form) for index, form in enumerate(self.forms) if form is not None)
         found = [(f"__s{index}_{n}", part) for index, form in forms for n, part in enumerate(form.parts)]
         return found or [("__c", Part("1L", "sum({0})"))]
 
 
 def _kind(part: Part, kind: str | None) -> str | None:
-    """The type to cast to: none where a partial column has that of its seed anyway."""
+    """Return the type to cast to; none if a partial column has the type of its seed anyway."""
     return None if part.by_bytes else kind
 
 
 def _merge(part: Part, kind: str | None) -> str:
-    """The merge of a partial column of that type, as far as it is known."""
+    """Return the merge of a partial column of that type, as far as it is known."""
     return part.by_bytes if part.by_bytes and kind and _COLLATED in kind else part.merge
 
 

@@ -1,4 +1,4 @@
-"""Sample: all rows of a share of the keys, the same keys in every run and in every stream."""
+"""Sample: all rows of a fraction of the keys, the same keys in every run and in every stream."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ WHOLE = 1_000_000
 
 @dataclass(frozen=True)
 class Sample(Unary):
-    """``SAMPLE(TABLE s PARTITION BY keys, percent)``; ``share``: of a million keys, about so many.
+    """``SAMPLE(TABLE s PARTITION BY keys, percent)``; ``share``: about so many of a million keys.
 
-    Which keys these are follows from Spark's ``xxhash64`` of them alone; texts with a collation count by their bytes.
+    The choice depends only on Spark's ``xxhash64`` of the keys; texts with a collation are hashed by their bytes.
     """
 
     keys: tuple[str, ...]
@@ -24,7 +24,7 @@ class Sample(Unary):
     kind: ClassVar[str] = "sample"
 
     def link(self, n: int) -> Link:
-        """The row itself, if its key is one of the sample."""
+        """Return the row itself, if its key is in the sample."""
         return replace(self.unchanged(n), where=self._sampled)
 
     @property
@@ -32,7 +32,7 @@ class Sample(Unary):
         return f"pmod(xxhash64({', '.join(map(quoted, self.keys))}), {WHOLE}L) < {self.share}L"
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002 - lazily, without a job
-        """The new rows whose keys are of the sample."""
+        """Return the new rows whose keys are in the sample."""
         delta = deltas[0]
         if delta.rows is None:
             return delta

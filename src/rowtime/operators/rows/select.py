@@ -1,6 +1,6 @@
 """Projection and filter: the same rows, the same rowtimes, the same writers.
 
-A row that the filter drops still moves the clock: bounds travel beside the rows.
+A row that the filter drops still moves the clock: bounds are passed beside the rows.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from rowtime.sql.generate import quoted, to_spark
 
 @dataclass(frozen=True)
 class Item:
-    """One entry of a select list: the output column and its bound expression."""
+    """One item of a select list: the output column and its bound expression."""
 
     column: Column
     expression: exp.Expr
 
     @cached_property
     def sql(self) -> str:
-        """The entry as Spark SQL text."""
+        """Return the item as Spark SQL text."""
         return f"{to_spark(self.expression)} AS {quoted(self.column.name)}"
 
 
@@ -63,17 +63,17 @@ class Select(Unary):
 
     @classmethod
     def passes_each(cls, fields: Mapping[str, Any]) -> bool:
-        """True without a WHERE and without a function that makes several rows of one."""
+        """Return True without a WHERE and without a function that turns one row into several."""
         texts = " ".join(str(item) for item in fields.get("items", ())).upper()
         return fields.get("where") is None and not any(f"{name}(" in texts for name in GENERATORS)
 
     @classmethod
     def drops_rows(cls, fields: Mapping[str, Any]) -> bool:
-        """True with a WHERE."""
+        """Return True with a WHERE."""
         return fields.get("where") is not None
 
     def emits(self) -> Shape:
-        """The select list, placed as the input was; the event time as long as its column is passed on."""
+        """Return the select list, placed as the input was; the event time as long as its column is passed on."""
         below = self.input.emits()
         plain = {i.column.name: i.expression.name for i in self.items if isinstance(i.expression, exp.Column)}
         event = below.event
@@ -84,15 +84,15 @@ class Select(Unary):
         return replace(below, columns=tuple(item.column for item in self.items), event=event)
 
     def fires(self) -> FiresTold | None:
-        """Those of its input that satisfy WHERE, unless it makes several rows of one."""
+        """Return those of its input that satisfy WHERE, unless it turns one row into several."""
         told = None if self._makes_rows else self.input.fires()
         passed = {i.column.name: i.expression.name for i in self.items if isinstance(i.expression, exp.Column)}
         return None if told is None else told.where(self.where).renamed(passed)
 
     def renames_for(self, types: Mapping[str, str]) -> dict[str, str] | None:
-        """Each column and the one of the input that it is; ``None`` if anything is computed or left out.
+        """Return each column and the input column that it is; ``None`` if anything is computed or omitted.
 
-        A column that is cast to the type that it has is not computed.
+        A column that is cast to its own type is not computed.
         """
         passed = [_passed_on(item.expression, types) for item in self.items]
         if self.where is not None or self.hidden or None in passed:
@@ -100,12 +100,12 @@ class Select(Unary):
         return {item.column.name: name for item, name in zip(self.items, passed, strict=True) if name is not None}
 
     def asks_changes(self, *, above: bool) -> bool:
-        """Those that its consumers ask for, unless a value that fails could be refused with one of them."""
+        """Return whether its consumers need changes, unless a failing value could be refused with one of them."""
         plain = all(isinstance(item.expression, exp.Column) for item in (*self.items, *self.hidden))
         return above or not plain or self.where is not None
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
-        """The row that passes WHERE and has these values."""
+        """Return the row that passes WHERE and has these values."""
         computed = [
             (quoted(i.column.name), to_spark(i.expression)) for i in self.items if generator(i.expression) is None
         ]
@@ -114,76 +114,76 @@ class Select(Unary):
 
     @property
     def _makes_rows(self) -> bool:
-        """True if it makes several rows of one."""
+        """Return True if it turns one row into several."""
         return any(generator(item.expression) is not None for item in self.items)
 
     def readable(self) -> frozenset[str]:
-        """The select list, and the hidden items."""
+        """Return the select list, and the hidden items."""
         return frozenset(item.column.name for item in (*self.items, *self.hidden))
 
     def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one input
-        """Those of WHERE, and of the items that are asked for; of all items where these make rows."""
+        """Return the columns of WHERE, and of the required items; of all items if these make rows."""
         items = (i for i in (*self.items, *self.hidden) if self._makes_rows or i.column.name in asked)
         return columns_in([self.where, *(item.expression for item in items)])
 
     def made_from(self, n: int, column: str) -> Made | None:
-        """By its item, or as it came."""
+        """Return the source of a column: its item, or a passed column."""
         item = next((item for item in (*self.items, *self.hidden) if item.column.name == column), None)
         return super().made_from(n, column) if item is None else Made.by(item.expression)
 
     def filters(self) -> Sequence[exp.Expr]:
-        """The conditions of WHERE."""
+        """Return the conditions of WHERE."""
         return conjuncts(self.where)
 
     def projection(self) -> Mapping[str, exp.Expr] | None:
-        """The select list and the hidden items."""
+        """Return the select list and the hidden items."""
         return None if self._makes_rows else {i.column.name: i.expression for i in (*self.items, *self.hidden)}
 
     def row_expressions(self) -> Iterable[exp.Expr]:
-        """The select list; of a generator what it is called with."""
+        """Return the select list; for a generator its arguments."""
         calls = ((item.expression, generator(item.expression)) for item in self.items)
         return [part for value, call in calls for part in ([value] if call is None else call.expressions)]
 
     def may_fail_later(self) -> bool:
-        """True if it computes anything that may fail."""
+        """Return True if it computes anything that may fail."""
         kinds = {column.name: column.known.kind for column in self.input.emits().columns}
         made = (*self.filters(), *(item.expression for item in (*self.items, *self.hidden)))
         return not all(never_fails(one, kinds) for one in made) or super().may_fail_later()
 
     def null_at_first(self, name: str) -> bool:
-        """True if what computes the column is."""
+        """Return True if a column in the item of this one may be."""
         item = next((item for item in self.items if item.column.name == name), None)
         return item is not None and unknown_at_first(item.expression, self.input) is not None
 
     def origin(self, column: str) -> Origin | None:
-        """That of the column that it passes on."""
+        """Return that of the column that it passes on."""
         value = self.value_of(column)
         if not isinstance(value, exp.Column):
             return None
         return Origin(ROWTIME) if value.name == ROWTIME else self.input.origin(value.name)
 
     def value_of(self, column: str) -> exp.Expr | None:
-        """What one of its columns is over its input."""
+        """Return one of its columns as an expression over its input."""
         return next((item.expression.unnest() for item in self.items if item.column.name == column), None)
 
     def listed(self) -> Sequence[Item]:
-        """Its items."""
+        """Return its items."""
         return self.items
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
-        """The select list over no rows."""
+        """Return the select list over an empty input."""
         return rows(self.input).selectExpr(*(item.sql for item in self.items))
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
-        """The same: it maps each row by itself."""
+        """Return the same operator: it maps each row by itself."""
         return replace(self, input=below[0])
 
     def reads_once(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
-        """The new rows, filtered and projected; lazily, without a job."""
+        """Return the new rows, filtered and projected; lazily, without a job."""
         delta = deltas[0]
         rows = delta.rows
         if rows is None:
@@ -199,24 +199,24 @@ class Select(Unary):
 
     @property
     def _passed(self) -> dict[str, str]:
-        """Columns that are only passed on, and ours: they can be read where they come from."""
+        """Return columns that are only passed on, and hidden ones: they can be read at their source."""
         items = (item for item in (*self.items, *self.hidden) if isinstance(item.expression, exp.Column))
         ours = {name: name for name in self.emits().internals}
         return ours | {item.column.name: item.expression.name for item in items}
 
 
 def unchanged(columns: Iterable[Column]) -> tuple[Item, ...]:
-    """Columns that are passed on."""
+    """Return columns that are passed on."""
     return tuple(Item(column, col(column.name)) for column in columns)
 
 
 def extended(name: str, node: Operator, *more: Item) -> Select:
-    """The rows of an operator with further columns."""
+    """Return the rows of an operator with further columns."""
     return Select(name, node, (*unchanged(node.emits().columns), *more))
 
 
 def _passed_on(node: exp.Expr, types: Mapping[str, str]) -> str | None:
-    """The column that an expression is, even if it is cast to the type that it has."""
+    """Return the column that an expression is, even if it is cast to its own type."""
     if type(node) is exp.Cast and isinstance(node.this, exp.Column):
         given = types.get(node.this.name, "")
         return node.this.name if given and same_type(given, node.to.sql("spark")) else None

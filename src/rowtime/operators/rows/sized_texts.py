@@ -1,7 +1,7 @@
-"""CHAR(n) and VARCHAR(n): texts of n characters, or of n at most, wherever they are in a value.
+"""CHAR(n) and VARCHAR(n): texts of n characters, or of at most n, anywhere in a value.
 
-As Spark has it: blanks behind the last character that fits are cut off, a longer text does not fit, and a CHAR that is
-shorter is filled with blanks. Two keys of a map that are the same after that do not fit either.
+As in Spark: trailing blanks beyond the length are cut off, a longer text does not fit, and a shorter CHAR is padded
+with blanks. Two map keys that become equal by this do not fit either.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from rowtime.operators.contract import quoted
 
 @lru_cache(maxsize=4096)
 def holds_lengths(kind: str) -> bool:
-    """True for CHAR and VARCHAR, and for a type that holds one."""
+    """Return True for CHAR and VARCHAR, and for a type that contains one."""
     found = type_of(kind)
     return found is not None and any(length_of(part.sql("spark")) is not None for part in found.find_all(exp.DataType))
 
 
 @lru_cache(maxsize=4096)
 def in_length(value: str, kind: str) -> str:
-    """Spark SQL of the condition that the texts of a value fit its type; NULL fits."""
+    """Return Spark SQL of the condition that the texts in a value fit its type; NULL fits."""
     found = type_of(kind)
     return " AND ".join(_conditions(value, found, 0)) if found is not None else "true"
 
 
 def in_size(value: str, kind: str) -> str:
-    """Spark SQL of a value with its texts in the lengths of its type; they fit (`in_length`)."""
+    """Return Spark SQL of a value with its texts trimmed or padded to its type; they fit (`in_length`)."""
     found = type_of(kind)
     return value if found is None else _sized(value, found, 0)
 
@@ -68,7 +68,7 @@ def _sized(value: str, kind: exp.DataType, depth: int) -> str:
 
 
 def _parts(value: str, kind: exp.DataType) -> Iterator[tuple[str, exp.DataType]]:
-    """What a value is made of, with its types: an array; the keys and the values of a map; the fields of a struct."""
+    """Yield the parts of a value, with types: an array; the keys and the values of a map; the fields of a struct."""
     if kind.this is exp.DType.ARRAY:
         yield value, kind.expressions[0]
     elif kind.this is exp.DType.MAP:

@@ -1,8 +1,8 @@
 """A table function of Python over a stream: rows in, rows out, with state that is checkpointed.
 
-The function gets the rows of a tick writer by writer, in the order in which they arrived, as
-Arrow tables. What a function remembers is in the journal, so a restart goes on where
-the last tick ended. It runs in the driver, for state and order are of one place.
+The function gets the rows of a tick writer by writer, in the order in which they arrived, as Arrow tables. Its state is
+in the journal, so a restart continues where the last tick ended. It runs in the driver, because state and order belong
+to one place.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Make = Callable[..., TableFunction]
 
 @dataclass(frozen=True)
 class Remembered(Control):
-    """By writer: ``states``, what the function remembers; ``places``, how many rows it has made."""
+    """By writer: ``states``, the function's state; ``places``, how many rows it has made."""
 
     states: Mapping[str, Any] = field(default_factory=dict)
     places: Mapping[str, int] = field(default_factory=dict)
@@ -74,23 +74,23 @@ class TableFunctionCall(Unary):
 
     control: ClassVar = Remembered
     kind: ClassVar[str] = "table function"
-    needs: ClassVar = (WRITERS,)  # what the function is promised
+    needs: ClassVar = (WRITERS,)  # promised to the function
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """What the function remembers."""
+        """Return the function's state."""
         what, until = "what the function remembers of each writer", "the function forgets it"
         return (StateNote(what, until, "writers", fields=("states",)),)
 
     def emits(self) -> Shape:
-        """The function's columns; rows keep their rowtime and writer, and are numbered again."""
+        """Return the function's columns; rows keep their rowtime and writer, and are numbered again."""
         return replace(self.input.emits().without_origin(), columns=self.columns, arrival=False, event=None)
 
     def made_from(self, n: int, column: str) -> Made | None:
-        """From any of them, as far as others than the function know."""
+        """Return None: only the function knows which columns contribute."""
         return None if column in self.emits().names else super().made_from(n, column)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Hand the new rows over, writer by writer."""
+        """Pass the new rows to the function, writer by writer."""
         delta = deltas[0]
         if delta.rows is None:
             return delta
@@ -112,7 +112,7 @@ class TableFunctionCall(Unary):
         )
 
     def _writer(self, states: dict[str, Any], places: dict[str, int], writer: str, rows: pa.Table) -> pa.Table:
-        """What the function makes of one writer's rows, with their places."""
+        """Return the function's output for one writer's rows, with places."""
         mine = rows.filter(pc.equal(rows[WRITER], writer)).drop_columns([WRITER, POSITION])
         state = deepcopy(states.get(writer, {}))
         try:

@@ -1,8 +1,8 @@
 """Values of any ordered type as whole numbers, so that one kernel judges all of them.
 
-Whole numbers, times and short decimals are numbers of the same order as they are. Others
-(text, floating point, long decimals, booleans) are judged by their ranks among the values of
-the tick and those that are remembered; their marks are kept as values.
+Whole numbers, times and short decimals become numbers of the same order. Other types (text, floating point, long
+decimals, booleans) are judged by their ranks among the values of the tick and the kept ones; their marks are kept as
+values.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _SHORT = 18  # digits that a BIGINT holds
 
 
 def coded(value: str, kind: str) -> str | None:
-    """Spark SQL for a BIGINT of the same order; ``None`` where only ranks do.
+    """Return Spark SQL for a BIGINT of the same order; ``None`` if only ranks have it.
 
-    Raises ``Refused`` (R107) for a type whose values have no order that is checked here.
+    Raises ``Refused`` (R107) for a type whose order cannot be checked here.
     """
     if kind in WHOLE:
         return f"CAST({value} AS BIGINT)"
@@ -54,7 +54,7 @@ def coded(value: str, kind: str) -> str | None:
 
 
 def type_text(kind: DataType) -> str:
-    """A type of Spark as SQL text that Spark reads again, whatever fields of structs are called."""
+    """Return a Spark type as SQL text that Spark can parse, whatever the names of struct fields."""
     from pyspark.sql.types import ArrayType, MapType, StructType  # noqa: PLC0415 - `check` does without Spark
 
     if isinstance(kind, StructType):
@@ -66,8 +66,8 @@ def type_text(kind: DataType) -> str:
     return kind.simpleString()
 
 
-def decoded(mark: Any, kind: str, within: int, descending: bool) -> str:  # noqa: FBT001 - the way it runs
-    """A mark less the tolerance, as Spark SQL of the value's own type."""
+def decoded(mark: Any, kind: str, within: int, descending: bool) -> str:  # noqa: FBT001 - the direction
+    """Return a mark minus the tolerance, as Spark SQL of the value's own type."""
     if kind in ("string", "boolean"):
         return literal(mark) if kind == "string" else str(mark).lower()
     if kind in FLOATS:
@@ -82,8 +82,8 @@ def decoded(mark: Any, kind: str, within: int, descending: bool) -> str:  # noqa
     return f"CAST({literal(str(Decimal(value).scaleb(-_digits(kind)[1])))} AS {kind})"
 
 
-def numbered(value: Any, kind: str, descending: bool) -> Any:  # noqa: FBT001 - the way it runs
-    """A value as an item of a log has it (`client.column_bounds`), as marks are kept: `coded`, or as it is."""
+def numbered(value: Any, kind: str, descending: bool) -> Any:  # noqa: FBT001 - the direction
+    """Return a value of a log's item (`client.column_bounds`) in the form of marks: `coded`, or as it is."""
     if kind.startswith("decimal(") and _digits(kind)[0] <= _SHORT:
         value = int(Decimal(value).scaleb(_digits(kind)[1]))
     elif kind not in (*WHOLE, *TIMES):
@@ -91,8 +91,8 @@ def numbered(value: Any, kind: str, descending: bool) -> Any:  # noqa: FBT001 - 
     return ~value if descending else value
 
 
-def furthest(marks: Sequence[Any], kind: str, descending: bool) -> Any:  # noqa: FBT001 - the way it runs
-    """The one of some marks that lies furthest on in the order."""
+def furthest(marks: Sequence[Any], kind: str, descending: bool) -> Any:  # noqa: FBT001 - the direction
+    """Return the mark that is furthest in the order."""
     if all(isinstance(mark, int) for mark in marks) and kind != "boolean":
         return max(marks)
     key = Decimal if kind.startswith("decimal(") else None
@@ -100,7 +100,7 @@ def furthest(marks: Sequence[Any], kind: str, descending: bool) -> Any:  # noqa:
 
 
 def remembered(value: pa.Scalar, kind: str) -> Any:
-    """A value as the journal keeps it, for `decoded`; ``None`` for NULL and for types that have no order here."""
+    """Return a value for the journal, to be `decoded`; ``None`` for NULL and for types without an order here."""
     if not value.is_valid or not (kind in (*WHOLE, *TIMES, *FLOATS, "string", "boolean") or kind.startswith("decimal")):
         return None
     if kind in TIMES:
@@ -117,10 +117,10 @@ def _digits(kind: str) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Ranks:
-    """The values of a tick and those remembered, least first, and the ranks that they have.
+    """The values of a tick and the kept ones, least first, and their ranks.
 
-    ``table`` has ``__w``, ``__p``, ``t`` (the rank; null for NULL and NaN). Ranks count in
-    twos, so that there is room below each; and downwards where the order descends.
+    ``table`` has ``__w``, ``__p``, ``t`` (the rank; null for NULL and NaN). Ranks are even numbers, so that there is
+    room below each; they fall if the order descends.
     """
 
     distinct: Sequence[Any]
@@ -136,10 +136,10 @@ class Ranks:
         rows: DataFrame,
         marks: Mapping[str, Any],
         recent: Mapping[str, Sequence[Any]],
-        descending: bool,  # noqa: FBT001 - the way it runs
+        descending: bool,  # noqa: FBT001 - the direction
         bounds: Sequence[Any] = (),
     ) -> Ranks:
-        """Rank the column ``v`` of the rows together with what is remembered, and with bounds."""
+        """Rank the column ``v`` of the rows together with kept values, and with bounds."""
         items = rows.toArrow().combine_chunks()
         column = _plain(items["v"])
         remembered = [*marks.values(), *(value for many in recent.values() for value in many), *bounds]
@@ -168,22 +168,22 @@ class Ranks:
         return cls(values, table, new_marks, new_recent, list(rest), descending)
 
     def value(self, rank: int) -> Any:
-        """The value of a rank, as the journal keeps it."""
+        """Return the value of a rank, for the journal."""
         if rank == BEGINNING:
             return None
         return self.distinct[~(rank >> 1) if self.descending else rank >> 1]
 
     def values(self, ranks: Mapping[str, int]) -> dict[str, Any]:
-        """The values of some ranks; nothing before the first row, nor where a bound lies between two."""
+        """Return the values of some ranks; nothing before the first row, nor if a bound is between two."""
         return {writer: self.value(rank) for writer, rank in ranks.items() if rank != BEGINNING and not rank % 2}
 
     def lists(self, ranks: Mapping[str, Sequence[int]]) -> dict[str, list[Any]]:
-        """The same of lists."""
+        """Return the same for lists."""
         return {writer: [self.value(rank) for rank in many] for writer, many in ranks.items()}
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:
-    """One array in which NaN is null and both zeros are one."""
+    """Return one array in which NaN is null and both zeros are equal."""
     found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     found = pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
     if pa.types.is_floating(found.type):

@@ -1,1 +1,1 @@
-"""Where rows leave a plan."""
+"""Sinks, where rows leave a plan."""

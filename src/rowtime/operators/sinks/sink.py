@@ -1,4 +1,4 @@
-"""A sink: hands the rows of a query to the outside, once, with the bound after them."""
+"""A sink: delivers the rows of a query to the outside, once, with the bound after them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from rowtime.operators.contract.requirement import RELEASED, UNORDERED, Requirem
 class Sent(Control):
     """What a `Stage` has sent: ``sequence`` rows, up to ``bound`` (µs UTC); ``None`` before the first tick.
 
-    ``base``, ``floor`` (µs UTC): how many rows of another pump were there when this one took over, and up to where; it
-    starts behind them. ``skipped``: how many of the rows were skipped by hand. All for as long as the query runs.
+    ``base``, ``floor`` (µs UTC): how many rows another pump had written when this one took over, and up to which time;
+    it starts after them. ``skipped``: how many rows were skipped manually. All are kept for the life of the query.
     """
 
     sequence: int | None = None
@@ -28,10 +28,9 @@ class Sent(Control):
 
 @dataclass(frozen=True)
 class Sink(Unary):
-    """Where a pump or a query writes: a format with options, or a registered function.
+    """The target of a pump or a query: a format with options, or a registered function.
 
-    ``ordered``: rows are delivered in stream order. ``rowtime``: the name of the column
-    that carries ROWTIME, empty for none.
+    ``ordered``: rows are delivered in stream order. ``rowtime``: the name of the column for ROWTIME, empty for none.
     """
 
     format: str
@@ -46,19 +45,19 @@ class Sink(Unary):
 
     @property
     def columns(self) -> list[str]:
-        """What is written: the column of ROWTIME, if there is one, and those of the rows."""
+        """Return the written columns: that of ROWTIME, if there is one, and those of the rows."""
         return [*([self.rowtime] if self.rowtime else []), *self.emits().names]
 
     def requires(self) -> tuple[Requirement, ...]:
-        """Stream order, unless the rows may go out in any order."""
+        """Require stream order, unless the rows may be written in any order."""
         return (RELEASED if self.ordered else UNORDERED,)
 
     def found_by_name(self) -> bool:
-        """True, but for the console, which keeps nothing."""
+        """Return True, except for the console, which keeps nothing."""
         return self.format != "console"
 
     def link(self, n: int) -> Link:
-        """The row itself, as it came."""
+        """Return the row itself, unchanged."""
         return self.unchanged(n)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:

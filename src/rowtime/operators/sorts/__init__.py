@@ -1,1 +1,1 @@
-"""ORDER BY inside each value of something that ascends."""
+"""ORDER BY within each value of an ascending expression."""

@@ -1,8 +1,8 @@
-"""ORDER BY m, k…: rows sorted by further keys inside each value of m, a function of the rowtime.
+"""ORDER BY m, k…: rows sorted by further keys within each value of m, a function of the rowtime.
 
-Semantics 5. A row takes the end of its value of m as rowtime, as the rows of a GROUP BY do, and
-so all rows of one value are of one instant, in which the keys order them. Nothing is kept
-here: whoever needs the order has a `Merge` planned above, and lets a value out once it is past.
+Semantics 5. A row gets the end of its value of m as rowtime, like the rows of a GROUP BY. So all rows of one value have
+one instant, in which the keys order them. Nothing is kept here: a consumer that needs the order gets a `Merge` above,
+which releases a value once it is past.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from rowtime.operators.rows.select import Item
 
 
 def moved_shape(below: Shape, order: tuple[str, ...], hidden: tuple[str, ...], *, released: bool) -> Shape:
-    """An edge whose rows took a later rowtime: ``order`` orders equal ones, then the order that they had."""
-    # What is known of the columns' order was about the old one.
+    """Return an edge whose rows got a later rowtime: ``order`` orders equal ones, then their former order."""
+    # Facts about the columns' order were about the old order.
     columns = tuple(Column(column.name, column.type) for column in below.columns if column.name not in hidden)
     before = tuple(term for term in below.order if term != ROWTIME)
     extra = tuple(dict.fromkeys([*hidden, BEFORE, *below.without_origin().extra]))
@@ -34,13 +34,13 @@ def moved_shape(below: Shape, order: tuple[str, ...], hidden: tuple[str, ...], *
 
 
 def sortable(below: Operator) -> Requirement:
-    """What an ORDER BY requires of its input: places, as sorts have the same hidden columns; those of groups differ."""
+    """Return the requirement of an ORDER BY: places, because sorts share hidden columns; those of groups differ."""
     return UNORDERED if isinstance(below, Groups) else PLACED
 
 
 @dataclass(frozen=True)
 class Stamps(Control):
-    """``stamps``: for each clock of the input the rowtime of a row there (both µs UTC), again in each tick."""
+    """``stamps``: for each clock of the input the rowtime of a row there (both µs UTC), set anew in each tick."""
 
     stamps: Mapping[str, int] = field(default_factory=dict)
 
@@ -65,16 +65,16 @@ class SortBy(Unary):
     reason: ClassVar[str] = "a later row has that value or a later one, and its rowtime is the end of its value"
 
     def requires(self) -> tuple[Requirement, ...]:
-        """Places, if the order that rows have below may have the hidden names of this one."""
+        """Require places, if the order of the rows below may use the hidden names of this one."""
         return (sortable(self.input),)
 
     def emits(self) -> Shape:
-        """The input's columns under the new rowtime; rows run ahead of the bound."""
+        """Return the input's columns under the new rowtime; rows may be ahead of the bound."""
         keys = tuple(f"{key} {way}" for key, way in zip(self.keys, self.directions, strict=True))
         return moved_shape(self.input.emits(), keys, self.keys, released=False)
 
     def promises(self, clocks: Sequence[Clocks], control: Stamps) -> Clocks:
-        """The stamp of the value that holds each writer's clock, evaluated by ``step``."""
+        """Return the stamp of the value at each writer's clock, evaluated by ``step``."""
         known: Mapping[str, int] = control.stamps
         return {writer: known.get(str(at), at) for writer, at in clocks[0].items()}
 

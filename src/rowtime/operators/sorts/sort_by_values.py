@@ -1,7 +1,7 @@
-"""ORDER BY m, k… where m follows an ordered value: rows sorted inside each value of m.
+"""ORDER BY m, k… if m follows an ordered value: rows sorted within each value of m.
 
-Semantics 5. A value is complete once its clock has moved on; then its rows leave together, with
-the rowtime of the last of them, as the groups that such a value closes do.
+Semantics 5. A value is complete once its clock has moved on. Then its rows are released together, with the rowtime of
+the last one, like the groups that such a value closes.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ class SortByValues(ByValues):
     reason: ClassVar[str] = "no open or future value can have its last row before it"
 
     def requires(self) -> tuple[Requirement, ...]:
-        """Places, if the order that rows have below may have the hidden names of this one."""
+        """Require places, if the order of the rows below may use the hidden names of this one."""
         return (sortable(self.input),)
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """The rows of the value at the mark."""
+        """Return the rows of the value at the mark."""
         return (self._state.noted("the rows of the last value", "the value moves on", "values"),)
 
     def emits(self) -> Shape:
-        """The input's columns under the new rowtime, value by value."""
+        """Return the input's columns under the new rowtime, value by value."""
         value = f"{SORT_VALUE} {'DESC' if self.closer.descending else 'ASC'}"
         if self.closer.descending and any(gate.starts_null for gate in self.gates):
-            value += " NULLS FIRST"  # the others come after it, whichever way they go
+            value += " NULLS FIRST"  # other values come after NULL, in either direction
         ways = (f"{key} {way}" for key, way in zip(self.keys, self.directions, strict=True))
         return moved_shape(self.input.emits(), (value, *ways), (SORT_VALUE, *self.keys), released=True)
 

@@ -1,1 +1,1 @@
-"""Where rows come from: streams of writers, tables, several streams as one; and their bounds."""
+"""Sources of rows: streams of writers, tables, several streams as one; and their bounds."""

@@ -1,15 +1,15 @@
-"""Streams whose rowtime is the arrival time (semantics 2.4): the source records it, and no column is named for it."""
+"""Streams whose rowtime is the arrival time (semantics 2.4): recorded by the source, without a declared column."""
 
 from __future__ import annotations
 
 from typing import Final
 
 RECORDED: Final = frozenset({"csv", "json", "parquet", "kafka", "rate", "delta", "iceberg", "ledger", "dataframe"})
-"""Formats whose rows have no rowtime of their own, unless the stream names a column that has it. A log is not one."""
+"""Formats whose rows have no rowtime of their own, unless the stream declares a column for it. A log is not one."""
 _NAMED_BY: Final = ("rowtime.column", "rowtime")  # the latter is that of a DataFrame
 
 
 def is_timed_by_arrival(source: tuple[str, tuple[tuple[str, str], ...]]) -> bool:
-    """True if every rowtime of a stream is the time at which the row arrived; ``source``: format and options."""
+    """Return True if every rowtime of a stream is its row's arrival time; ``source``: format and options."""
     kind, options = source
     return kind in RECORDED and not any(name.lower() in _NAMED_BY and value for name, value in options)

@@ -1,7 +1,7 @@
-"""Bounds of columns of declared order that a stream's writers send, on their way among the rows.
+"""Bounds of columns of declared order, sent by a stream's writers and passed among the rows.
 
-Such a bound says nothing about the rowtime. It is in the merged order behind what its
-writer has sent before it: its rowtime is the clock of its writer (semantics 3).
+Such a bound says nothing about the rowtime. In the merged order it is after the writer's earlier items: its rowtime is
+the clock of its writer (semantics 3).
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def with_column_bounds(  # noqa: PLR0913 - a stream's tick
     intake: Intake,
     before: Mapping[str, int],
 ) -> Delta:
-    """The rows of a stream with the bounds of its columns among them; ``before``: the clocks before the tick."""
+    """Return the rows of a stream with the bounds of its columns among them; ``before``: the clocks before the tick."""
     if not intake.columns:
         rows = None if delta.rows is None else delta.rows.selectExpr("*", f"CAST(NULL AS STRING) AS {SAID}")
         return replace(delta, rows=rows)
     control = tick.control(stream)
     tick.remember(stream, said=control.said + len(intake.columns))
     spoke = {writer for writer, _, _ in intake.columns}
-    # A writer that sent nothing but such a bound has a clock, so that the bound is not held for ever.
+    # A writer that sent only such a bound gets a clock, so that the bound is not held for ever.
     clocks = speaking(tick, stream, delta.clocks, spoke)
     since = [_since(intake, before, control.floors, writer, place) for writer, place, _ in intake.columns]
     known = {SINCE: pa.array(since, pa.timestamp("us", "UTC"))}
@@ -53,7 +53,7 @@ def with_column_bounds(  # noqa: PLR0913 - a stream's tick
 
 
 def _since(intake: Intake, before: Mapping[str, int], floors: Mapping[str, int], writer: str, place: int) -> int:
-    """The clock of a writer at an item, but for the rows of the tick."""
+    """Return the clock of a writer at an item, ignoring the rows of the tick."""
     bounds = (at for name, position, at in intake.bounds if name == writer and position < place)
     at = max(before.get(writer, BEGINNING), floors.get(writer, BEGINNING), *bounds)
     return min(max(at, MIN_MICROS), MAX_MICROS)
@@ -66,9 +66,9 @@ def _among(items: DataFrame, rows: DataFrame | None) -> DataFrame:
 
 
 def heard(tick: Tick, gate: Stream, rows: DataFrame, order: Ordered) -> pa.Table | None:
-    """Writer, position and text of the bounds that come out of the merge, in order; ``None``: there can be none.
+    """Return writer, position and text of the bounds that the merge releases, in order; ``None``: there can be none.
 
-    A job of its own, only while bounds are on their way from the stream ``gate``.
+    It takes a job of its own, only while bounds from the stream ``gate`` are on their way.
     """
     known = tick.control(order).heard
     if known >= tick.control(gate).said:
@@ -79,7 +79,7 @@ def heard(tick: Tick, gate: Stream, rows: DataFrame, order: Ordered) -> pa.Table
 
 
 def about(items: pa.Table, column: str) -> Iterator[tuple[str, int, Any]]:
-    """Writer, position and value of the bounds of one column."""
+    """Yield writer, position and value of the bounds of one column."""
     for item in items.to_pylist():
         said = json.loads(item[SAID])
         if said["column"] == column:

@@ -1,8 +1,8 @@
-"""Delay: each row again, a fixed time later.
+"""Delay: emits each row a fixed time later.
 
-Semantics 8.2: by rowtime and not by wall clock, so a row goes out once the stream's own clock has come
-that far. Nothing is held here: the rows run ahead of the bound, as they may on any edge, and
-whoever needs them in order has a `Merge` planned above.
+Semantics 8.2: by rowtime and not by wall clock, so a row is released once the stream's own clock is that far. Nothing
+is held here: the rows are ahead of the bound, as on any edge, and a consumer that needs them in order gets a `Merge`
+above.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ class Delay(Unary):
     )
 
     def emits(self) -> Shape:
-        """The input's columns; what is known of their order was about the time before."""
+        """Return the input's columns; facts about their order were about the time before."""
         below = self.input.emits()
         columns = tuple(Column(column.name, column.type) for column in below.columns)
         return replace(below, columns=columns, released=False, stamped=False, event=None)
 
     def link(self, n: int) -> Link:
-        """The row before it was delayed."""
+        """Return the row before it was delayed."""
         return Link((*self.passed_on(n), (BEGINS, f"{BEGINS} + {self.by}L")))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """The new rows under their new rowtimes; lazily, without a job."""
+        """Return the new rows under their new rowtimes; lazily, without a job."""
         delta = deltas[0]
         clocks = self.promises([delta.clocks], tick.control(self))
         if delta.rows is None:

@@ -1,7 +1,7 @@
-"""Bounds of an event time that a stream's writers send, on their way among the rows.
+"""Bounds of an event time, sent by a stream's writers and passed among the rows.
 
-Semantics 8.1, mode MANUAL. Such a bound says nothing about the rowtime. It is in the merged
-order behind the rows before it: its rowtime is the clock of its writer (semantics 3).
+Semantics 8.1, mode MANUAL. Such a bound says nothing about the rowtime. In the merged order it is after the rows before
+it: its rowtime is the clock of its writer (semantics 3).
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Given(NamedTuple):
 
 
 def without_bounds(tick: Tick, stream: Keeper[StreamClocks], intake: Intake) -> tuple[Intake, Given]:
-    """What is left of an intake for the clocks, and the bounds of the event time; the end is both.
+    """Return the rest of an intake for the clocks, and the bounds of the event time; an end is in both.
 
     A bound for the stream as a whole is not in a writer's order; it stays in the scalars of the stream. Of bounds among
-    the rows only the end is left: who needs them reads no such source (R190).
+    the rows only the end is kept: a query that needs them cannot read such a source (R190).
     """
     control = tick.control(stream)
     if intake.in_band and intake.rows is not None:
@@ -52,9 +52,9 @@ def without_bounds(tick: Tick, stream: Keeper[StreamClocks], intake: Intake) -> 
 def with_bounds(
     tick: Tick, stream: Keeper[StreamClocks], delta: Delta, columns: Sequence[Column], given: Given
 ) -> Delta:
-    """The rows of a stream with the bounds among them."""
+    """Return the rows of a stream with the bounds among them."""
     spoke = {writer for writer, _, _ in given.items}
-    # A writer that sent nothing but a bound has a clock, so that the bound is not held for ever.
+    # A writer that sent only a bound gets a clock, so that the bound is not held for ever.
     clocks = speaking(tick, stream, delta.clocks, spoke)
     if not given.items:
         rows = None if delta.rows is None else delta.rows.selectExpr("*", f"CAST(NULL AS BIGINT) AS {GIVEN}")
@@ -65,7 +65,7 @@ def with_bounds(
 
 
 def speaking(tick: Tick, stream: Keeper[StreamClocks], clocks: Clocks, spoke: Collection[str]) -> dict[str, int]:
-    """The clocks of a stream, where those in ``spoke`` have one; so has a stream that they have left."""
+    """Return the clocks of a stream, where each writer in ``spoke`` has one; so has a stream that all have left."""
     after = {w: max(at, MIN_MICROS) if w in spoke or (spoke and w == NOBODY) else at for w, at in clocks.items()}
     shown = tick.control(stream).shown
     tick.remember(stream, clocks=after, shown=max(MIN_MICROS, shown) if spoke else shown)
@@ -75,7 +75,7 @@ def speaking(tick: Tick, stream: Keeper[StreamClocks], clocks: Clocks, spoke: Co
 def bound_rows(
     tick: Tick, columns: Sequence[Column], given: Sequence[Item], clocks: Sequence[int] | None = None
 ) -> DataFrame:
-    """Bounds as rows of NULLs, under the rowtimes ``clocks`` (µs) or none."""
+    """Return bounds as rows of NULLs, at the rowtimes ``clocks`` (µs) or without one."""
     known = {} if clocks is None else {ROWTIME: pa.array(clocks, pa.timestamp("us", "UTC"))}
     return item_rows(tick, columns, given, {GIVEN: pa.int64()}, known)
 
@@ -87,7 +87,7 @@ def item_rows(
     third: Mapping[str, pa.DataType],
     known: Mapping[str, pa.Array],
 ) -> DataFrame:
-    """Items (writer, position, and the column ``third``) as rows of NULLs, with other columns that are ``known``."""
+    """Return items (writer, position, and the column ``third``) as rows of NULLs, with some ``known`` columns."""
     values = (WRITER, pa.string()), (POSITION, pa.int64()), *third.items()
     made = {name: pa.array(of, kind) for (name, kind), of in zip(values, zip(*items, strict=True), strict=True)}
     nulls = [f"CAST(NULL AS {column.type}) AS {quoted(column.name)}" for column in columns]
@@ -102,7 +102,7 @@ def _among(bounds: DataFrame, rows: DataFrame | None, before: Mapping[str, int])
 
 
 def behind(both: DataFrame, item: str, clock: str) -> DataFrame:
-    """Each item (rows have none) under the rowtime of the last row before it in its writer, or of its ``clock``."""
+    """Return each item (rows have none) at the rowtime of its writer's last row before it, or at its ``clock``."""
     frame = f"PARTITION BY {WRITER} ORDER BY {POSITION} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
     clock = f"greatest({clock}, max({ROWTIME}) OVER ({frame}))"
     return both.withColumn(ROWTIME, F.expr(f"CASE WHEN {item} IS NULL THEN {ROWTIME} ELSE {clock} END"))

@@ -1,7 +1,7 @@
-"""Quarantine: the last rows of a writer, kept while the rows after them decide about a jump (semantics 7.2).
+"""Quarantine: the last rows of a writer, kept while later rows decide about a jump (semantics 7.2).
 
-A gate with re-sync cannot say of a first row, or of one too far above the mark, whether it counts, before more rows
-have come. That row and everything behind it waits here: fewer than 2n rows a writer, judged again with what comes next.
+A gate with re-sync cannot decide about a first row, or one too far above the mark, before more rows have come. That row
+and everything after it waits here: fewer than 2n rows per writer, judged again with the next rows.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Item = tuple[str, int, int]  # writer, position, µs
 
 @dataclass(frozen=True)
 class Waiting(Control):
-    """What a gate knows of rows on which others decide, until these do.
+    """The state of a gate about rows that later rows decide about.
 
-    ``held``: writer -> first position, how many items. ``behind``: bounds behind them (writer, position, µs).
+    ``held``: writer -> first position, number of items. ``behind``: bounds after them (writer, position, µs).
     """
 
     held: Mapping[str, Sequence[int]] = field(default_factory=dict)
@@ -37,14 +37,14 @@ class Waiting(Control):
 
 
 def undecided(resync: int, columns: Iterable[str], sometimes: tuple[str, ...] = ()) -> StateNote:
-    """What a gate keeps that takes ``resync`` rows, of these columns, for a jump."""
+    """Return the state of a gate with RESYNC AFTER ``resync`` rows, with these columns."""
     what, until = f"fewer than {2 * resync} rows per writer", "the rows after them decide about a jump"
     return StateNote(what, until, "rows", (Kept(DUE, tuple(columns), HELD, sometimes),), ("held", "behind"))
 
 
 @dataclass(frozen=True)
 class Quarantine:
-    """What a gate keeps: rows that are open, and what follows them."""
+    """The quarantine of a gate: undecided rows, and what follows them."""
 
     gate: Operator
     tick: Tick
@@ -53,27 +53,27 @@ class Quarantine:
 
     @classmethod
     def of(cls, gate: Operator, tick: Tick, control: Waiting) -> Quarantine:
-        """That of a gate, in this tick."""
+        """Return the quarantine of a gate in this tick."""
         return cls(gate, tick, control, tick.segments(gate, HELD))
 
     @property
     def bounds(self) -> list[Item]:
-        """The bounds that follow rows that are open."""
+        """Return the bounds that follow undecided rows."""
         return [(writer, position, at) for writer, position, at in self.control.behind]
 
     def decided(self, present: Collection[str]) -> bool:
-        """True if a writer has gone whose rows are kept."""
+        """Return True if a writer has left whose rows are kept."""
         return any(writer not in present for writer in self.control.held)
 
     @property
     def is_open(self) -> bool:
-        """True if rows are kept."""
+        """Return True if rows are kept."""
         return bool(self.control.held)
 
     def before(
         self, rows: DataFrame | None, count: int | None, peeked: Iterable[pa.Table] | None
     ) -> tuple[DataFrame, int | None, Iterable[pa.Table] | None]:
-        """The kept rows before the new ones; how many; their times, where they are known."""
+        """Return the kept rows before the new ones; their number; their times, if known."""
         kept = self.segments.overlapping(BEGINNING, END)
         if not kept:
             assert rows is not None
@@ -86,9 +86,9 @@ class Quarantine:
         return held.unionByName(rows), None if count is None else count + many, peeked
 
     def released(self, bounds: Sequence[Item], verdict: Verdict, bound: int) -> list[Item]:
-        """Keep those of some bounds that are still behind an open row; the others come back.
+        """Keep the bounds that are still after an undecided row; return the others.
 
-        ``bound``: one for every writer, behind all that it has sent.
+        ``bound``: one for every writer, after all of its items.
         """
         held = {writer: (places[0], places[-1]) for writer, places in verdict.held.items()}
         kept = [item for item in bounds if item[0] in held and item[1] >= held[item[0]][0]]
@@ -97,7 +97,7 @@ class Quarantine:
         return [item for item in bounds if item not in kept]
 
     def after(self, rows: DataFrame, verdict: Verdict) -> DataFrame:
-        """Keep what is open; the rows that are judged come back."""
+        """Keep undecided rows; return the rows that are judged."""
         self.segments.forget(END)
         counted = {writer: [places[0], len(places)] for writer, places in verdict.held.items()}
         self.tick.remember(self.gate, held=counted)

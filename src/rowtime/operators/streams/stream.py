@@ -1,9 +1,9 @@
-"""A stream: the rows of its writers, each with a rowtime; refuses what lies below a clock.
+"""A stream: the rows of its writers, each with a rowtime; refuses rows below a clock.
 
 Semantics 2. A writer's clock is the strongest bound it has shown, by a row or by a bound. A row below it is refused as
-``OUT_OF_ORDER``; as ``LATE`` where the writer came or came back below the stream's clock. What does not decode is
-``MALFORMED``. With a guard, a row too far above it is ``EARLY`` and does not raise it (semantics 7.2); unless rows
-behind it lie near it. So is one too far above its arrival time (semantics 7.3).
+``OUT_OF_ORDER``; as ``LATE`` if the writer came or came back below the stream's clock. A record that does not decode is
+``MALFORMED``. With a guard, a row too far above the clock is ``EARLY`` and does not raise it (semantics 7.2), unless
+later rows are near it. So is one too far above its arrival time (semantics 7.3).
 """
 
 from __future__ import annotations
@@ -54,21 +54,20 @@ from rowtime.sql.generate import literal, to_rowtime, to_spark
 class Stream(Operator):
     """A named stream and where its items come from.
 
-    ``source`` is the format with its options, as in CREATE STREAM; ``idle_after`` (µs) after
-    how much silence a writer is set aside. ``single``: there can be only one writer.
-    ``batched``: rows come in sets that have no order inside (``foreachBatch``). ``checks``:
-    conditions over the columns; a row for which one is false is refused as malformed. ``early``
-    (µs): a row whose rowtime, as its writer gave it, lies further above the clock is EARLY; unless ``resync`` rows
-    behind it lie near it. ``ahead`` (µs): so is one that lies this far or further above its arrival time.
-    ``event_bounds``: bounds are about an event time; they go out among the rows and move no clock.
-    ``column_bounds``: so do those of columns of declared order. ``from_now``: what was there at
-    the first start is not read.
+    ``source`` is the format with its options, as in CREATE STREAM; ``idle_after`` (µs): the silence after which a
+    writer is set aside. ``single``: there can be only one writer. ``batched``: rows come in sets that have no order
+    inside (``foreachBatch``). ``checks``: conditions over the columns; a row for which one is false is refused as
+    malformed. ``early`` (µs): a row whose rowtime, as its writer gave it, is further above the clock is EARLY; unless
+    ``resync`` rows after it are near it. ``ahead`` (µs): so is one that is at least this far above its arrival time.
+    ``event_bounds``: bounds are about an event time; they are passed among the rows and move no clock.
+    ``column_bounds``: so are those of columns of declared order. ``from_now``: data that exist at the first start are
+    not read.
     """
 
     name: str
     columns: tuple[Column, ...]
     source: tuple[str, tuple[tuple[str, str], ...]] = field(default=("log", ()), metadata=OPTIONS)
-    idle_after: Micros | None = field(default=None, metadata=UNSTORED)  # what it decides is journaled
+    idle_after: Micros | None = field(default=None, metadata=UNSTORED)  # its decisions are journaled
     single: bool = False
     batched: bool = False
     checks: tuple[exp.Expr, ...] = ()
@@ -87,22 +86,22 @@ class Stream(Operator):
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
-        """None: the source follows it."""
+        """Return nothing: the source is below it."""
         return ()
 
     @classmethod
     def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
-        """Those that it accepts."""
+        """Return True for rows that it accepts."""
         return True
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """A clock a writer, and the rows on which those behind them have to decide."""
+        """Return a clock per writer, and the rows that wait for later rows to decide about them."""
         clock = StateNote("one clock per writer", "the writer leaves", "writers", fields=("clocks",))
         columns = (*(column.name for column in self.columns), ROWTIME, WRITER, POSITION, ARRIVAL, CANDIDATE)
         return (clock, undecided(self.resync, columns, (BOUND, MALFORMED))) if self.resync else (clock,)
 
     def emits(self) -> Shape:
-        """The declared columns, placed by writer and position, with the arrival time."""
+        """Return the declared columns, placed by writer and position, with the arrival time."""
         released = self.single and not self.batched
         columns = (*self.columns, Column(GIVEN, "BIGINT")) if self.event_bounds else self.columns
         columns = (*columns, Column(SAID, "STRING")) if self.column_bounds else columns
@@ -110,11 +109,11 @@ class Stream(Operator):
         return replace(shape, stamped=is_timed_by_arrival(self.source))
 
     def promises(self, clocks: Sequence[Clocks], control: StreamClocks) -> Clocks:  # noqa: ARG002
-        """The clock of each writer that holds the stream."""
+        """Return the clock of each writer that holds the stream."""
         return dict(control.clocks)
 
     def found_by_name(self) -> bool:
-        """True: offsets are."""
+        """Return True: offsets are found by the name."""
         return True
 
     def may_change(self) -> Mapping[str, str]:
@@ -123,11 +122,11 @@ class Stream(Operator):
         return {**guard, "checks": "CHECK or NOT NULL of its rows"}
 
     def timed_by(self, below: Sequence[frozenset[str]]) -> frozenset[str]:  # noqa: ARG002 - it has no inputs
-        """Itself."""
+        """Return itself."""
         return frozenset() if self.has_own_time else frozenset({self.name})
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
-        """Take the tick's range, give each row its rowtime, refuse what is below the clock."""
+        """Take the tick's range, give each row its rowtime, and refuse rows below the clock."""
         intake = tick.intake(self)
         if self.column_bounds:
             before = tick.control(self).clocks
@@ -159,7 +158,7 @@ class Stream(Operator):
             verdict = tick.judge(self, timed, gate, intake.count, peeked)
             rows, whole = tick.account(self, timed, verdict, CANDIDATE), verdict.refused is None
             lowest, highest, marks = verdict.lowest, verdict.highest, dict(verdict.marks)
-            intake = replace(intake, shown={})  # what ordered rows show counts only if they are accepted
+            intake = replace(intake, shown={})  # the clocks of ordered rows count only if the rows are accepted
         elif intake.count is not None:
             tick.count(self, intake.count, intake.span)
         left = self._settle(tick, intake, self._bounded(marks, intake))
@@ -175,7 +174,7 @@ class Stream(Operator):
         clocks: tuple[Mapping[str, int], Mapping[str, int]],
         quarantine: Quarantine | None,
     ) -> Delta:
-        """Judge by the guard first: a row that is early raises nothing, so who arrives after it is raised only then."""
+        """Judge by the guard first: an early row raises nothing, so rows after it are raised only then."""
         before, own = clocks
         timed = None if intake.rows is None else self._checked(self._timed_rows(intake), intake)
         count = intake.count if intake.rows is not None else 0
@@ -195,7 +194,7 @@ class Stream(Operator):
         tick.remember(self, started=sorted(verdict.started))
         marks = self._bounded(verdict.marks, replace(intake, shown={}), verdict.held)
         left = self._settle(tick, intake, marks)
-        # Who has been raised is at a mark or where the stream stood, not at the time that was judged.
+        # A raised row is at a mark or at the stream's clock, not at the time that was judged.
         highest = max([verdict.highest, *marks.values(), *before.values()])
         whole = quarantine is None and verdict.refused is None and not intake.in_band and not self._sized
         after, peek = self.promises([], tick.control(self)), intake.peek if whole else None
@@ -227,13 +226,13 @@ class Stream(Operator):
         )
 
     def _peeked(self, intake: Intake) -> Iterable[pa.Table] | None:
-        """The rowtimes, where every row was given one and nothing else decides what is refused."""
+        """Return the rowtimes, if every row was given one and refusals depend on nothing else."""
         if intake.peek is None or intake.in_band or intake.decodes or self.demands or self.batched:
             return None
         return intake.peek.times(ROWTIME) if self.ahead is None else None
 
     def _is_guarded(self, intake: Intake, clocks: Mapping[str, int], control: StreamClocks) -> bool:
-        """False if no row of the range can be too far above its writer's clock, or its arrival."""
+        """Return False if no row of the range can be too far above its writer's clock, or its arrival."""
         if self.ahead is not None and intake.given:
             return True
         if self.early is None or not (intake.given or intake.stamped):
@@ -242,10 +241,10 @@ class Stream(Operator):
         return not known or intake.highest > least(clocks.values()) + self.early
 
     def _welcome(self, tick: Tick, intake: Intake) -> tuple[dict[str, int], dict[str, int]]:
-        """The clock of each writer of the tick, and of it what the writer has shown itself.
+        """Return the clock of each writer of the tick, and the part of it that the writer has shown itself.
 
-        Semantics 2.6: who comes starts at the stream's clock, who comes back at the greater of that and its own last
-        one. Who leaves in this tick leaves behind its items, so it is one of them.
+        Semantics 2.6: a new writer starts at the stream's clock; one that comes back at the greater of that and its own
+        last one. A writer that leaves in this tick leaves after its items, so it is included.
         """
         here, joined = [*intake.present, *intake.left], set(intake.joined)
         control = tick.control(self)
@@ -268,7 +267,7 @@ class Stream(Operator):
         bounds = [(writer, at) for writer, _, at in intake.bounds]
         after = dict(marks)
         everyone = [(writer, intake.bound) for writer in intake.present]
-        # Of a writer whose rows are open, what came behind them waits as well.
+        # If rows of a writer are undecided, the bounds after them wait too.
         arrived = [(writer, at) for writer, at in intake.arrived.items() if writer in marks]
         last = [(writer, at) for writer, at in [*arrived, *everyone] if writer not in held]
         for writer, at in [*intake.shown.items(), *bounds, *last]:
@@ -276,7 +275,7 @@ class Stream(Operator):
         return after
 
     def _settle(self, tick: Tick, intake: Intake, own: Mapping[str, int]) -> dict[str, int]:
-        """Keep where the writers are after the tick; the clocks of those that left behind their items come back."""
+        """Keep the clocks of the writers after the tick; return those of writers that left after their items."""
         control = tick.control(self)
         present, floors, clock = set(intake.present), control.floors, control.clock
         after = {w: max(at, floors.get(w, BEGINNING)) for w, at in own.items()}
@@ -286,7 +285,7 @@ class Stream(Operator):
         if intake.present:
             clock = max(control.reached, least(clocks.values()))
         elif after or intake.bound > BEGINNING or clock is not None:
-            # Nobody is present: what any writer had shown is certain, whatever the order in which they left.
+            # No writer is present: every clock that a writer had shown is certain, in whatever order they left.
             clock = max(control.reached, intake.bound, shown)
             clocks = {NOBODY: clock}
         floors = {w: at for w, at in floors.items() if w in present}
@@ -296,24 +295,24 @@ class Stream(Operator):
 
     @cached_property
     def demands(self) -> tuple[tuple[str, str], ...]:
-        """What each row must satisfy, in words and as Spark SQL: the checks, and how long its texts may be.
+        """Return the conditions on each row, in words and as Spark SQL: the checks, and the lengths of its texts.
 
-        Those of a log are looked at when they are written.
+        Those of a log are checked when it is written.
         """
         checks = ((to_rowtime(check), to_spark(check)) for check in self.checks)
         return (*checks, *((f"{name} {kind}", in_length(quoted(name), kind)) for name, kind in self._sized.items()))
 
     @cached_property
     def _sized(self) -> dict[str, str]:
-        """The columns whose texts have a length."""
+        """Return the columns whose texts have a length."""
         columns = () if self.source[0] == "log" else self.columns
         return {c.name: c.type for c in columns if holds_lengths(c.type)}
 
     def _checked(self, rows: DataFrame, intake: Intake) -> DataFrame:
-        """What a row breaks stands where a record that does not decode has its text."""
+        """Put the broken condition where the raw text of a record that does not decode is."""
         if not self.demands:
             return rows
-        # A condition that cannot be computed is broken, too: on the driver it ends the attempt, and Spark tries it.
+        # A condition that cannot be computed is broken too: on the driver it ends the attempt, and Spark tries it.
         here = is_local(rows) and rows.can(*(sql for _, sql in self.demands))
         cases = (
             f"WHEN {f'NOT ({sql})' if here else f'{TRIED}{n} IS NULL OR NOT {TRIED}{n}.c0'} THEN {literal(words)}"
@@ -335,14 +334,14 @@ class Stream(Operator):
         return tried.selectExpr(*others, f"{found} AS {MALFORMED}")
 
     def _timed_rows(self, intake: Intake) -> DataFrame:
-        # Semantics 2.4: the rowtime is what the writer gave, else the arrival time.
+        # Semantics 2.4: the rowtime is the writer's, else the arrival time.
         assert intake.rows is not None
         return intake.rows.selectExpr("*", f"coalesce({ROWTIME}, {ARRIVAL}) AS {CANDIDATE}")
 
     def _raised(
         self, tick: Tick, rows: DataFrame, intake: Intake, before: Mapping[str, int], verdict: Verdict | None = None
     ) -> DataFrame:
-        """Arrival times raised to the writer's previous rowtime where they go back; refused rows raise nothing."""
+        """Raise arrival times that go back to the writer's previous rowtime; refused rows raise nothing."""
         arrival = ARRIVAL
         bounds = [item for item in intake.bounds if intake.raises and item[2] < END]
         moved = {w: at for w, at in before.items() if BEGINNING < at < END}
@@ -353,12 +352,12 @@ class Stream(Operator):
             arrival = f"greatest({ARRIVAL}, {SHOWN})"
         if intake.raises:
             shown = f"coalesce({ROWTIME}, {ARRIVAL})"
-            if bounds:  # they raise the rows behind them, and only those
+            if bounds:  # they raise only the rows after them
                 rows = rows.unionByName(_bound_items(tick, bounds), allowMissingColumns=True)
             if verdict is not None and verdict.refused is not None:
                 rows = _without(tick, rows, verdict.refused)
                 shown = f"CASE WHEN {REFUSED} IS NULL THEN {shown} END"
-            if intake.in_band or bounds:  # the end raises nobody: who comes after it is refused
+            if intake.in_band or bounds:  # the end raises no row: a later row is refused
                 shown = f"CASE WHEN {BOUND} IS NULL THEN {shown} WHEN {BOUND} < {micros(END)} THEN {BOUND} END"
             frame = f"PARTITION BY {WRITER} ORDER BY {POSITION} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
             arrival = f"greatest({arrival}, max({shown}) OVER ({frame}))"
@@ -368,19 +367,19 @@ class Stream(Operator):
 
 
 def streams_of(operators: Iterable[Operator]) -> list[Stream]:
-    """The streams among some operators."""
+    """Return the streams among some operators."""
     return [node for node in operators if isinstance(node, Stream)]
 
 
 def _in_size(name: str, kind: str) -> str:
-    """A column in the lengths of its type; a value that does not fit stays as it is."""
+    """Return a column padded or trimmed to the length of its type; a value that does not fit stays as it is."""
     column = quoted(name)
     fits = f"coalesce({in_length(column, kind)}, true)"
     return f"CASE WHEN {fits} THEN {in_size(column, kind)} ELSE {column} END AS {column}"
 
 
 def _bound_items(tick: Tick, bounds: Sequence[tuple[str, int, int]]) -> DataFrame:
-    """Bounds that are beside the rows, as items among them."""
+    """Return bounds that are beside the rows, as items among them."""
     writers, positions, times = zip(*bounds, strict=True)
     columns = {
         WRITER: pa.array(writers),
@@ -391,7 +390,7 @@ def _bound_items(tick: Tick, bounds: Sequence[tuple[str, int, int]]) -> DataFram
 
 
 def _without(tick: Tick, rows: DataFrame, refused: pa.Table) -> DataFrame:
-    """The rows, with a mark at those that were refused."""
+    """Return the rows, with refused ones marked."""
     key = tick.spark.createDataFrame(refused.select([WRITER, POSITION])).selectExpr(
         WRITER, POSITION, f"true AS {REFUSED}"
     )

@@ -1,4 +1,4 @@
-"""What a stream knows of its writers from tick to tick: their clocks, and the one that all of them have passed."""
+"""The state of a stream's writers from tick to tick: their clocks, and the least of them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,17 @@ from rowtime.operators.streams.quarantine import Waiting
 
 @dataclass(frozen=True)
 class StreamClocks(Waiting):
-    """What a stream knows of its writers and of what has gone out; instants in µs UTC.
+    """The state of a stream's writers and of its output; instants in µs UTC.
 
-    ``clocks``: by writer that is present, what is promised.
-    ``own``: by writer that is present, what it has shown itself, if that lies below its clock.
-    ``floors``: by writer that is present, the stream's clock when it came; rows below it are late.
-    ``away``: by writer that has left, what it had shown, until it is back.
-    ``starts``: by writer that comes in this tick, where it starts.
-    ``started``: the writers of whom the guard knows where they stand.
-    ``modes``: by writer, for ever, whether it gives rowtimes: ``given``, ``arrival`` or ``mixed``.
-    ``clock``: the least of those present, which never goes back; ``None`` before anybody was.
-    ``shown``: the greatest that any writer has shown.
-    ``given``: the greatest bound of the event time that was given to the stream as a whole; ``None`` before one was.
-    ``said``: how many bounds of columns have gone out.
-    ``early``, ``ahead`` (µs): the distances of the guard, for whoever re-admits rows; ``None`` without it.
+    ``clocks``: by writer that is present, what is promised. ``own``: by writer that is present, what it has shown
+    itself, if that is below its clock. ``floors``: by writer that is present, the stream's clock when it came; rows
+    below it are late. ``away``: by writer that has left, what it had shown, until it is back. ``starts``: by writer
+    that comes in this tick, where it starts. ``started``: the writers whose clock the guard knows. ``modes``: by
+    writer, for ever, whether it gives rowtimes: ``given``, ``arrival`` or ``mixed``. ``clock``: the least clock of
+    present writers, which never goes back; ``None`` before the first writer. ``shown``: the greatest that any writer
+    has shown. ``given``: the greatest bound of the event time that was given to the stream as a whole; ``None`` before
+    one was. ``said``: how many bounds of columns have been emitted. ``early``, ``ahead`` (µs): the distances of the
+    guard, for the re-admission of rows; ``None`` without it.
     """
 
     clocks: Mapping[str, int] = field(default_factory=dict)
@@ -43,5 +40,5 @@ class StreamClocks(Waiting):
 
     @property
     def reached(self) -> int:
-        """The clock, or that there is none yet."""
+        """Return the clock, or the value for no clock yet."""
         return BEGINNING if self.clock is None else self.clock

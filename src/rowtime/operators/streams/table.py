@@ -1,7 +1,7 @@
-"""A static table: its rows as they are at the first start, which every later tick sees too.
+"""A static table: its rows as they are at the first start; every later tick reads the same rows.
 
-Semantics 5: a join with a table sees one version of it. The rows are copied into the checkpoint,
-numbered, with the first tick's commit; a restart reads the copy.
+Semantics 5: a join with a table uses one version of it. The rows are copied into the checkpoint, numbered, with the
+first tick's commit; a restart reads the copy.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from rowtime.core.time import BEGINNING, END
 from rowtime.operators.contract import Column, Control, Delta, Operator, Shape, Tick
 from rowtime.operators.contract.state import Kept, StateNote
 
-PINNED, VERSIONS = "table", "versions"  # what the copy, and those of a table that is read again, are called
-OF_TABLES = (f"/{PINNED}", f"/{VERSIONS}")  # ends the keys of segments in which no row waits
+PINNED, VERSIONS = "table", "versions"  # the names of the copy, and of the copies of a table that is read again
+OF_TABLES = (f"/{PINNED}", f"/{VERSIONS}")  # suffixes of the keys of segments in which no row waits
 
 
 @dataclass(frozen=True)
 class Pinned(Control):
-    """``pinned``: the rows have been kept, once and for ever."""
+    """``pinned``: the rows have been kept; they never change."""
 
     pinned: bool = False
 
@@ -32,7 +32,7 @@ class Pinned(Control):
 class Table(Operator):
     """``source`` is the format with its options, as in CREATE TABLE; ``table`` its name there.
 
-    ``refresh``: how long after a reading it is read again, which a join does (`TableVersions`); 0: never.
+    ``refresh``: how long after a reading a join reads it again (`TableVersions`); 0: never.
     """
 
     name: str
@@ -49,23 +49,23 @@ class Table(Operator):
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
-        """None."""
+        """Return nothing."""
         return ()
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """The rows, once."""
+        """Return the rows, once."""
         return (self._state.noted("its rows as they were at the first start", "the checkpoint is given up", "one"),)
 
     def emits(self) -> Shape:
-        """The declared columns; rows have a number and no rowtime."""
+        """Return the declared columns; rows have a number and no rowtime."""
         return Shape(self.columns, order=(ROW_NUMBER,), extra=(ROW_NUMBER,), placed=False, single=True, released=True)
 
     def promises(self, clocks: Sequence[Clocks], control: Any) -> Clocks:  # noqa: ARG002
-        """The end."""
+        """Return the end."""
         return {"": END}
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:  # noqa: ARG002 - none
-        """The same: it does not change."""
+        """Return the same operator: it does not change."""
         return self
 
     @property
@@ -73,7 +73,7 @@ class Table(Operator):
         return Kept(ROW_NUMBER, (*self.emits().names, ROW_NUMBER), PINNED)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:  # noqa: ARG002
-        """All rows of the table, in every tick; copied in the first."""
+        """Return all rows of the table, in every tick; copied in the first."""
         control, segments = tick.control(self), tick.segments(self, PINNED)
         assert isinstance(control, Pinned)
         if not control.pinned:
@@ -86,10 +86,10 @@ class Table(Operator):
 
 
 def tables_of(operators: Iterable[Operator]) -> list[Table]:
-    """The tables among some operators."""
+    """Return the tables among some operators."""
     return [node for node in operators if isinstance(node, Table)]
 
 
 def is_table(node: Operator) -> bool:
-    """True for an operator whose rows are those of a table: they have numbers and no rowtimes."""
+    """Return True for an operator with the rows of a table: they have numbers and no rowtimes."""
     return node.emits().order == (ROW_NUMBER,)

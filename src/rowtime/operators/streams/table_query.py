@@ -1,7 +1,7 @@
-"""A query over a static table: computed once, of the rows that the table has at the first start (semantics 5).
+"""A query over a static table: computed once, from the table's rows at the first start (semantics 5).
 
-It is what a sub-query in an expression reads. Its rows are kept like those of the table, so every later tick and start
-sees the same ones.
+It is the input of a sub-query in an expression. Its rows are kept like those of the table, so every later tick and
+start reads the same ones.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from rowtime.operators.rows.select import Item
 from rowtime.operators.streams.table import PINNED, Pinned
 from rowtime.sql.generate import to_spark
 
-_OF_A_VALUE = "SQLSTATE: 22"  # what Spark says of values that an expression cannot be computed of
+_OF_A_VALUE = "SQLSTATE: 22"  # Spark's error for values with which an expression cannot be computed
 
 
 @dataclass(frozen=True)
 class TableQuery(Unary):
     """``SELECT values FROM input WHERE where GROUP BY keys HAVING having``, over the table ``input``.
 
-    ``grouped``: the values are those of groups, of a single one without ``keys``. ``once``: these columns say which
-    row it is: of two rows that have the same values there the query is refused; ``None``: any rows may be there.
+    ``grouped``: the values are those of groups, of a single one without ``keys``. ``once``: the columns that identify a
+    row: if two rows have equal values there, the query is refused; ``None``: no such check.
     """
 
     values: tuple[Item, ...]
@@ -48,36 +48,36 @@ class TableQuery(Unary):
     reason: ClassVar[str] = "its rows are computed at the first start, and none come later"
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """The rows, once."""
+        """Return the rows, once."""
         return (self._state.noted("its rows, computed at the first start", "the checkpoint is given up", "one"),)
 
     def emits(self) -> Shape:
-        """The values; rows have a number and no rowtime, as those of a table."""
+        """Return the values; rows have a number and no rowtime, like those of a table."""
         columns = tuple(item.column for item in self.values)
         return Shape(columns, order=(ROW_NUMBER,), extra=(ROW_NUMBER,), placed=False, single=True, released=True)
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
-        """All rows of the table: no trace lists them."""
+        """Return all rows of the table: no trace lists them."""
         return Link()
 
     def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one input
-        """Those of what decides about rows, and of the values that are asked for."""
+        """Return the columns that decide about rows, and those of the required values."""
         values = (item.expression for item in self.values if item.column.name in asked)
         return columns_in([self.where, self.having, *self.keys, *values])
 
     def made_from(self, n: int, column: str) -> Made | None:
-        """By its value."""
+        """Return the source of a column: its value."""
         value = next((item.expression for item in self.values if item.column.name == column), None)
         if value is None:
             return super().made_from(n, column)
         return Made(columns_in([value]), AGGREGATION) if self.grouped else Made.by(value)
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:  # noqa: ARG002 - the table
-        """The same: it does not change."""
+        """Return the same operator: it does not change."""
         return self
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
-        """The values over no rows."""
+        """Return the values over an empty table."""
         return self._computed(rows(self.input))
 
     @property
@@ -85,7 +85,7 @@ class TableQuery(Unary):
         return Kept(ROW_NUMBER, (*self.emits().names, ROW_NUMBER), PINNED)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """All rows, in every tick; computed in the first."""
+        """Return all rows, in every tick; computed in the first."""
         control, segments = tick.control(self), tick.segments(self, PINNED)
         if not control.pinned:
             tick.describe(self, "compute what a sub-query asks of the table")
@@ -98,7 +98,7 @@ class TableQuery(Unary):
         return Delta(segments.read(found) if found else None, {"": END}, segments.rows)
 
     def _written(self, tick: Tick, rows: DataFrame) -> Sequence[Segment]:
-        """The rows in a file; raises ``Refused`` (R168) if one of them cannot be computed."""
+        """Write the rows to a file; raises ``Refused`` (R168) if one of them cannot be computed."""
         from pyspark.errors import PySparkException  # noqa: PLC0415 - `check` does without Spark
 
         try:
@@ -110,7 +110,7 @@ class TableQuery(Unary):
             raise refuse("R168", what, "Leave such rows out: … AND v <> 0, or TRY_CAST(v AS INT).") from wrong
 
     def _given(self, tick: Tick, table: Delta) -> DataFrame:
-        """The rows of the table in their order, in one partition: what depends on an order depends on theirs."""
+        """Return the rows of the table in their order, in one partition: values that depend on order use theirs."""
         if table.rows is not None:
             return table.rows.coalesce(1).sortWithinPartitions(ROW_NUMBER)
         kinds = zip(self.input.emits().names, tick.types(self.input), strict=True)
@@ -132,7 +132,7 @@ class TableQuery(Unary):
         )
 
     def _check(self, rows: DataFrame | None) -> None:
-        """Raise ``Refused`` (R167) if there are two rows where there may be one. A NULL equals nothing."""
+        """Raise ``Refused`` (R167) if there are two rows where only one is allowed. NULLs are not equal."""
         if self.once is None or rows is None:
             return
         keys = [quoted(name) for name in self.once]
@@ -145,5 +145,5 @@ class TableQuery(Unary):
 
 
 def columns_of(node: TableQuery) -> list[str]:
-    """The columns of the table behind those that say which row it is."""
+    """Return the columns of the table after those that identify the row."""
     return sorted(columns_in(item.expression for item in node.values if item.column.name in (node.once or ())))

@@ -1,8 +1,9 @@
-"""A table that is read again: its versions, each with the rowtimes of the stream that meet it.
+"""A table that is read again: its versions, each with the rowtimes of the stream that join it.
 
-Semantics 5: a version that is read while the bound of the stream is b counts for the rows above b, until the next one
-does. All rows at or below b have gone out by then or meet the version before, however the input is cut. The versions
-are copied into the checkpoint with the rowtime from which they count, as a part of the input: a replay reads these.
+Semantics 5: a version that is read while the bound of the stream is b applies to the rows above b, until the next
+version does. All rows at or below b have been emitted by then or join the version before, however the input is cut. The
+versions are copied into the checkpoint as a part of the input, with the rowtime from which they apply: a replay reads
+these.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from rowtime.operators.contract import Control, DataFrame, Delta, Link, Operator
 from rowtime.operators.contract.state import Kept, Segment, Segments, StateNote
 from rowtime.operators.streams.table import VERSIONS, Table
 
-MARK = -1  # the ROW_NUMBER of a row that stands for the version itself, which may have no others
-_FIRST = BEGINNING + 1  # the first version counts from here on
+MARK = -1  # the ROW_NUMBER of a row that represents the version itself, which may be empty
+_FIRST = BEGINNING + 1  # the first version applies from here on
 
 
 @dataclass(frozen=True)
 class Versioned(Control):
-    """When a table was read, and what its versions are for; all in µs UTC.
+    """When a table was read, and the rowtimes of its versions; all in µs UTC.
 
-    ``since``: the rowtimes from which on the versions count that may still be met, in their order; ``read``: the time
-    of day when the table was read last, ``None`` before that; ``bound``: that of the stream at the end of the tick.
+    ``since``: the first rowtimes of the versions that may still be joined, in order; ``read``: the time of day when the
+    table was last read, ``None`` before that; ``bound``: that of the stream at the end of the tick.
     """
 
     since: Sequence[int] = ()
@@ -38,7 +39,7 @@ class Versioned(Control):
 
 @dataclass(frozen=True)
 class TableVersions(Table):
-    """``stream``: what the table is joined with; ``refresh``: how long after a reading the table is read again."""
+    """``stream``: the stream joined with the table; ``refresh``: how long after a reading the table is read again."""
 
     stream: Operator = field(kw_only=True)
 
@@ -48,21 +49,21 @@ class TableVersions(Table):
 
     @property
     def inputs(self) -> tuple[Operator, ...]:
-        """The stream, whose bound says which rows meet a new version."""
+        """Return the stream, whose bound says which rows join a new version."""
         return (self.stream,)
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """Every version, and from when on it counts."""
+        """Return every version, and the rowtime from which it applies."""
         state = self._state.noted("its versions, each as it was read", "the checkpoint is given up", "nothing")
         return (state, StateNote("when it was read", "the next reading", "one", fields=("since", "read", "bound")))
 
     def emits(self) -> Shape:
-        """The declared columns; rows have a number, the rowtimes of the rows that they meet, and no rowtime."""
+        """Return the declared columns; rows have a number and the rowtimes that they join, but no rowtime."""
         hidden = (ROW_NUMBER, VALID_FROM, VALID_UNTIL)
         return Shape(self.columns, order=(ROW_NUMBER,), extra=hidden, placed=False, single=True, released=True)
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
-        """No row of the stream makes a row of the table."""
+        """Return nothing: no row of the stream makes a row of the table."""
         return Link()
 
     @property
@@ -70,12 +71,12 @@ class TableVersions(Table):
         return Kept(VALID_FROM, (*(column.name for column in self.columns), ROW_NUMBER, VALID_FROM), VERSIONS)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """The versions that rows of this tick and of later ones may meet; a new one if it is time to read it."""
+        """Return the versions that rows of this tick and of later ones may join; a new one if it is time to read it."""
         control, segments = tick.control(self), tick.segments(self, VERSIONS)
         assert isinstance(control, Versioned)
         now = tick.now
         since = control.bound + 1 if control.read is not None else _FIRST
-        later = not control.since or since > control.since[-1]  # else no row could have met the last one
+        later = not control.since or since > control.since[-1]  # otherwise no row could have joined the last one
         if later and control.bound < END and (control.read is None or now - control.read >= self.refresh):
             rows = tick.reread(self, first=control.read is None)
             known = [*control.since]
@@ -89,15 +90,15 @@ class TableVersions(Table):
         return Delta(self._shown(segments.read(found), live) if found else None, {"": END}, sum(s.rows for s in found))
 
     def _shown(self, rows: DataFrame, live: Sequence[int]) -> DataFrame:
-        """The rows of the versions that still count, with the end of each."""
+        """Return the rows of the versions that still apply, with the end of each."""
         ends = " ".join(f"WHEN {one} THEN {until}" for one, until in zip(live, live[1:], strict=False))
         until = f"CASE {VALID_FROM} {ends} ELSE {END} END" if ends else str(END)
         rows = rows.where(f"{ROW_NUMBER} <> {MARK} AND {VALID_FROM} >= {live[0]}")
         return rows.selectExpr("*", f"CAST({until} AS BIGINT) AS {VALID_UNTIL}")
 
     def _read(self, tick: Tick, segments: Segments, rows: DataFrame, known: list[int], since: int) -> list[int]:
-        """Keep what has been read, if it differs from the last version; from when on the versions count."""
-        if VALID_FROM in rows.columns:  # the versions of a checkpoint that is run again
+        """Keep the rows that were read, if they differ from the last version; return the versions' first rowtimes."""
+        if VALID_FROM in rows.columns:  # the versions of a checkpoint that is replayed
             segments.add(self._state.write(tick, self, rows, None))
             marks = rows.where(f"{ROW_NUMBER} = {MARK}").select(VALID_FROM).collect()
             return sorted(row[0] for row in marks)
@@ -111,37 +112,37 @@ class TableVersions(Table):
         return [*known, since]
 
     def _marked(self, rows: DataFrame, since: int) -> DataFrame:
-        """The rows of a version with their numbers, and the row that stands for it."""
+        """Return the rows of a version with their numbers, and the row that represents it."""
         nothing = [f"CAST(NULL AS {field.dataType.simpleString()}) AS {quoted(field.name)}" for field in rows.schema]
         mark = rows.sparkSession.range(1).selectExpr(*nothing, f"CAST({MARK} AS BIGINT) AS {ROW_NUMBER}")
         numbered = rows.selectExpr("*", f"monotonically_increasing_id() AS {ROW_NUMBER}")
         return numbered.union(mark).selectExpr("*", f"CAST({since} AS BIGINT) AS {VALID_FROM}")
 
     def _same(self, segments: Segments, last: Sequence[Segment], new: Sequence[Segment], since: int) -> bool:
-        """True if the new version has the rows of the last one, which counts since then, in whatever order."""
+        """Return True if the new version has the rows of the last one, which applies since then, in whatever order."""
         names = [quoted(column.name) for column in self.columns]
         before = _of_spark(segments.read(last)).where(f"{ROW_NUMBER} <> {MARK} AND {VALID_FROM} = {since}")
         after = _of_spark(segments.read(new)).where(f"{ROW_NUMBER} <> {MARK}")
         types = " ".join(field.dataType.simpleString() for field in after.schema)
-        if "map<" in types or "variant" in types:  # which Spark does not compare
+        if "map<" in types or "variant" in types:  # Spark cannot compare these
             return False
         before, after = before.selectExpr(*names), after.selectExpr(*names)
         return before.count() == after.count() and not after.exceptAll(before).limit(1).collect()
 
 
 def refreshed(node: Operator) -> bool:
-    """True for a table that is read again."""
+    """Return True for a table that is read again."""
     return isinstance(node, Table) and bool(node.refresh)
 
 
 def with_versions(table: Operator, stream: Operator, name: str) -> Operator:
-    """A table that is read again, as the versions that the rows of a stream meet."""
+    """Return a table that is read again, as the versions that the rows of a stream join."""
     assert isinstance(table, Table)
     return TableVersions(name, table.table, table.columns, table.source, table.refresh, stream=stream)
 
 
 def kept_versions(operator: str) -> str:
-    """What the versions that a checkpoint has of an operator are called among the tables that a replay is given."""
+    """Return the name of an operator's versions in a checkpoint, among the tables given to a replay."""
     return f"{operator}/{VERSIONS}"
 
 

@@ -1,7 +1,7 @@
 """UNION ALL: rows of several inputs as one stream, ties by input number, then writer, position.
 
-The rows are not ordered here: whoever needs order has a `Merge` planned above, so a GROUP BY over a UNION ALL costs no
-merge. What stands here is the naming that makes the merged order one order: the writer ``w`` of input ``i`` becomes
+The rows are not ordered here: a consumer that needs order gets a `Merge` above, so a GROUP BY over a UNION ALL costs no
+merge. This operator only renames writers, so that there is one merged order: the writer ``w`` of input ``i`` becomes
 ``iiii/w``, and the order of these names is (input, writer).
 """
 
@@ -34,7 +34,7 @@ from rowtime.sql.generate import literal, quoted
 
 
 def prefix(index: int) -> str:
-    """The beginning of the writer names of input ``index``, of one length for all."""
+    """Return the prefix of the writer names of input ``index``, with the same length for all."""
     return f"{index:04d}/"
 
 
@@ -42,8 +42,8 @@ def prefix(index: int) -> str:
 class UnionAll(Operator):
     """The inputs have the same number of columns; names are those of the first (as in SQL).
 
-    ``optional``: an input without any writer does not hold the others (a stream that pumps
-    fill, and that nobody else writes to), and all have the types of the first.
+    ``optional``: an input without any writer does not hold the others (a stream that only pumps fill), and all have the
+    types of the first.
     """
 
     name: str
@@ -57,29 +57,29 @@ class UnionAll(Operator):
 
     @classmethod
     def passes_each(cls, fields: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those of any
-        """Those of all inputs."""
+        """Return True: the rows of all inputs."""
         return True
 
     def fires(self) -> FiresTold | None:
-        """Those of the first input, where each input has such columns at their places."""
+        """Return those of the first input, if each input has such columns at these positions."""
         names = self.inputs[0].emits().names
         told = [(one.fires(), dict(zip(names, one.emits().names, strict=True))) for one in self.inputs]
         known = [fires.renamed(passed) for fires, passed in told if fires is not None]
         return reduce(FiresTold.beside, known) if len(known) == len(told) else None
 
     def requires(self) -> tuple[Requirement, ...]:
-        """Places, since a row keeps its own; events may have none."""
+        """Require places, because rows keep theirs; events may have none."""
         return (UNORDERED if STOP in self.inputs[0].emits().extra else PLACED,) * len(self.inputs)
 
     def emits(self) -> Shape:
-        """The first input's columns; of types that differ only Spark knows the common one."""
+        """Return the first input's columns; for types that differ only Spark knows the common one."""
         shapes = [node.emits() for node in self.inputs]
         columns = tuple(
             Column(same[0].name, same[0].type if self.optional or len({c.type for c in same}) == 1 else "")
             for same in zip(*(shape.columns for shape in shapes), strict=True)
         )
         arrival = all(shape.arrival for shape in shapes)
-        if STOP in shapes[0].extra:  # events with lifetimes, each of which may be one that an operator made
+        if STOP in shapes[0].extra:  # events with lifetimes, which may be derived ones
             placed = all(shape.placed for shape in shapes)
             retracts = max((shape.retracts for shape in shapes), key=("none", "open", "any").index)
             lasts = min(shape.lasts for shape in shapes)
@@ -94,7 +94,7 @@ class UnionAll(Operator):
         return Shape(columns, extra=extra, placed=placed, arrival=arrival, stamped=stamped, unmerged=unmerged)
 
     def promises(self, clocks: Sequence[Clocks], control: Control) -> Clocks:  # noqa: ARG002
-        """Every input's bounds side by side; the stream's bound is the least of them."""
+        """Return every input's bounds side by side; the stream's bound is the least of them."""
         nobody = {} if self.optional else {"": BEGINNING}
         return {
             prefix(index) + writer: bound
@@ -103,7 +103,7 @@ class UnionAll(Operator):
         }
 
     def link(self, n: int) -> Link:
-        """The row of that input, whose writer has the number of the input before its name."""
+        """Return the row of that input, whose writer has the number of the input before its name."""
         below = self.inputs[n].emits()
         names = named(list(zip(self.emits().names, below.names, strict=True)))
         ours = [name for name in (ROWTIME, POSITION, *EVENT) if name not in EVENT or name in below.extra]
@@ -111,26 +111,26 @@ class UnionAll(Operator):
         return Link((*names, *((name, name) for name in ours), writer))
 
     def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:
-        """The columns of that input in the places of those asked for."""
+        """Return the columns of that input at the positions of the required ones."""
         places = zip(self.inputs[n].emits().names, self.emits().names, strict=True)
         return (mine for mine, shown in places if shown in asked)
 
     def made_from(self, n: int, column: str) -> Made | None:
-        """From the column in its place."""
+        """Return the column at its position."""
         names, below = self.emits().names, self.inputs[n].emits().names
         return Made((below[names.index(column)],)) if column in names else super().made_from(n, column)
 
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
-        """The union, whose columns are as wide as the widest."""
+        """Return the union, whose columns are as wide as the widest."""
         parts = (rows(one).selectExpr(*map(quoted, one.emits().names)) for one in self.inputs)
         return reduce(lambda left, right: left.union(right), parts).toDF(*self.emits().names)
 
     def on_versions(self, below: Sequence[Operator]) -> Operator:
-        """The same."""
+        """Return the same operator."""
         return replace(self, inputs=tuple(below))
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """The new rows of all inputs; lazily, without a job."""
+        """Return the new rows of all inputs; lazily, without a job."""
         clocks = self.promises([delta.clocks for delta in deltas], tick.control(self))
         live = [(i, delta) for i, delta in enumerate(deltas) if delta.rows is not None]
         if not live:

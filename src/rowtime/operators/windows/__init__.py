@@ -1,1 +1,1 @@
-"""Windows of rows: those that overlap, sessions, and such as open with a first row."""
+"""Windows of rows: overlapping windows, sessions, and windows that open with a first row."""

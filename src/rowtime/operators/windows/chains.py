@@ -1,8 +1,8 @@
-"""Sessions out of pieces: rows of one key that follow each other within a gap.
+"""Sessions from pieces: rows of one key that follow each other within a gap.
 
-A piece is a row, or some rows of one session already merged: ``__e`` is its first rowtime,
-``__l`` its last (BIGINT µs). Pieces belong together when one begins before the other's last
-rowtime + gap; at exactly that moment a new session begins (`[first, last + gap)`, semantics 5).
+A piece is a row, or several rows of one session already merged: ``__e`` is its first rowtime, ``__l`` its last (BIGINT
+µs). Two pieces belong together if one begins before the other's last rowtime + gap; at exactly that time a new session
+begins (`[first, last + gap)`, semantics 5).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Chains:
     gap: int
 
     def numbered(self, pieces: DataFrame) -> DataFrame:
-        """The pieces with the numbers of their sessions; one sort."""
+        """Return the pieces with the numbers of their sessions; one sort."""
         part = f"PARTITION BY {', '.join(self.keys)} " if self.keys else ""
         order = f"{part}ORDER BY {FIRST}, {LAST} ROWS BETWEEN UNBOUNDED PRECEDING AND"
         begins = f"{FIRST} >= max({LAST}) OVER ({order} 1 PRECEDING) + {self.gap}L"
@@ -38,13 +38,13 @@ class Chains:
         return found.selectExpr("*", f"sum(__b) OVER ({order} CURRENT ROW) AS {SESSION}").drop("__b")
 
     def ended(self, pieces: DataFrame) -> DataFrame:
-        """Numbered pieces with the end of their session in place of what they were due at."""
+        """Return numbered pieces that are due at the end of their session."""
         session = f"OVER (PARTITION BY {', '.join((*self.keys, SESSION))})"
         columns = [quoted(name) for name in pieces.columns if name != DUE]
         return pieces.selectExpr(*columns, f"max({LAST}) {session} + {self.gap}L AS {DUE}")
 
     def due(self, tick: Tick, node: Operator, before: int, bound: int) -> DataFrame | None:
-        """The pieces due in (before, bound]; and of the others of their keys only the times.
+        """Return the pieces due in (before, bound]; and only the times of the others of their keys.
 
         A piece is due at the end of its session as it was known; a later row may have moved that.
         """
@@ -52,7 +52,7 @@ class Chains:
         mine = segments.overlapping(before, bound)
         if not mine:
             return None
-        # Of large segments only a part is read, which takes numbers in the filter.
+        # Of large segments only a part is read; that needs numbers in the filter.
         large = segments.rows > LARGE
         low, high = (f"{at}L" if large else passed(at, DUE) for at in (before, bound))
         pieces = segments.read(mine).where(f"{DUE} > {low} AND {DUE} <= {high}")

@@ -1,7 +1,7 @@
-"""Windows as a table function: TUMBLE, HOP and CUMULATE add the window of each row, and group nothing.
+"""Windows as a table function: TUMBLE, HOP and CUMULATE add the window of each row, without grouping.
 
-Semantics 5 and 12. A row keeps its rowtime and passes at once; where windows overlap it goes out
-once for each window that holds it, in the order of their ends. Windows are ``[start, end)``.
+Semantics 5 and 12. A row keeps its rowtime and passes at once; if windows overlap, it is emitted once for each window
+that contains it, in the order of their ends. Windows are ``[start, end)``.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from rowtime.sql.generate import to_spark
 
 @dataclass(frozen=True)
 class Hop(Unary):
-    """``start`` and ``end``: of the window that holds ``time`` and ends first, as columns.
+    """``start`` and ``end``: of the window that contains ``time`` and ends first, as columns.
 
-    ``copies``: the most windows that hold a row; each ends ``slide`` (µs) after the one
-    before and is ``size`` (µs) long, or, where it ``grows``, begins where the first does.
-    ``gate``: the time may be NULL; such rows are refused.
+    ``copies``: the greatest number of windows that contain a row; each ends ``slide`` (µs) after the one before and is
+    ``size`` (µs) long, or, if it ``grows``, begins where the first does. ``gate``: the time may be NULL; such rows are
+    refused.
     """
 
     time: exp.Expr
@@ -46,21 +46,21 @@ class Hop(Unary):
     keeps_places: ClassVar[bool] = True
 
     def requires(self) -> tuple[Requirement, ...]:
-        """Places, where it refuses rows and has to say which."""
+        """Require places, if it refuses rows and has to identify them."""
         return (PLACED if self.gate else UNORDERED,)
 
     def emits(self) -> Shape:
-        """The input's columns and the window's; the copies of a row follow each other."""
+        """Return the input's columns and the window's; the copies of a row follow each other."""
         below = self.input.emits()
         order = below.order if POSITION in below.order else (*below.order, POSITION)
         return replace(below, columns=(*below.columns, self.start.column, self.end.column), order=order, event=None)
 
     def refuses(self) -> bool:
-        """True where it stands for the gate of a query that drops rows without a time."""
+        """Return True if it is the gate of a query that drops rows without a time."""
         return bool(self.gate)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """The new rows, once for each of their windows; lazily, without a job."""
+        """Return the new rows, once for each of their windows; lazily, without a job."""
         delta = deltas[0]
         if delta.rows is None:
             return Delta(None, delta.clocks)
@@ -70,7 +70,7 @@ class Hop(Unary):
         return Delta(rows, delta.clocks, count, delta.lowest, delta.highest)
 
     def _timed(self, tick: Tick, delta: Delta) -> DataFrame:
-        """The rows that have a time."""
+        """Return the rows that have a time."""
         assert delta.rows is not None
         rows = delta.rows.selectExpr("*", f"CAST({to_spark(self.time)} AS TIMESTAMP) AS {HOP_TIME}")
         verdict = tick.judge(self, rows, Gate(HOP_TIME, UNREACHED, "LATE", {}), delta.count)
@@ -81,7 +81,7 @@ class Hop(Unary):
         found = rows.selectExpr(*names, *self.emits().internals)
         if self.slide <= self.size:
             return found
-        # Between windows that do not touch there are rows that none holds.
+        # Between windows that do not touch there are rows in no window.
         return found.where(f"{to_spark(self.time)} >= {quoted(self.start.column.name)}")
 
     def _copied(self, rows: DataFrame) -> DataFrame:

@@ -1,8 +1,8 @@
 """GROUP BY SESSION: one row for the rows of a key that follow each other within a gap.
 
 Semantics 5, as Calcite's: a session is ``[first, last + gap)`` and is complete when the bound has reached its end,
-which is its rowtime. New rows are merged into pieces of sessions at once, whatever their order; kept pieces are joined
-when one of them is due, so a tick writes only its own pieces, and those due ones whose session goes on.
+which is its rowtime. New rows are merged into pieces of sessions at once, in any order. Kept pieces are joined when one
+of them is due, so a tick writes only its own pieces, and due ones whose session continues.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ClosedSessions(Closed, PartialTypes):
-    """``closed`` (µs UTC): the bound up to which sessions have ended; ``stamp``: what a row there would get."""
+    """``closed`` (µs UTC): the bound up to which sessions have ended; ``stamp``: the rowtime of a row there."""
 
     stamp: int | None = None
 
@@ -43,7 +43,7 @@ class ClosedSessions(Closed, PartialTypes):
 class SessionGroup(RowGroups, Unary):
     """``GROUP BY keys, SESSION(ROWTIME, gap)``; ``items``, ``having`` and ``stamp`` as in `GroupBy`.
 
-    They may name the session's edges too. ``gap`` in µs. ``sort`` and ``directions``: what orders the sessions of one
+    They may use the session's edges too. ``gap`` in µs. ``sort`` and ``directions``: the order of sessions with one
     rowtime.
     """
 
@@ -65,12 +65,12 @@ class SessionGroup(RowGroups, Unary):
     reason: ClassVar[str] = "every session that ends at the bound has gone out, and each later one ends after it"
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """Pieces of open sessions, or their rows where an aggregate has no partial form."""
+        """Return pieces of open sessions, or their rows if an aggregate has no partial form."""
         what = "partial results per session" if self.accumulators.splits else "the aggregated columns of each row"
         return (self._state.noted(what, "the bound reaches the end of the session"),)
 
     def emits(self) -> Shape:
-        """The select list; rows are released, ordered by the end of the session and the keys."""
+        """Return the select list; rows are released, ordered by the end of the session and the keys."""
         keys, columns = self._chains.keys, tuple(item.column for item in self.items)
         if not self.sort:
             return Shape(
@@ -78,21 +78,21 @@ class SessionGroup(RowGroups, Unary):
             )
         names = tuple(item.column.name for item in self.sort)
         ways = (f"{name} {way}" for name, way in zip(names, self.directions, strict=True))
-        # Sessions of one AS ROWTIME end at several times, in which their columns are ordered.
+        # Sessions with one AS ROWTIME end at several times; their columns are ordered by these.
         columns = columns if self.stamp is None else tuple(Column(column.name, column.type) for column in columns)
         order, released = (ROWTIME, *ways, DUE, *keys), self.stamp is None
         return Shape(columns, order=order, extra=(*names, DUE, *keys), placed=False, single=True, released=released)
 
     def promises(self, clocks: Sequence[Clocks], control: ClosedSessions) -> Clocks:
-        """The bound; or what AS ROWTIME makes of it, evaluated by ``step``."""
+        """Return the bound; or AS ROWTIME at the bound, evaluated by ``step``."""
         return {"": least(clocks[0].values()) if control.stamp is None else control.stamp}
 
     def link(self, n: int) -> Link:  # noqa: ARG002 - one input
-        """The rows of the same keys up to the end of the session."""
+        """Return the rows of the same keys up to the end of the session."""
         return Link(self.same_keys(), meets=f"{BEGINS} <= {ASKED_AT}")
 
     def in_order(self, lead: Lead | None, keys: tuple[Item, ...], ways: tuple[str, ...]) -> SessionGroup | None:
-        """Sessions go out as they end."""
+        """Return the operator with sessions ordered by their ends."""
         return replace(self, sort=keys, directions=ways) if lead is None else None
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
@@ -121,8 +121,8 @@ class SessionGroup(RowGroups, Unary):
         self._state.keep(tick, self, self._merged(tick, rows), delta.count)
 
     def _merged(self, tick: Tick, pieces: DataFrame) -> DataFrame:
-        """Pieces of one session as one piece, where partial results are enough."""
-        if not self._merges(tick):  # where a sum may be too large
+        """Return pieces of one session as one piece, if partial results are enough."""
+        if not self._merges(tick):  # a sum may be too large
             return pieces
         return self._by_session(
             self._chains.numbered(pieces),
@@ -138,7 +138,7 @@ class SessionGroup(RowGroups, Unary):
     def _compacted(self, tick: Tick, pieces: DataFrame, bound: int) -> DataFrame:
         return self._merged(tick, pieces.where(f"{DUE} > {bound}L")).sortWithinPartitions(DUE)
 
-    # -- what is complete -------------------------------------------------------------
+    # -- complete sessions ------------------------------------------------------------
 
     def _close(self, tick: Tick, before: int, bound: int) -> tuple[Segment, ...]:
         pieces = self._chains.due(tick, self, before, bound)
@@ -162,7 +162,7 @@ class SessionGroup(RowGroups, Unary):
         return tuple(written["complete"])
 
     def _joined(self, tick: Tick, pieces: DataFrame) -> DataFrame:
-        """One row a session: its due pieces merged, and its end as far as it is known."""
+        """Return one row per session: its due pieces merged, and its end as far as it is known."""
         types = self._types(tick)
         groups = self._by_session(
             pieces,
@@ -191,7 +191,7 @@ class SessionGroup(RowGroups, Unary):
     def _stamp_at(self, tick: Tick, bound: int) -> int:
         if self.stamp is None or not BEGINNING < bound < END:
             return bound
-        # A name and a number of ours, and an expression that was parsed and bound.
+        # Our own name and number, and an expression that was parsed and bound.
         text = f"SELECT unix_micros({to_spark(self.stamp)}) FROM (SELECT timestamp_micros({bound}L) AS {SESSION_END})"  # noqa: S608
         return tick.scalar(text)
 

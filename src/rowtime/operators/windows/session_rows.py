@@ -1,6 +1,6 @@
 """SESSION as a table function: each row with the edges of its session, once that has ended.
 
-Semantics 12: the rows of a session get its end as their rowtime, and their own order inside it.
+Semantics 12: the rows of a session get its end as their rowtime, and keep their order.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class SessionRows(Unary):
     control: ClassVar = Closed
     kind: ClassVar[str] = "session rows"
     same_below: ClassVar = ()
-    needs: ClassVar = (PLACED,)  # a place of each row in its writer, which orders the rows of a session
+    needs: ClassVar = (PLACED,)  # a row's place in its writer orders the rows of a session
     promise: ClassVar[str] = "just above the bound of its input"
     reason: ClassVar[str] = "every session that ends at the bound has gone out, and each later one ends after it"
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """The rows of open sessions."""
+        """Return the rows of open sessions."""
         return (self._state.noted("the rows of open sessions", "the bound reaches the end of the session"),)
 
     def emits(self) -> Shape:
-        """The input's columns and the session's edges; rows of one end in the order that they had."""
+        """Return the input's columns and the session's edges; rows of one end in their former order."""
         below = self.input.emits()
-        # What is known of the columns' order was about the old one.
+        # Facts about the columns' order were about the old order.
         columns = (*(Column(c.name, c.type) for c in below.columns), *(Column(n, "TIMESTAMP") for n in self.names))
         order = (ROWTIME, BEFORE, WRITER, POSITION)
         return replace(
@@ -50,12 +50,12 @@ class SessionRows(Unary):
         )  # fmt: skip
 
     def promises(self, clocks: Sequence[Clocks], control: Closed) -> Clocks:  # noqa: ARG002
-        """The bound, strictly."""
+        """Return the bound, strictly."""
         bound = least(clocks[0].values())
         return {"": bound + 1 if BEGINNING < bound < END else bound}
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Keep the new rows; let out those whose session has ended."""
+        """Keep the new rows; release those whose session has ended."""
         delta, control = deltas[0], tick.control(self)
         before = control.closed
         bound = max(least(delta.clocks.values()), before)
@@ -72,7 +72,7 @@ class SessionRows(Unary):
         return Delta(rows, self.promises([{"": bound}], control), rows_in(done))
 
     def _close(self, tick: Tick, before: int, bound: int) -> tuple[Segment, ...]:
-        """One job: rows of ended sessions go out, and those that were due but go on are kept."""
+        """Emit rows of ended sessions, and keep those that were due but whose session continues; one job."""
         chains = Chains(tuple(map(quoted, self.keys)), self.gap)
         pieces = chains.due(tick, self, before, bound)
         if pieces is None:

@@ -1,7 +1,7 @@
-"""STAGGER: a window opens with the first row of its key, and holds what comes within its length.
+"""STAGGER: a window opens with the first row of its key, and contains the rows within its length.
 
 Semantics 5, as in Kinesis: ``[first, first + length)``; a row at exactly that moment opens the next one. The rows come
-in stream order and pass at once, with the end of their window beside them; a GROUP BY above groups by it.
+in stream order and pass at once, with the end of their window as a column; a GROUP BY above groups by it.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ class Stagger(Unary):
     control: ClassVar = Closed
     kind: ClassVar[str] = "stagger"
     same_below: ClassVar = ()
-    needs: ClassVar = (SEQUENCE,)  # which row is the first of its key
+    needs: ClassVar = (SEQUENCE,)  # it decides which row is the first of its key
     keeps_places: ClassVar[bool] = True
 
     def keeps(self) -> tuple[StateNote, ...]:
-        """When each window opened."""
+        """Return when each window opened."""
         return (self._state.noted("the first rowtime of each open window", "the bound reaches its end"),)
 
     def emits(self) -> Shape:
-        """The input's columns and the window's end."""
+        """Return the input's columns and the window's end."""
         below = self.input.emits()
         return replace(below, columns=(*below.columns, Column(self.column, "TIMESTAMP")), event=None)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
-        """Open windows for the new rows that no open one holds; give each row its own."""
+        """Open windows for the new rows that no open one contains; give each row its window."""
         delta, control = deltas[0], tick.control(self)
         before = control.closed
         bound = max(least(delta.clocks.values()), before)
@@ -71,7 +71,7 @@ class Stagger(Unary):
         return found.selectExpr(*map(quoted, self.input.emits().names), end, *shape.internals)
 
     def _opened(self, tick: Tick, rows: DataFrame, before: int) -> DataFrame:
-        """The windows that the rows open: from the one that is open, one after the other."""
+        """Return the windows that the rows open, one after the other from the open one on."""
         times = ["array_sort(collect_set(__u)) AS __us", f"CAST(NULL AS BIGINT) AS {OPENED}"]
         found = _grouped(rows, self._names, times)
         known = self._open(tick, before)
@@ -88,7 +88,7 @@ class Stagger(Unary):
         return opened.selectExpr("*", f"{OPENED} + {self.length}L AS {DUE}")
 
     def _open(self, tick: Tick, before: int) -> DataFrame | None:
-        """The windows that may hold a row from ``before`` on."""
+        """Return the windows that may contain a row from ``before`` on."""
         segments = tick.segments(self)
         kept = segments.overlapping(before, END)
         return segments.read(kept).where(f"{DUE} > {passed(before, DUE)}") if kept else None

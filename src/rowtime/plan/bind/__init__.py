@@ -1,1 +1,1 @@
-"""Binding: from the trees of queries to operators. The only place beside operators that builds them."""
+"""Binding: from the trees of queries to operators. Only the binder and the operators themselves build operators."""

@@ -1,7 +1,7 @@
-"""Binds a join as of a time: each row of the left with the last row of the right that has its key.
+"""Binds an AS OF join: each left row with the last right row that has its key.
 
-Semantics 6. Both streams become one in stream order, the right first, so that its row of an equal
-rowtime precedes; LAST_VALUE over the keys finds the row, and those of the right leave again.
+Semantics 6. Both streams become one in stream order. At equal rowtimes, the right row comes first. LAST_VALUE over the
+keys finds the right row; afterwards the rows of the right are dropped.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _WHOLE = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT
 
 
 def refuse_as_of(text: str, item: exp.Expr, what: str, hint: str) -> None:
-    """Refuse a time where an input is read as of one and cannot be."""
+    """Refuse an AS OF time that is not possible."""
     version = item.args.get("version") or item.args.get("match")
     if version is not None:
         raise refuse_at(text, version, CODE, what, hint)
 
 
 def take_match(text: str, node: exp.Join, right: str) -> None:
-    """ASOF JOIN … MATCH_CONDITION as what it means: the right FOR SYSTEM_TIME AS OF the left's rowtime."""
+    """Translate ASOF JOIN … MATCH_CONDITION to its meaning: the right FOR SYSTEM_TIME AS OF the left's rowtime."""
     source = node.this
     match = source.args.get("match")
     if str(node.args.get("method") or "").upper() != "ASOF":
@@ -71,7 +71,7 @@ def _is_rowtime(value: exp.Expr | None) -> TypeGuard[exp.Column]:
 
 @dataclass(frozen=True)
 class AsOf:
-    """One JOIN … FOR SYSTEM_TIME AS OF; ``time`` is what b.ROWTIME is called in the joined rows."""
+    """One JOIN … FOR SYSTEM_TIME AS OF; ``time`` is the column of b.ROWTIME in the joined rows."""
 
     binder: Binder
     name: str
@@ -79,7 +79,7 @@ class AsOf:
     time: str
 
     def bind(self, on: exp.Expr | None, merged: Mapping[str, exp.Expr]) -> From:
-        """The operators, and the names of both inputs. Raises ``Refused``."""
+        """Return the operators, and the names of both inputs. Raises ``Refused``."""
         self._check()
         keys = list(self._keys(on))
         inputs = (*map(self._left, self.clause.inputs[LEFT]), *map(self._right, self.clause.inputs[RIGHT]))
@@ -90,7 +90,7 @@ class AsOf:
     def _refused(self, what: str, node: exp.Expr, hint: str) -> Refused:
         return refuse_at(self.binder.text, node, CODE, what, hint)
 
-    # -- what is refused --------------------------------------------------------------
+    # -- refusals ---------------------------------------------------------------------
 
     def _check(self) -> None:
         clause, source = self.clause, self.clause.node.this
@@ -120,7 +120,7 @@ class AsOf:
     # -- the keys ---------------------------------------------------------------------
 
     def _keys(self, on: exp.Expr | None) -> Iterator[tuple[exp.Expr, exp.Expr]]:
-        """The left and the right of each equality, over the columns of the inputs, of one type."""
+        """Yield the left and the right side of each equality, over the columns of the inputs, of one type."""
         if on is None:
             hint = "Write ON with an equality, or ON TRUE for the last row of the stream."
             raise self._refused("a join as of a time needs a condition", self.clause.node.this, hint)
@@ -137,17 +137,17 @@ class AsOf:
             yield self._alike(left, right, self._given(part))
 
     def _given(self, part: exp.Expr) -> exp.Expr:
-        """Return the place of a condition, or of the input if USING has made it."""
+        """Return the place of a condition, or of the input if USING created it."""
         return part if place_of(self.binder.text, part) else self.clause.node.this
 
     def _side(self, value: exp.Expr) -> int | None:
-        """Whose columns these are; ``None``: nobody's alone."""
+        """Return the side whose columns an expression reads; ``None`` if it is not exactly one."""
         names = columns_in([value])
         return next((n for n in (LEFT, RIGHT) if names and names <= self._below_of[n].keys()), None)
 
     @cached_property
     def _below_of(self) -> tuple[dict[str, str], dict[str, str]]:
-        """How the columns of each side are called in its input."""
+        """Return how each side's columns are named in its input."""
         left, right = ({new: old for old, new in columns} for columns in self.clause.columns)
         return {**left, PLACES[LEFT][0]: ROWTIME}, {**right, PLACES[RIGHT][0]: ROWTIME}
 
@@ -170,7 +170,7 @@ class AsOf:
         return exp.cast(left, one), exp.cast(right, one)
 
     def _type(self, side: int, value: exp.Expr, at: exp.Expr) -> str:
-        """The type of a value of an input; an empty one has to be known before its first row comes."""
+        """Return the type of a value of an input; for an empty input it must be known before the first row."""
         known = type_of(self.clause.sources[side].node.emits().columns, value)
         if not known:
             name = to_rowtime(value).replace("`", "")
@@ -182,18 +182,18 @@ class AsOf:
     # -- the joined rows --------------------------------------------------------------
 
     def _left(self, one: Input) -> Input:
-        """An input of the left: the joined row has its rowtime."""
+        """Return an input of the left side: the joined row has its rowtime."""
         columns = tuple((name, Column(column.name, column.type)) for name, column in one.columns)
         return replace(one, columns=columns, rowtime=ROWTIME if one.rowtime == PLACES[LEFT][0] else one.rowtime)
 
     def _right(self, one: Input) -> Input:
-        """The right, whose row may be older than any limit."""
+        """Return the right input; its row may be arbitrarily older."""
         columns = tuple((name, Column(column.name, column.type)) for name, column in one.columns)
         optional = one.optional or self.clause.outer[LEFT]
         return replace(one, columns=columns, rowtime=self.time, lag=END, optional=optional)
 
     def _columns(self, side: int) -> list[Item]:
-        """The columns of a side that go out, with what they are in its input."""
+        """Return the output columns of a side, with their expressions over its input."""
         made = []
         for old, new in self.clause.columns[side]:
             value = col(old)
@@ -228,7 +228,7 @@ class AsOf:
     def _side_rows(
         self, side: int, keys: Sequence[exp.Expr], values: Sequence[Item], where: exp.Expr | None
     ) -> Operator:
-        """The rows of one input as both have them: keys, whose row it is, the left's columns, the right's row."""
+        """Return one input in the common form: keys, the side, the left's columns, the right's row."""
         source = self.clause.sources[side].node
         made = [Item(Column(_key(n)), key) for n, key in enumerate(keys)]
         mine = Item(Column(IS_LEFT, "BOOLEAN"), exp.Boolean(this=side == LEFT))

@@ -1,6 +1,6 @@
-"""What the condition of a join asks of one side alone, computed once for each row of it, below the join.
+"""Values in a join condition that depend on one side alone: they are computed once per row, below the join.
 
-A row of which it cannot be computed is refused there, once, and not once for each row of the other side.
+A row for which the value cannot be computed is refused there, once, and not once per row of the other side.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from rowtime.operators.rows.select import Item, extended
 from rowtime.plan.bind.scope import type_of
 
 Renamed = tuple[tuple[str, str], ...]
-"""Columns of a side: their names there and in the join."""
+"""Columns of a side: their names in its input and in the join."""
 
 
 def computed_below(
     node: Operator, columns: Renamed, on: exp.Expr | None, name: Callable[[], str], column: str
 ) -> tuple[Operator, Renamed, exp.Expr | None]:
-    """The side with what ``on`` asks of it alone and what may fail, as columns; and ``on`` over these.
+    """Return the side with columns for the values in ``on`` that may fail and need only it; and ``on`` over these.
 
-    ``name`` names the operator, and ``column`` with a number these columns.
+    ``name`` names the operator; ``column`` with a number names a column.
     """
     if on is None:
         return node, columns, on

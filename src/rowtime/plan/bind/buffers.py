@@ -1,8 +1,8 @@
-"""Binds what gives the rows of a stream out again, after FROM: DELAY, GATE and SAMPLE.
+"""Binds the functions after FROM that re-emit the rows of a stream: DELAY, GATE and SAMPLE.
 
-``STREAM(DELAY(TABLE s, interval))``, ``STREAM(GATE(TABLE s, TABLE permits))`` and
-``STREAM(SAMPLE(TABLE s PARTITION BY k, percent))``. Semantics 8.2: an event time that is passed on begins again behind
-what holds rows: its bound is the time of what was sent last.
+``STREAM(DELAY(TABLE s, interval))``, ``STREAM(GATE(TABLE s, TABLE permits))`` and ``STREAM(SAMPLE(TABLE s PARTITION BY
+k, percent))``. Semantics 8.2: above an operator that holds rows, an event time starts anew: its bound is the time of
+the last row sent.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _HINTS = {
 }
 
 
-def buffered(  # noqa: PLR0913 - a call, its inputs, and where it stands
+def buffered(  # noqa: PLR0913 - a call, its inputs, and its place
     sources: Sources, call: exp.Anonymous, inputs: Sequence[Operator], name: str, place: Place, *, endless: bool
 ) -> Operator:
-    """The operator of a call over its inputs; ``endless``: state may grow. Raises ``Refused`` (R141, R103, R152)."""
+    """Return the operator of a call over its inputs; ``endless``: state may grow. Raises R141, R103 or R152."""
     kind = call.name.upper()
     rest = call.expressions[len(inputs) :]
     if kind == "SAMPLE":

@@ -1,7 +1,7 @@
-"""The catalog: which streams, views, pumps and tables a script can name.
+"""The catalog: the streams, views, pumps and tables that a script can name.
 
-Streams live in the home directory, where other processes find them; what a script defines
-itself comes on top. Names mean the same in upper and lower case.
+Streams are defined in the home directory, where other processes find them; definitions of the script come on top. Names
+mean the same in upper and lower case.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ from rowtime.sql.statements import CreateFunction, CreatePump, CreateServer, Cre
 
 
 class Definitions(Protocol):
-    """Where definitions persist; `client.home.Home` is one."""
+    """Where definitions are stored; `client.home.Home` implements it."""
 
     def definition(self, name: str) -> Mapping[str, Any] | None:
-        """The definition of a stream, or ``None``."""
+        """Return the definition of a stream, or ``None``."""
 
     def names(self) -> Iterable[str]:
-        """The names that are defined."""
+        """Return the names that are defined."""
 
     def elsewhere(self, name: str) -> str:
-        """A hint where a stream is defined, if no stream is defined here; or nothing."""
+        """Return a hint to another home that defines streams, if this one defines none; else nothing."""
 
 
 @dataclass(frozen=True)
 class Without:
-    """The definitions of a home directory, but for those of some ``hidden`` names, which a script gives again."""
+    """The definitions of a home directory without some ``hidden`` names, which a script defines again."""
 
     home: Definitions
     hidden: frozenset[str]
 
     def definition(self, name: str) -> Mapping[str, Any] | None:
-        """The definition of a stream, or ``None``."""
+        """Return the definition of a stream, or ``None``."""
         return None if name in self.hidden else self.home.definition(name)
 
     def names(self) -> Iterable[str]:
-        """The names that are defined."""
+        """Return the names that are defined."""
         return (name for name in self.home.names() if name not in self.hidden)
 
     def elsewhere(self, name: str) -> str:
-        """A hint where a stream is defined, if no stream is defined here; or nothing."""
+        """Return a hint to another home that defines streams, if this one defines none; else nothing."""
         return self.home.elsewhere(name)
 
 
 @dataclass
 class Catalog:
-    """What can be named, by lower-case name."""
+    """The objects that can be named, by lower-case name."""
 
     home: Definitions | None = None
     streams: dict[str, StreamDef] = field(default_factory=dict)
@@ -67,12 +67,12 @@ class Catalog:
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     stored: set[str] = field(default_factory=set)
     made: dict[str, Callable[[], None]] = field(default_factory=dict)
-    """What defines streams that have the columns of a query, once they are asked for."""
+    """Functions that define streams with the columns of a query, when one is first used."""
     session: Callable[[str], CreateTable | None] | None = None
     of_session: dict[str, CreateTable] = field(default_factory=dict)
 
     def table(self, name: str) -> CreateTable | None:
-        """A table of the script; if nothing else has the name, one of the session that is given."""
+        """Return a table of the script; if nothing else has the name, a table of the given session."""
         if self.session is not None and not (name in self.tables or name in self.views or self.stream(name)):
             found = self.session(name)
             if found is not None:
@@ -80,7 +80,7 @@ class Catalog:
         return self.tables.get(name)
 
     def stream(self, name: str) -> StreamDef | None:
-        """A stream of the script or of the home directory."""
+        """Return a stream of the script or of the home directory."""
         key = name.lower()
         if key in self.made:
             self.made.pop(key)()
@@ -92,18 +92,18 @@ class Catalog:
         return self.streams.get(key)
 
     def names(self) -> list[str]:
-        """Everything that can be after FROM."""
+        """Return every name that can follow FROM."""
         stored = set(self.home.names()) if self.home is not None else set()
         return sorted({*self.streams, *self.made, *self.views, *self.tables, *(stored - self.dropped)})
 
     def drop(self, name: str) -> None:
-        """Forget a stream, of the script and of the home directory."""
+        """Forget a stream of the script or of the home directory."""
         self.streams.pop(name, None)
         self.made.pop(name, None)
         self.dropped.add(name)
 
     def unknown(self, name: str, place: Place) -> Problem:
-        """The problem of a name that nothing has."""
+        """Return the problem of an unknown name."""
         names, parts = self.names(), name.lower().split(".")
         elsewhere = self.home.elsewhere(name) if self.home is not None else ""
         behind = next((one for n in range(1, len(parts)) if (one := ".".join(parts[n:])) in names), None)
@@ -111,32 +111,32 @@ class Catalog:
         return Problem("R103", f"there is no stream or view {name}", place, hint)
 
     def stand_in(self, statement: CreateStream) -> None:
-        """Take over the columns of a definition that is refused, so that what reads the stream is checked."""
+        """Register the columns of a definition that is refused, so that queries of the stream are still checked."""
         known = {c.name.lower(): (c.name, c.type) for c in statement.columns if not is_reserved(c.name)}
         name = statement.name.text.lower()
         self.stored.discard(name)
         self.streams.setdefault(name, StreamDef(name, tuple(known.values())))
 
     def drop_function(self, name: str) -> bool:
-        """Forget a function of the script; false if there is none."""
+        """Forget a function of the script; return False if there is none."""
         found = [kind.pop(name, None) for kind in (self.functions, self.scalars, self.python)]
         return any(one is not None for one in found)
 
     def options(self) -> Iterator[tuple[str, str]]:
-        """The options of all streams and tables that are known so far."""
+        """Yield the options of all streams and tables that are known so far."""
         for stream in self.streams.values():
             yield from stream.options
         for table in self.tables.values():
             yield from table.options
 
     def unknown_secrets(self, stream: StreamDef, place: Place) -> list[Problem]:
-        """The secrets that a stream of the home directory needs, and that are not given."""
+        """Return problems for the secrets that a stream of the home directory needs and nobody gives."""
         return unknown_secrets(stream.name, stream.options, place) if stream.name in self.stored else []
 
     def define(self, statement: CreateStream, kept: tuple[tuple[str, str], ...]) -> StreamDef:
-        """Take over CREATE STREAM; raises ``Refused`` (R203) if the name means something else.
+        """Register CREATE STREAM; raises ``Refused`` (R203) if the name means something else.
 
-        ``kept``: its options without secrets. Secrets, and how a server is reached, may be others than before.
+        ``kept``: its options without secrets. Secrets and connection options may differ from before.
         """
         defined = replace(stream_of(statement), kept=kept)
         old = self.stream(defined.name)

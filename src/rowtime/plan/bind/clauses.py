@@ -1,6 +1,6 @@
-"""Binds what stands around a query: WITH before it, LIMIT and WITH UNBOUNDED STATE behind it.
+"""Binds the clauses around a query: WITH before it, LIMIT and WITH UNBOUNDED STATE after it.
 
-Clauses that are read but not built yet are refused here, instead of being left out.
+Clauses that are parsed but not implemented yet are refused here, never ignored.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LATER_INPUT = {
 
 
 def refuse_later(text: str, query: exp.Expr) -> None:
-    """Refuse the clauses that are read but not built yet, instead of leaving them out."""
+    """Refuse the clauses that are parsed but not implemented yet."""
     problems = []
     for key, (words, hint) in _LATER.items():
         part = query.args.get(key)
@@ -64,7 +64,7 @@ def refuse_later(text: str, query: exp.Expr) -> None:
 
 
 def plain(query: exp.Expr) -> exp.Expr:
-    """A query without its parentheses; what follows them makes a query of its own."""
+    """Return a query without its parentheses; clauses after them make a query of its own."""
     while isinstance(query, exp.Subquery):
         behind = {key: query.args[key] for key in _AROUND if query.args.get(key)}
         if behind:
@@ -75,14 +75,14 @@ def plain(query: exp.Expr) -> exp.Expr:
 
 
 def spread_unbounded_state(query: exp.Expr) -> None:
-    """WITH UNBOUNDED STATE goes for the queries inside a query too, but not for the views that it names."""
+    """Apply WITH UNBOUNDED STATE to sub-queries too, but not to the views that the query names."""
     if query.args.get("unbounded_state"):
         for part in query.find_all(exp.Select, exp.SetOperation):
             part.set("unbounded_state", value=True)
 
 
 def bind_with(binder: Binder, query: exp.Expr, name: str) -> None:
-    """WITH x AS (…): views of this query. Each is bound once, and its name means it from here on."""
+    """Bind WITH x AS (…): views of this query. Each is bound once; from here on the name means it."""
     clause = query.args.get("with_")
     if clause is None:
         return
@@ -108,7 +108,7 @@ def bind_with(binder: Binder, query: exp.Expr, name: str) -> None:
 
 
 def _named(query: exp.Expr, name: str) -> Iterator[exp.Table]:
-    """The places where a query reads a name that no query inside it gives another meaning."""
+    """Yield the places where a query reads a name that no query inside it defines anew."""
     for table in query.find_all(exp.Table):
         read = table.text("db") or table.name
         above = table.parent
@@ -134,7 +134,7 @@ def _rename(table: exp.Table, unique: str) -> None:
 
 
 def limited(binder: Binder, query: exp.Expr, bound: BoundQuery, name: str) -> BoundQuery:
-    """The query up to its LIMIT; OFFSET is refused."""
+    """Return the query up to its LIMIT; OFFSET is refused."""
     offset = query.args.get("offset")
     if offset is not None:
         what = "OFFSET is not supported for streams: the rows that it skips would depend on where the stream began"
@@ -154,6 +154,6 @@ def limited(binder: Binder, query: exp.Expr, bound: BoundQuery, name: str) -> Bo
 
 
 def asks_to_stop(statement: Statement) -> bool:
-    """True for ON ERROR STOP: a row that cannot be computed ends the run."""
+    """Return True for ON ERROR STOP: a row that cannot be computed ends the run."""
     query = getattr(statement, "query", None)
     return isinstance(query, exp.Expr) and bool(query.args.get("on_error_stop"))

@@ -1,7 +1,7 @@
-"""Binds lifetimes that expressions over the event make: ``ALTER_DURATION(s, expression)``, and CLIP with columns.
+"""Binds lifetimes computed by expressions over the event: ``ALTER_DURATION(s, expression)``, and CLIP with columns.
 
-What an expression makes of the lifetime is a column below the operator that alters it, and is computed there like every
-other: an event for which it fails is refused.
+The computed value is a column below the operator that alters the lifetime. It is computed like any other column: an
+event for which it fails is refused.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Computed:
     name: str
 
     def lasting(self, source: Operator, how: How, length: exp.Expr) -> Operator:
-        """Events with an end that a length above their start makes; without a length it is none."""
+        """Return events whose end is a length above their start; an event without a length is dropped."""
         bound = self._bound(From.one(source, self._alias(0), {}), length)
         kinds = {column.name: column.known.kind for column in source.emits().columns}
         if isinstance(bound.unnest(), exp.Column) and kinds.get(bound.unnest().name) in _NO_LENGTH:
@@ -47,13 +47,13 @@ class Computed:
         return self._altered(source, how, {NEW_END: exp.Add(this=col(ROWTIME), expression=exp.Paren(this=bound))})
 
     def within(self, source: Operator, period: Period) -> Operator:
-        """Events cut to a period."""
+        """Return events clipped to a period."""
         scope = From.one(source, self._alias(0), {})
         start, end = (self._bound(scope, time) for time in (period.this, period.expression))
         return self._altered(source, "WITHIN", {NEW_START: start, NEW_END: end})
 
     def cut_where(self, clip: Clip, where: exp.Expr) -> Clip:
-        """The clip, if a condition holds of the event and of what cuts it."""
+        """Return the clip, on a condition over the event and the event that cuts it."""
         columns = clip.right.emits().columns
         named = tuple((c.name, Column(f"{CUTTING}{n}", c.type)) for n, c in enumerate(columns))
         left, right = From.one(clip.left, self._alias(0), {}), self._alias(1)
@@ -79,7 +79,7 @@ class Computed:
         return AlterLifetime(fresh(f"{self.name}.{how.lower()}"), below, how, computed=True)
 
     def _alias(self, number: int) -> str:
-        """What the events of an argument are called: the name inside the calls around it."""
+        """Return the name of the events of an argument: the name inside the calls around it."""
         given = self.call.expressions[number]
         while isinstance(given, exp.Anonymous) and given.expressions:
             given = given.expressions[0]

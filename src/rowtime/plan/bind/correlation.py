@@ -1,6 +1,6 @@
-"""A sub-query of an expression, taken apart: what it reads, and what of it is about the query outside.
+"""Analyses a sub-query in an expression: what it reads, and how it refers to the outer query.
 
-A name inside means a column of what the sub-query reads, if that has one; else a column outside, as in Spark.
+A name inside means a column of the sub-query's input, if that has one; else a column of the outer query, as in Spark.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rowtime.sql.statements import CreateTable
 
 NamesOf = Callable[[exp.Expr], Sequence[str]]
 Tables = Callable[[exp.Table], CreateTable | None]
-"""The definition of a table by its name; ``None`` if it is none."""
+"""Returns the definition of a table by its name; ``None`` for other names."""
 _KNOWN = frozenset({"expressions", "from_", "where", "group", "having", "distinct", "stream", "kind"})
 _WORDS = {"joins": "a join", "limit": "LIMIT", "order": "ORDER BY", "laterals": "LATERAL VIEW", "with_": "WITH"}
 _PLAIN = (
@@ -30,7 +30,7 @@ _VIEW = "Put it into a view, and read that: CREATE VIEW v AS SELECT STREAM …; 
 
 
 def instead_of(query: exp.Query, *, events: bool) -> str:
-    """What to write instead of a sub-query in a place that cannot have one; ``events``: the query reads events."""
+    """Return what to write instead of a sub-query where none is possible; ``events``: the query reads events."""
     if events:
         return (
             "Join instead: a JOIN b ON …, for each pair; a LEFT SEMI JOIN b ON …, for a with any b; "
@@ -58,37 +58,37 @@ class Inner:
 
     @property
     def alias(self) -> str:
-        """What the source is called inside."""
+        """Return the name of the source inside."""
         return str(self.source.alias_or_name)
 
     @property
     def grouped(self) -> bool:
-        """True if its rows are groups."""
+        """Return True if its rows are groups."""
         clauses = self.query.args.get("group") or self.query.args.get("having")
         return bool(clauses) or any(map(has_aggregates, self.query.expressions))
 
     @cached_property
     def conditions(self) -> list[exp.Expr]:
-        """What its WHERE joins by AND."""
+        """Return the conditions of its WHERE that AND joins."""
         where = self.query.args.get("where")
         return conjuncts_of(where.this) if where else []
 
     @property
     def correlated(self) -> list[exp.Expr]:
-        """The conditions about the query outside."""
+        """Return the conditions that refer to the outer query."""
         return [part for part in self.conditions if any(not self._own(column) for column in _columns(part))]
 
     @property
     def outside(self) -> list[exp.Column]:
-        """The columns in it that belong to the query outside."""
+        """Return the columns in it that belong to the outer query."""
         return [column for column in _columns(self.query) if not self._own(column)]
 
     def asks(self, node: exp.Expr) -> bool:
-        """True if an expression asks for a column of the source."""
+        """Return True if an expression reads a column of the source."""
         return any(map(self._own, _columns(node)))
 
     def owns(self, node: exp.Expr) -> bool:
-        """True if it asks for such columns, and for no others."""
+        """Return True if it reads columns of the source and no others."""
         return self.asks(node) and all(map(self._own, _columns(node)))
 
     def _own(self, column: exp.Column) -> bool:
@@ -97,12 +97,12 @@ class Inner:
         return named or names[0] in self.columns or (names == ["rowtime"] and not self.is_static)
 
     def listed(self) -> list[exp.Expr]:
-        """Its select list; ``*`` is all columns."""
+        """Return its select list, with ``*`` expanded."""
         stars = [entry.is_star for entry in self.query.expressions]
         return [exp.column(name, quoted=True) for name in self.columns] if any(stars) else [*self.query.expressions]
 
     def named(self, node: exp.Expr, outside: str) -> exp.Expr:
-        """An expression with the names of inputs before columns; ``outside``: that of the one outside, if it is one."""
+        """Return an expression with input names before columns; ``outside``: the outer query's input, if it has one."""
 
         def name(column: exp.Column) -> str:
             return self.alias if self._own(column) else outside
@@ -110,17 +110,17 @@ class Inner:
         return with_inputs(node, name)
 
     def refused(self, what: str, node: exp.Expr) -> Refused:
-        """That it has what a sub-query cannot have."""
+        """Return the refusal of a construct that a sub-query cannot have."""
         hint = _PLAIN if self.is_static else _VIEW
         return refuse_at(self.text, node, "R190", f"{what} in a sub-query within an expression is not supported", hint)
 
     def derived(self, alias: str) -> Derived:
-        """What of a table the sub-query reads, as the input ``alias`` of a join."""
+        """Return the sub-query's rows of a table as the input ``alias`` of a join."""
         return Derived(self, alias, [key.copy() for key in self._keys])
 
     @property
     def _keys(self) -> Iterator[exp.Expr]:
-        """GROUP BY, where a number or an alias of the select list means the entry there."""
+        """Yield GROUP BY; a number or an alias of the select list means that item."""
         group, listed = self.query.args.get("group"), self.query.expressions
         for key in group.expressions if group else ():
             place = whole_number(key)
@@ -141,14 +141,14 @@ class Derived:
     entries: list[exp.Expr] = field(default_factory=list)
 
     def column(self, value: exp.Expr) -> exp.Expr:
-        """The column for an expression over the table."""
+        """Return the column for an expression over the table."""
         if value not in self.entries:
             self.entries.append(value.copy())
         found = exp.column(f"c{self.entries.index(value) + 1}", table=self.alias)
         return placed(found, value)
 
     def above(self, part: exp.Expr) -> exp.Expr:
-        """A condition with columns of this query in place of those of the table."""
+        """Return a condition with columns of this query in place of those of the table."""
         whole = exp.Paren(this=part.copy())
         for column in [one for one in _columns(whole) if self.inner._own(one)]:  # noqa: SLF001 - its own part
             parts = column.parts
@@ -161,7 +161,7 @@ class Derived:
         return found
 
     def subquery(self, once: tuple[str, ...] | None) -> exp.Subquery:
-        """The query, which a join reads; ``once``: which columns say which row it is, if there may be one alone."""
+        """Return the query for a join; ``once``: the columns that identify a row, if only one row is allowed."""
         own = [part.copy() for part in self.inner.conditions if part not in self.inner.correlated]
         entries = [exp.alias_(one, f"c{n}") for n, one in enumerate(self.entries or [exp.Literal.number(1)], 1)]
         query = exp.Select(expressions=entries, from_=exp.From(this=self.inner.source.copy()))
@@ -177,7 +177,7 @@ class Derived:
 
 
 def read(text: str, node: exp.Expr, tables: Tables, names_of: NamesOf) -> Inner:
-    """A sub-query taken apart; raises ``Refused`` (R105, R190) where it is more than one SELECT over one input."""
+    """Analyse a sub-query; raises ``Refused`` (R105, R190) unless it is one SELECT over one input."""
     query = node.unnest()
     source = query.args.get("from_") if isinstance(query, exp.Select) else None
     if not isinstance(query, exp.Select) or source is None:
@@ -204,24 +204,24 @@ def read(text: str, node: exp.Expr, tables: Tables, names_of: NamesOf) -> Inner:
 
 
 def is_derived(join: exp.Join) -> bool:
-    """True for what a sub-query reads of a table."""
+    """Return True for a sub-query's rows of a table."""
     return bool(join.this.meta.get("derived"))
 
 
 def is_subquery(join: exp.Join) -> bool:
-    """True for a join that stands for a sub-query of a table or a stream."""
+    """Return True for a join that stands for a sub-query of a table or a stream."""
     return is_derived(join) or bool(join.meta.get("subquery"))
 
 
 def table_of(query: exp.Expr, tables: Tables) -> CreateTable | None:
-    """The static table that a query reads."""
+    """Return the static table that a query reads."""
     source = query.unnest().args.get("from_")
     item = source.this if source is not None else None
     return tables(item) if isinstance(item, exp.Table) else None
 
 
 def listed_for(inner: Inner, values: Sequence[exp.Expr], node: exp.Expr) -> list[exp.Expr]:
-    """What a sub-query lists, which IN compares with ``values``; raises ``Refused`` (R159)."""
+    """Return the columns that IN compares with ``values``; raises ``Refused`` (R159)."""
     listed = inner.listed()
     if len(values) != len(listed):
         what = f"IN compares {len(values)} value{'s' * (len(values) > 1)} with {len(listed)} columns of the sub-query"
@@ -230,13 +230,13 @@ def listed_for(inner: Inner, values: Sequence[exp.Expr], node: exp.Expr) -> list
 
 
 def conjuncts_of(condition: exp.Expr) -> list[exp.Expr]:
-    """What a condition joins by AND, whatever its parentheses."""
+    """Return the parts of a condition that AND joins, also inside parentheses."""
     node = condition.unnest()
     return [*conjuncts_of(node.this), *conjuncts_of(node.expression)] if isinstance(node, exp.And) else [node]
 
 
 def with_inputs(node: exp.Expr, name: Callable[[exp.Column], str]) -> exp.Expr:
-    """An expression with the names of inputs before columns that have none; an empty one stays away."""
+    """Return an expression with input names before columns that have none; an empty name adds nothing."""
     whole = exp.Paren(this=node.copy())
     for column in _columns(whole):
         if len(column.parts) == 1 and (alias := name(column)):
@@ -246,7 +246,7 @@ def with_inputs(node: exp.Expr, name: Callable[[exp.Column], str]) -> exp.Expr:
 
 
 def placed(made: exp.Expr, origin: exp.Expr) -> exp.Expr:
-    """A node that stands where another one did."""
+    """Return a node with the place of another one."""
     found = next((part.meta for part in origin.walk() if part.meta.get("start") is not None), {})
     made.meta.update({key: found[key] for key in ("line", "col", "start", "end") if key in found})
     return made

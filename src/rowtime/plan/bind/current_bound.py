@@ -15,7 +15,7 @@ from rowtime.sql.places import place_of, refuse_at
 
 
 def with_bound(fresh: Callable[[str], str], query: exp.Select, text: str, source: From, name: str) -> From:
-    """What a query reads, with the bound where it asks for that. Raises ``Refused`` (R170) if there is none."""
+    """Return the query's input, with the bound if it is used. Raises ``Refused`` (R170) if there is none."""
     asked = [call for call in query.find_all(exp.Anonymous) if is_current_bound(call)]
     asked = [call for call in asked if call.find_ancestor(exp.Query) is query]
     if not asked:

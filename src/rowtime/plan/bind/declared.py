@@ -1,4 +1,4 @@
-"""What a column definition says of the column's values: kind, order, range."""
+"""What a column definition says about the column's values: kind, order, range."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rowtime.sql.intervals import duration_of
 from rowtime.sql.script import parse_column
 from rowtime.sql.statements import ColumnDef, DeclaredOrder
 
-MOST_ROWS = 10_000  # of a tolerance: their values are in every journal entry
+MOST_ROWS = 10_000  # of a tolerance: every journal entry has their values
 
 
 def order_text(column: ColumnDef) -> str:
-    """The declared order with its conditions, as the definition of a column has them after its type."""
+    """Return the declared order with its conditions, as written after the type of the column."""
     order = column.order
     assert order is not None
     words = ["STRICTLY"] * order.strict + ["ASCENDING" if order.ascending else "DESCENDING"]
@@ -32,7 +32,7 @@ def order_text(column: ColumnDef) -> str:
 
 
 def tolerance(column: ColumnDef) -> tuple[int, int]:
-    """How far a column's values may go back: µs, or rows."""
+    """Return how far a column's values may go back: in µs, or in rows."""
     order = column.order
     micros = duration_of(order.within) if order is not None and order.within is not None else None
     rows = order.within_rows if order is not None else None
@@ -40,7 +40,7 @@ def tolerance(column: ColumnDef) -> tuple[int, int]:
 
 
 def order_problems(column: ColumnDef) -> list[Problem]:
-    """What is wrong (R140) with a declared order: its type, or how far the values may go back."""
+    """Return problems (R140) of a declared order: its type, or how far the values may go back."""
     order = column.order
     if order is not None and not _is_ordered(column.type):
         what = f"{column.name} {column.type}: values of this type have no order that could be checked"
@@ -81,7 +81,7 @@ _TYPES = frozenset(
 
 
 def type_problems(column: ColumnDef, *, log: bool) -> list[Problem]:
-    """What is wrong with a column's type: of a stream ``log`` keeps some (R208), and no tick moves months (R189)."""
+    """Return problems of a column's type: some a ``log`` cannot store (R208), and no tick moves months (R189)."""
     parsed = exp.DataType.build(column.type, dialect=Rowtime)
     kinds = [part.this for part in parsed.find_all(exp.DataType)]
     if any(isinstance(kind, exp.Interval) and kind_of(kind.sql()) is Kind.MONTHS for kind in kinds):
@@ -95,7 +95,7 @@ def type_problems(column: ColumnDef, *, log: bool) -> list[Problem]:
 
 
 def declared(column: ColumnDef) -> Fact:
-    """What a column definition declares: kind, order, range."""
+    """Return the fact that a column definition declares: kind, order, range."""
     fact = Fact(_declared_order(column), kind_of(column.type), short=is_short(column.type))
     for check in column.checks:
         fact = _within(fact, check)
@@ -103,7 +103,7 @@ def declared(column: ColumnDef) -> Fact:
 
 
 def order_of(stream: str, name: str, kind: str, text: str) -> tuple[ColumnDef, DeclaredOrder]:
-    """The definition of a column with its order, as a stream keeps it. Raises ``Refused`` (R501) where it is none."""
+    """Return the definition of a column with its order, as a stream stores it. Raises ``Refused`` (R501) if invalid."""
     definition = parse_column(f"{name} {kind} {text}")
     if definition.order is None:
         what = f"the definition of {stream} says that {name} is ordered: {text!r:.60} is no order"
@@ -120,7 +120,7 @@ def _declared_order(column: ColumnDef) -> Order:
 
 
 def _within(fact: Fact, check: exp.Expr) -> Fact:
-    """The range that a condition on the column leaves, where it is a comparison with numbers."""
+    """Return the range that a condition on the column leaves, if it compares with numbers."""
     check = check.unnest()
     if isinstance(check, exp.And):
         return _within(_within(fact, check.this), check.expression)

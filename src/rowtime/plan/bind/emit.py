@@ -1,4 +1,4 @@
-"""How events with lifetimes leave the engine: EMIT."""
+"""EMIT: how events with lifetimes are turned into rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rowtime.sql.places import place_of
 def as_rows(
     fresh: Callable[[str], str], node: Operator, name: str, clause: exp.Expr | None = None, text: str = ""
 ) -> Operator:
-    """Events as rows, by default as intervals in chain order; other rows as they are. ``fresh`` names an operator."""
+    """Return events as rows, by default intervals by their end; rows stay as they are. ``fresh`` names an operator."""
     if not is_lifetimes(node):
         return node
     form = clause.name if clause is not None else "INTERVALS"

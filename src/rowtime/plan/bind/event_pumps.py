@@ -1,8 +1,8 @@
-"""Pumps into streams of events: whether what comes is in the order that the stream accepts (semantics 9.3).
+"""Pumps into streams of events: whether events come in the order that the stream accepts (semantics 9.3).
 
-What a pump writes carries its bound, which is about ROWTIME. The stream judges an event by the times of its shape. So
-these are to be the ROWTIME: the start of a point or an interval, of an edge the time of the edge. Else events would be
-late that were in time.
+A pump writes its bound, which is about ROWTIME. The stream judges an event by the times of its shape. So these must be
+the ROWTIME: for a point or an interval its start, for an edge the time of the edge. Otherwise events in time would be
+judged late.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from rowtime.sql.statements import CreatePump
 
 
 def check_order(stream: StreamDef, pump: CreatePump, node: Operator) -> None:
-    """Raise ``Refused`` (R193) if the events that a pump writes would come in another order than they are judged in."""
+    """Raise ``Refused`` (R193) if a pump's events would not come in the order in which they are judged."""
     shape = stream.shape
-    if shape is None or shape.imports is not None:  # bounds of its own writers are not looked at there
+    if shape is None or shape.imports is not None:  # imported bounds are used there, not those of its writers
         return
     names = [name.lower() for name in (pump.columns or [name for name, _ in stream.columns])]
     given = node.emits().names
     if len(given) != len(names):
-        return  # refused anyway
+        return  # refused elsewhere
     told = dict(zip(names, given, strict=True))
     start, stop = (node.origin(told.get((name or "").lower(), "")) for name in (shape.start, shape.stop))
     if start is not None and start.what == ROWTIME:

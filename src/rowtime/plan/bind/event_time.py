@@ -1,4 +1,4 @@
-"""Binds EVENT TIME of a stream or view: the settings, and the operator on what they are about; and that of panes."""
+"""Binds EVENT TIME of a stream or view: its settings and operator; and the event time of panes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from rowtime.plan.stored import StoredPlan
 from rowtime.sql.intervals import duration_of
 from rowtime.sql.statements import EventTimeDef, SetBound, Statement
 
-GAP = 100_000  # µs: MINIMUM GAP where nothing is said, as in the source
+GAP = 100_000  # µs: the default of MINIMUM GAP, as at the source
 MANUAL = "MANUAL"
 
 
 @dataclass(frozen=True)
 class EventTimeSettings:
-    """What EVENT TIME says; durations in µs. ``unit``: what a column of whole numbers counts."""
+    """The settings of EVENT TIME; durations in µs. ``unit``: the unit of a whole-number column."""
 
     column: str
     unit: str | None = None
@@ -40,7 +40,7 @@ class EventTimeSettings:
 
 
 def settings_of(found: EventTimeDef, *, source: bool = False) -> EventTimeSettings:
-    """The settings of a declaration; ``source``: of a stream. Raises ``Refused`` (R122, R170)."""
+    """Return the settings of a declaration; ``source``: of a stream. Raises ``Refused`` (R122, R170)."""
     mode = found.mode or "OUTPUT_EVENT_TIME"
     if mode == FORWARDED and source:
         what = "MODE INPUT_WATERMARK is for views: a stream has no inputs whose bounds it could pass on"
@@ -73,7 +73,7 @@ def _micros(node: exp.Expr | None, word: str, place: Place, default: int) -> int
 def event_timed(
     node: Operator, settings: EventTimeSettings, name: str, place: Place, gate: Stream | None = None
 ) -> EventTimed:
-    """The declaration on one sequence of rows. Raises ``Refused`` (R103, R170) for a column that is none."""
+    """Return the operator of the declaration. Raises ``Refused`` (R103, R170) for a column that is not a time."""
     columns = {column.name.lower(): column for column in node.emits().columns if not column.name.startswith("__")}
     column = columns.get(settings.column.lower())
     if column is None:
@@ -85,7 +85,7 @@ def event_timed(
 
 
 def _unit(column: Column, unit: str | None, place: Place) -> str | None:
-    """What whole numbers count; nothing for a timestamp."""
+    """Return the unit of whole numbers; nothing for a timestamp."""
     kind = kind_of(column.type)
     if kind is Kind.TIMESTAMP and unit is not None:
         hint = "Leave RESOLUTION out; it says what a column of whole numbers counts."
@@ -105,7 +105,7 @@ def _unit(column: Column, unit: str | None, place: Place) -> str | None:
 def forwarded(
     fresh: Callable[[str], str], node: Operator, settings: EventTimeSettings, name: str, place: Place
 ) -> Operator:
-    """A region in MODE INPUT_WATERMARK above another. Raises ``Refused`` (R170) where there is none below."""
+    """Return a region in MODE INPUT_WATERMARK above another. Raises ``Refused`` (R170) if there is none below."""
     node = over_fires(fresh, node)
     event = declared_by(node)
     if event is None:
@@ -121,7 +121,7 @@ def forwarded(
 
 
 def meeting(fresh: Callable[[str], str], parts: Sequence[Operator], name: str) -> Operator | None:
-    """The region of a UNION ALL: that of all its inputs, if they have one event time; ``None`` if not."""
+    """Return the region of a UNION ALL: that of all inputs, if they have one event time; else ``None``."""
     if not any(node.emits().event for node in parts):
         return None
     parts = [over_fires(fresh, node) for node in parts]
@@ -140,7 +140,7 @@ def meeting(fresh: Callable[[str], str], parts: Sequence[Operator], name: str) -
 
 
 def differing(parts: Sequence[Operator]) -> str:
-    """Why the regions of some inputs do not merge, in words; empty if they do."""
+    """Say why the regions of some inputs do not merge; empty if they do."""
     events = [declared_by(node) for node in parts]
     if any(event is None for event in events):
         without = " and ".join(str(n) for n, event in enumerate(events, 1) if event is None)
@@ -158,13 +158,13 @@ def differing(parts: Sequence[Operator]) -> str:
 
 
 def over_fires(fresh: Callable[[str], str], node: Operator) -> Operator:
-    """The same rows under the ends of the panes whose fires they are, if they have a column of these; else the node."""
+    """Return the rows ordered by the ends of the panes that fired them, if a column has these; else the node."""
     told = None if node.emits().event else node.fires()
     return next(_over_fires(fresh, node), node) if told and told.ends else node
 
 
 def _over_fires(fresh: Callable[[str], str], node: Operator) -> Iterator[Operator]:
-    """One for each column that has the ends."""
+    """Yield one operator per column that has the ends."""
     if node.awaits_event:
         event, told = cast("EventTimed", node.inputs[1]), node.fires()
         for end in told.ends if told else ():
@@ -173,7 +173,7 @@ def _over_fires(fresh: Callable[[str], str], node: Operator) -> Iterator[Operato
     elif node.side_by_side:
         met = meeting(fresh, [over_fires(fresh, one) for one in node.inputs], node.name)
         yield from [met] if met else []
-    elif node.merges_writers:  # what is above the bounds is put in order again
+    elif node.merges_writers:  # operators above the bounds put rows in order again
         yield from _over_fires(fresh, node.inputs[0])
     elif not node.is_gate:
         for below in _over_fires(fresh, node.inputs[0]):
@@ -183,7 +183,7 @@ def _over_fires(fresh: Callable[[str], str], node: Operator) -> Iterator[Operato
 
 
 def declared_by(node: Operator) -> EventTimed | None:
-    """The declaration whose event time a node still has."""
+    """Return the declaration whose event time a node still has."""
     event = node.emits().event
     found = next((part for part in walk(node) if event and part.name == event.declared), None)
     return cast("EventTimed | None", found)  # only these declare event times
@@ -206,10 +206,10 @@ def _unended(node: Operator) -> str:
 
 
 def manual(plan: StoredPlan, name: str, at: int = BEGINNING) -> str:
-    """The operator of a described plan whose bound is set under a name. Raises ``Refused`` (R171).
+    """Return the operator of a described plan whose bound can be set under a name. Raises ``Refused`` (R171).
 
-    It is an event time in MODE MANUAL, or what promotes an event time to rowtime. A view that
-    does both has two bounds; the one that it declares is meant. A stream over files can be ended (``at`` is END).
+    It is an event time in MODE MANUAL, or the operator that promotes an event time to rowtime. A view that does both
+    has two bounds; the one that it declares is used. A stream over files can be ended (``at`` is END).
     """
     found, wanted = settable(plan), name.lower()
     for node in (f"{wanted}.event_time", wanted):
@@ -223,12 +223,12 @@ def manual(plan: StoredPlan, name: str, at: int = BEGINNING) -> str:
 
 
 def settable(plan: StoredPlan) -> list[str]:
-    """The operators of a described plan whose bound may be set by hand."""
+    """Return the operators of a described plan whose bound can be set manually."""
     return [name for name, one in plan.operators.items() if one.answers.is_settable(one.fields)]
 
 
 def check_set(plan: StoredPlan, statements: Iterable[Statement]) -> None:
-    """ALTER VIEW … SET ROWTIME BOUND needs a view that takes it. Raises ``Refused`` (R171)."""
+    """Check that ALTER VIEW … SET ROWTIME BOUND names a view whose bound can be set. Raises ``Refused`` (R171)."""
     for statement in statements:
         if isinstance(statement, SetBound) and statement.view:
             try:

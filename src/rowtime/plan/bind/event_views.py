@@ -15,7 +15,7 @@ from rowtime.plan.bind.stream_defs import check_times, suggestion
 
 
 def events_of(fresh: Callable[[str], str], node: Operator, shape: EventShape, name: str, place: Place) -> RowEvents:
-    """The events of the rows of a view. Raises ``Refused`` (R103, R170, R190, R193)."""
+    """Return the events of a view's rows. Raises ``Refused`` (R103, R170, R190, R193)."""
     if is_lifetimes(node):
         hint = "Leave it out; SHIFT, EXTEND, ALTER_DURATION and CLIP change the lifetimes of events."
         raise refuse("R193", f"EVENT SHAPE turns rows into events, and {name} already has events", hint, place)
@@ -40,7 +40,7 @@ def events_of(fresh: Callable[[str], str], node: Operator, shape: EventShape, na
 
 
 def _check_order(node: Operator, shape: EventShape, name: str, place: Place) -> None:
-    """Rows that generate no bounds are to come in the order in which events are judged (R193)."""
+    """Check (R193) that rows without bounds of their own come in the order in which events are judged."""
     if shape.generates:
         return
     start, stop = (node.origin(column or "") for column in (shape.start, shape.stop))

@@ -1,6 +1,6 @@
-"""What a window says: PARTITION BY, ORDER BY and frame, its own or those of the window that it names.
+"""Windows: PARTITION BY, ORDER BY and frame, their own or those of the window that they name.
 
-Semantics 5: the frame of a row holds rows that came before it in stream order, and the row.
+Semantics 5: the frame of a row holds the row, and rows before it in stream order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PAST = "For example ROWS 3 PRECEDING, or RANGE INTERVAL '1' HOUR PRECEDING."
 
 
 class NoWindow(ValueError):
-    """What is refused of a window or a call: a code, a sentence, and what would be right."""
+    """The reason why a window or a call is refused: a code, a sentence, and what to write instead."""
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class NoWindow(ValueError):
 
 @dataclass(frozen=True)
 class Window:
-    """A window with what it takes from others; ``spec`` is ``None`` where no frame is given."""
+    """A window with the parts that it inherits; ``spec`` is ``None`` if no frame is given."""
 
     keys: tuple[exp.Expr, ...] = ()
     order: tuple[exp.Expr, ...] = ()
@@ -37,7 +37,7 @@ class Window:
 
 
 def resolved(node: exp.Window, named: Mapping[str, exp.Window]) -> Window:
-    """What a window means, with the windows that it names; raises `NoWindow`."""
+    """Resolve the windows that a window names; raises `NoWindow`."""
     return _resolved(node, named, ())
 
 
@@ -62,7 +62,7 @@ def _resolved(node: exp.Window, named: Mapping[str, exp.Window], open_: tuple[st
 
 
 def frame_of(window: Window) -> Frame:
-    """The frame of a window; without one it is all that came. Raises `NoWindow`."""
+    """Return the frame of a window; without one it is all earlier rows. Raises `NoWindow`."""
     spec = window.spec
     if spec is None:
         return Frame(None)
@@ -77,7 +77,7 @@ def frame_of(window: Window) -> Frame:
 
 
 def _edge(spec: exp.WindowSpec, side: str, *, by_range: bool) -> int | None:
-    """How far before the row an end of the frame lies; ``None``: at the beginning."""
+    """Return how far before the row an end of the frame is; ``None``: at the beginning."""
     edge, way = spec.args.get(side), str(spec.args.get(f"{side}_side") or "").upper()
     if edge == CURRENT:
         return 0

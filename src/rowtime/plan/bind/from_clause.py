@@ -1,4 +1,4 @@
-"""Binds FROM: what a SELECT reads, as one operator under one name."""
+"""Binds FROM: the inputs of a SELECT, as one operator under one name."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FromClause:
         self.joins = Joins(binder, query, name)
 
     def bind(self) -> From:
-        """What the query reads."""
+        """Return the input of the query."""
         source = self.query.args.get("from_")
         if source is None:
             raise refuse_at(self.text, self.query, "R117", "SELECT STREAM needs a FROM")
@@ -65,7 +65,7 @@ class FromClause:
             last = clause is own[-1] and is_inner(clause)
             found, about = self._joined(found, clause, starts, about, last=last)
         found = periods.filtered(found, about)
-        for clause in clauses[len(own) :]:  # sub-queries, of events as WHERE leaves them
+        for clause in clauses[len(own) :]:  # sub-queries; those over events after WHERE
             found, _ = self._joined(found, clause, starts, [], last=False)
         if has_panes(self.query):
             found = replace(found, node=over_fires(self.sources.fresh, found.node))
@@ -74,7 +74,7 @@ class FromClause:
     def _joined(
         self, left: From, clause: exp.Join, starts: Collection[str], about: list[exp.Expr], *, last: bool
     ) -> tuple[From, list[exp.Expr]]:
-        """A further input; and what of ``about``, the conditions on lifetimes, is not a part of the ``last`` ON."""
+        """Join a further input; return the conditions on lifetimes in ``about`` that the ``last`` ON did not take."""
         right = self._windowed(clause.this)
         if not is_lifetimes(left.node) and not is_lifetimes(right.node):
             return self.joins.bind(left, right, clause), about
@@ -84,7 +84,7 @@ class FromClause:
         return made, [] if meets else about
 
     def _windowed(self, item: exp.Expr) -> From:
-        """An input with its window; a table only where a join is."""
+        """Return an input with its window; a table is possible only in a join."""
         if isinstance(item, exp.Subquery) and item.meta.get("derived"):
             return TableQueries(self.text, self.sources, self.name, item).bind()
         table = self.sources.static(item) if isinstance(item, exp.Table) else None
@@ -98,7 +98,7 @@ class FromClause:
         return replace(found, inputs=tuple(replace(one, window=window) for one in found.inputs))
 
     def _table(self, table: Operator, item: exp.Expr) -> From:
-        """A static table, perhaps with other names for its columns: ``JOIN t AS u (a, b)``."""
+        """Return a static table, perhaps with new names for its columns: ``JOIN t AS u (a, b)``."""
         found, alias = From.one(table, item.alias_or_name, {}), item.args.get("alias")
         [columns] = [one.columns for one in found.inputs]
         new = [identifier.name for identifier in alias.args.get("columns") or ()] if alias is not None else []
@@ -110,7 +110,7 @@ class FromClause:
         return replace(found, inputs=tuple(replace(one, columns=named, rowtime="") for one in found.inputs))
 
     def _matched(self, item: MatchRecognize) -> From:
-        """The matches of a pattern in an input."""
+        """Return the matches of a pattern in an input."""
         source = ordered_input(self.binder, item, self.name) or self._input(item.this)
         refuse_events(self.binder, item, source)
         bound = MatchClause(self.binder, item, source, self.query, self.name).bind()
@@ -136,7 +136,7 @@ class FromClause:
         return self._renamed(node, item, lineage)
 
     def _called(self, call: exp.Anonymous, item: exp.Expr) -> BoundQuery:
-        """A window, or a table function over a query or a stream, which it sees in the order of arrival."""
+        """Return a window, or a table function over a query or a stream, whose rows it sees in the order of arrival."""
         if call.name.upper() in WINDOW_TABLES:
             found = WindowTable(self.binder, call, self.name).bind()
             if any(map(is_lifetimes, found.node.inputs)):
@@ -157,7 +157,7 @@ class FromClause:
         return BoundQuery(self.sources.enforced(made, name))
 
     def _read(self, call: exp.Anonymous, argument: exp.Expr | None, name: str) -> Operator:
-        """The stream, view or query that an argument of a table function names."""
+        """Return the stream, view or query that is an argument of a table function."""
         given = input_of(argument)
         if isinstance(given, exp.Table):
             return self.sources.table(self.binder, given)[0]

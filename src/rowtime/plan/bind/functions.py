@@ -1,4 +1,4 @@
-"""Table functions: what a name means, and what a call of it gives."""
+"""Table functions: how their names are resolved, and how a call is bound."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _FOREIGN = {
     "GROUP_RANK": f"Rank in the query, with {_TOP} v DESC) <= 3.",
     "TOP_K_ITEMS_TUMBLING": f"Count in groups of the hour, and keep the first with {_TOP} COUNT(*) DESC) <= 3.",
 }
-"""Table functions of SQLstream that are queries here."""
+"""Table functions of SQLstream that are queries in rowtime."""
 _DEFINITION = re.compile(r"\s*AS\s+'([\w.]+):([\w.]+)'\s*", re.IGNORECASE)
 
 
 def called(item: exp.Expr) -> exp.Anonymous | None:
-    """The call in ``STREAM(f(…))`` or ``TABLE(f(…))`` after FROM; ``None`` for anything else."""
+    """Return the call in ``STREAM(f(…))`` or ``TABLE(f(…))`` after FROM; ``None`` for anything else."""
     outer = item.this if isinstance(item, exp.Table) else None
     if not isinstance(outer, exp.Anonymous):
         return None
@@ -46,7 +46,7 @@ def called(item: exp.Expr) -> exp.Anonymous | None:
 
 
 def input_of(first: exp.Expr | None) -> exp.Expr | None:
-    """The query or the table that a table function reads, its first argument: ``CURSOR(query)``, ``TABLE s``."""
+    """Return the query or table in a table function's first argument: ``CURSOR(query)``, ``TABLE s``."""
     found: exp.Expr | None = None
     if isinstance(first, exp.Subquery | TableArgument):
         found = first.this
@@ -57,7 +57,7 @@ def input_of(first: exp.Expr | None) -> exp.Expr | None:
 
 
 def defined(statement: CreateFunction) -> Any:
-    """The class or function that ``CREATE FUNCTION f … AS 'module:name'`` names; raises ``Refused`` (R141)."""
+    """Return the class or function that ``CREATE FUNCTION f … AS 'module:name'`` names; raises ``Refused`` (R141)."""
     match = _DEFINITION.fullmatch(statement.definition.rstrip("; \n"))
     if match is None:
         hint = "Name a Python class: CREATE FUNCTION f AS 'package.module:Class'."
@@ -78,7 +78,7 @@ def defined(statement: CreateFunction) -> Any:
 def bind_call(
     call: exp.Anonymous, known: Mapping[str, Make], source: Operator, name: str, place: Place
 ) -> TableFunctionCall:
-    """The operator of a call over its bound input; raises ``Refused`` (R141)."""
+    """Return the operator of a call over its bound input; raises ``Refused`` (R141)."""
     everything = {**BUILT_IN, **known}
     make = everything.get(call.name.lower())
     if make is None:
@@ -95,7 +95,7 @@ def bind_call(
 
 
 def _value(node: exp.Expr) -> Any:
-    """A literal as a Python value."""
+    """Return a literal as a Python value."""
     match node.unnest():
         case exp.Null():
             found: Any = None

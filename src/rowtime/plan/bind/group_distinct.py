@@ -1,7 +1,7 @@
-"""Binds DISTINCT beside GROUP BY: a group over the groups, one for each row that differs.
+"""Binds DISTINCT with GROUP BY: a second grouping that keeps each different row once.
 
-Rows that are alike have the same value of a listed expression that closes groups, so they
-are gathered at its end, as ORDER BY does, and grouped by that and the select list.
+Equal rows have the same value of a listed expression that closes groups. So they are gathered at the end of that value,
+as ORDER BY does, and grouped by it and the select list.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from rowtime.plan.bind.scope import Scope
 def bind_distinct(
     query: exp.Select, scope: Scope, identity: AbstractSet[str], items: Sequence[Item], groups: Grouped
 ) -> GroupSort | None:
-    """What gathers rows that are alike; ``None`` where no two are, or where it is refused.
+    """Return the operator that gathers equal rows; ``None`` if no two rows are equal, or if it is refused.
 
-    ``identity``: the columns in which no two groups are alike.
+    ``identity``: the columns in which no two groups are equal.
     """
     listed = {item.expression.name for item in items if isinstance(item.expression, exp.Column)}
     if identity <= (listed | {SESSION_END} if SESSION_START in listed else listed):
@@ -46,14 +46,14 @@ def bind_distinct(
             if groups.stamp is None:
                 return by_value((), item.expression, groups, descending=order.direction < 0)
             if over(groups.stamp, item.expression, SORT_VALUE) is not None:
-                return GroupSort(())  # what is alike has one rowtime
+                return GroupSort(())  # equal rows have one rowtime
     what = "DISTINCT of groups selects no expression that closes them, so it would never be complete"
     scope.refuse("R184", what, query, _complete(query, scope))
     return None
 
 
 def _complete(query: exp.Select, scope: Scope) -> str:
-    """What would make DISTINCT complete."""
+    """Return what would make DISTINCT complete."""
     group = query.args.get("group")
     if group is None:
         return "Put the windows into a sub-query w: SELECT STREAM DISTINCT FLOOR(w.ROWTIME TO HOUR), … FROM (…) AS w."
@@ -62,7 +62,7 @@ def _complete(query: exp.Select, scope: Scope) -> str:
 
 
 def distinct_rows(node: Operator, items: Sequence[Item], fresh: Callable[[], str]) -> Operator:
-    """Each row that differs once, at its rowtime."""
+    """Return each different row once, at its rowtime."""
     time = Item(Column(f"{KEY}0", fact=ROWTIME_FACT), col(ROWTIME))
     names = [item.column.name for item in items]
     listed = [Item(Column(f"{KEY}{n}"), col(name)) for n, name in enumerate(names, 1)]

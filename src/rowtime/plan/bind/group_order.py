@@ -1,6 +1,6 @@
-"""Binds ORDER BY of a grouped stream: it leads with the group's ROWTIME, or with what closes groups.
+"""Binds ORDER BY of a grouped stream: it begins with the group's ROWTIME, or with an expression that closes groups.
 
-Semantics 5: sorted inside each value of what it leads with; the rowtime is the end of that value.
+Semantics 5: rows are sorted within each value of the first key; the rowtime is the end of that value.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from rowtime.plan.bind.scope import Scope
 
 @dataclass(frozen=True)
 class GroupSort(Keyed):
-    """What orders the rows of groups: ``value`` first, over the keys, and ``at`` over rowtime and marks.
+    """The order of the rows of groups: ``value`` first, over the keys, and ``at`` over rowtime and marks.
 
-    Without ``value`` it is the group's ROWTIME that leads.
+    Without ``value``, the group's ROWTIME comes first.
     """
 
     keys: Keys
@@ -41,13 +41,13 @@ class GroupSort(Keyed):
     descending: bool = False
 
     def put_on(self, node: GroupBy | GroupByValues | SessionGroup, fresh: Callable[[], str]) -> Operator:
-        """The groups in this order; ``fresh`` names an operator."""
+        """Return the groups in this order; ``fresh`` names an operator."""
         lead = Lead(self.value, self.at) if self.value is not None and self.at is not None else None
         ordered = node.in_order(lead, self.items, self.ways)
         if ordered is not None:
             return ordered
         if self.value is None or self.at is None or columns_in([self.at]) == {ROWTIME}:
-            # The rowtime of a row is that of a row of its group, or of its session: the value can be computed from it.
+            # The rowtime of a row is that of a row of its group or session, so the value can be computed from it.
             key = self.at or col(ROWTIME)
             node = replace(node, items=(*node.items, *self.items))
             return SortBy(fresh(), node, Item(Column(SORT_VALUE), key), self.names, self.ways)
@@ -59,11 +59,11 @@ class GroupSort(Keyed):
 
 @dataclass(frozen=True)
 class Grouped:
-    """What a bound GROUP BY gives its ORDER BY.
+    """What ORDER BY needs from a bound GROUP BY.
 
-    ``facts`` of its keys; ``clocks``: the closing ones over rowtime and marks; ``over_groups`` binds
-    an expression, and ``shown`` says the names of keys and aggregates as the query has them. Of
-    ``loose`` keys (ends of overlapping windows) the clock is not the value.
+    ``facts``: of its keys. ``clocks``: the closing keys over rowtime and marks. ``over_groups`` binds an expression,
+    and ``shown`` returns the names of keys and aggregates in the query. For ``loose`` keys (ends of overlapping
+    windows) the clock is not the value.
     """
 
     facts: Mapping[str, Fact]
@@ -75,7 +75,7 @@ class Grouped:
 
 
 def bind_group_sort(query: exp.Select, scope: Scope, groups: Grouped) -> GroupSort | None:
-    """The ORDER BY of a grouped query; ``None`` for none, and for the order that its rows have anyway."""
+    """Return the ORDER BY of a grouped query; ``None`` if there is none, or if the rows have this order anyway."""
     order = query.args.get("order")
     if order is None:
         return None
@@ -98,9 +98,9 @@ def bind_group_sort(query: exp.Select, scope: Scope, groups: Grouped) -> GroupSo
 
 
 def by_value(keys: Keys, value: exp.Expr, groups: Grouped, *, descending: bool) -> GroupSort:
-    """Rows of one value, over the keys, together at its end."""
+    """Return the order in which rows with one value, over the keys, come together at its end."""
     at = value.copy().transform(lambda p: groups.clocks[p.name].copy() if isinstance(p, exp.Column) else p)
-    # Where one key closes all groups and leads, its end is the rowtime that they have anyway.
+    # If a key that closes all groups comes first, its end is the rowtime that they have anyway.
     alone = len(groups.clocks) == 1 and isinstance(value, exp.Column) and columns_in([at]) == {ROWTIME}
     return GroupSort(keys) if alone else GroupSort(keys, value, at, descending)
 
@@ -112,7 +112,7 @@ def _by_value(query: exp.Select, scope: Scope, keys: Keys, value: exp.Expr, grou
     if over(groups.stamp, value, SORT_VALUE) is None:
         unfit(query, scope)
         return None
-    # Several values may have one rowtime, in which the value comes first.
+    # Several values may have one rowtime, so the value comes first in it.
     return GroupSort(((Item(Column("__v"), value), way_of(first)), *keys))
 
 
@@ -129,7 +129,7 @@ def _closes(query: exp.Select, scope: Scope, value: exp.Expr, groups: Grouped) -
 
 
 def _names_rowtime(query: exp.Select, first: exp.Expr) -> bool:
-    """True for ROWTIME alone: that of the groups, which are what is sorted."""
+    """Return True for ROWTIME alone: that of the groups, which are sorted."""
     node = first.this
     listed: Sequence[exp.Expr] = query.expressions
     if isinstance(node, exp.Literal) and node.name.isdigit() and 1 <= int(node.name) <= len(listed):

@@ -1,4 +1,4 @@
-"""A bound GROUP BY: which operator it becomes, and what its columns are of the rowtime of its rows."""
+"""A bound GROUP BY: its operator, and which columns are functions of the rowtime of its rows."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from rowtime.plan.bind.windows import moved
 class WithinGroup:
     """GROUP BY … WITHIN: the time and the end of its group as hidden columns, the tolerance in µs.
 
-    Above it the rowtime is that time. What the query computes from ROWTIME, or from a column that follows it, is
-    about the rowtime that the row had before, which goes on as `BEFORE` (see `former`).
+    Above it the rowtime is that time. The query's expressions over ROWTIME, or over a column that follows it, use the
+    row's rowtime from before, which stays in the column `BEFORE` (see `former`).
     """
 
     hidden: tuple[Item, ...]
@@ -49,12 +49,12 @@ class GroupPlan:
     sort: GroupSort | None = None
     gap: int | None = None
     distinct: bool = False
-    """Rows of groups that are alike go out once; ``sort`` gathers them."""
+    """Equal rows of groups are emitted once; ``sort`` gathers them."""
     endless: bool = False
-    """Nothing closes the groups but the end of the stream."""
+    """Only the end of the stream closes the groups."""
 
     def build(self, name: str, source: Operator, fresh: Callable[[str], str]) -> Operator:
-        """The operator on its input, and what orders its rows."""
+        """Return the operator on its input, with the order of its rows."""
         groups = self._grouped(fresh(f"{name}.group"), source)
         node = groups if self.sort is None else self.sort.put_on(groups, lambda: fresh(f"{name}.order"))
         return distinct_rows(node, self.items, lambda: fresh(f"{name}.distinct")) if self.distinct else node
@@ -74,7 +74,7 @@ class GroupPlan:
         )
 
     def lineage(self) -> dict[str, exp.Expr]:
-        """The columns that are functions of the rowtime of the groups: keys whose groups all end so much later."""
+        """Return the columns that are functions of the groups' rowtime: keys whose groups all end equally later."""
         time = col(ROWTIME)
         own = self.stamp is not None or self.sort is not None
         if self.gap is not None:
@@ -93,7 +93,7 @@ def _is_key(item: Item) -> bool:
 
 
 def former(node: exp.Expr) -> exp.Expr:
-    """The expression with the rowtime that the row had before WITHIN in place of the one that it has now."""
+    """Return the expression with the rowtime from before WITHIN in place of the present one."""
 
     def renamed(part: exp.Expr) -> exp.Expr:
         if not isinstance(part, exp.Column) or part.name != ROWTIME:

@@ -1,7 +1,7 @@
-"""GROUPING SETS, ROLLUP and CUBE: a GROUP BY for each set under a UNION ALL, as the standard defines them.
+"""GROUPING SETS, ROLLUP and CUBE: a UNION ALL with a GROUP BY for each set, as the standard defines them.
 
-A key that a set does not have is NULL in its rows, and GROUPING tells that NULL from one of the data. Each set needs
-something that closes its groups (semantics 6), so such a key is beside the sets, or in each.
+A key that a set lacks is NULL in its rows, and GROUPING distinguishes that NULL from one of the data. Each set needs a
+key that closes its groups (semantics 6), so such a key is beside the sets, or in each of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rowtime.sql.script import parse_expression
 
 MOST = 64  # sets; each is a query of its own
 _KINDS = (exp.Cube, exp.Rollup, exp.GroupingSets)
-_AROUND = ("order", "limit", "with_", "emit", "emit_changes", "emit_final", "distinct")  # of the whole
+_AROUND = ("order", "limit", "with_", "emit", "emit_changes", "emit_final", "distinct")  # clauses of the whole
 _BELOW = "Sort first, in a view: SELECT STREAM t AS ROWTIME, … ORDER BY t WITHIN interval."
 
 Set = tuple[exp.Expr, ...]
@@ -31,13 +31,13 @@ NamesOf = Callable[[exp.Expr], Sequence[str]]
 
 
 def has_sets(query: exp.Expr) -> bool:
-    """True for a SELECT that groups by several sets."""
+    """Return True for a SELECT that groups by several sets."""
     group = query.args.get("group")
     return isinstance(group, exp.Group) and any(isinstance(node, _KINDS) for node in group.expressions)
 
 
 def union_of_sets(query: exp.Select, text: str, names_of: NamesOf) -> exp.Query:
-    """The UNION ALL that the sets mean; ``names_of`` binds a query and names its columns. Raises ``Refused`` (R127)."""
+    """Return the UNION ALL that the sets mean; ``names_of`` binds a query and names its columns. Raises R127."""
     group = query.args["group"]
     for node in group.find_all(Within):
         raise refuse_at(text, node, "R127", "WITHIN would refuse a row once for each set of GROUP BY", _BELOW)
@@ -60,7 +60,7 @@ def union_of_sets(query: exp.Select, text: str, names_of: NamesOf) -> exp.Query:
 
 
 def without_clock(query: exp.Select, text: str, binds: Callable[[exp.Expr], bool]) -> Refused:
-    """The refusal (R127) of sets of which one has nothing that closes its groups."""
+    """Return the refusal (R127) of sets one of which has no key that closes its groups."""
     kind = next(node for node in query.args["group"].expressions if isinstance(node, _KINDS))
     words = "GROUPING SETS" if isinstance(kind, exp.GroupingSets) else type(kind).__name__.upper()
     hint = next((said for said, rewritten in _closed(query) if binds(rewritten)), "")
@@ -72,7 +72,7 @@ def without_clock(query: exp.Select, text: str, binds: Callable[[exp.Expr], bool
 
 
 def _sets_of(nodes: Sequence[exp.Expr]) -> list[Set]:
-    """What is between commas is combined, each set with each."""
+    """Return the sets; the parts between commas are combined, each with each."""
     found: list[Set] = [()]
     for node in nodes:
         found = [(*one, *more) for one in found for more in _of(node)]
@@ -97,7 +97,7 @@ def _elements(node: exp.Expr) -> Set:
 
 
 class _Keys:
-    """What the keys of a query mean: entries of its list by number or name, columns of its one input by name."""
+    """Resolves the keys of a query: numbers and names mean items of its list, other names columns of its one input."""
 
     def __init__(self, query: exp.Select, names_of: NamesOf) -> None:
         self._query, self._names_of = query, names_of
@@ -109,7 +109,7 @@ class _Keys:
         return tuple(dict.fromkeys(self.key(key) for key in keys))
 
     def key(self, node: exp.Expr) -> exp.Expr:
-        """The expression that a key means."""
+        """Return the expression that a key means."""
         listed, place = self._query.expressions, whole_number(node)
         if place is not None and 1 <= place <= len(listed):
             return self.plain(listed[place - 1].unalias())
@@ -120,7 +120,7 @@ class _Keys:
         return self.plain(node)
 
     def plain(self, node: exp.Expr) -> exp.Expr:
-        """An expression in which columns of the input have no other name in front."""
+        """Return an expression with unqualified columns of the input."""
         made = node.copy()
         for column in list(made.find_all(exp.Column)):
             if self._alias and column.table.lower() == self._alias and not column.args.get("db"):
@@ -129,7 +129,7 @@ class _Keys:
         return made
 
     def order(self) -> exp.Expr | None:
-        """ORDER BY of the whole: entries by their names."""
+        """Return ORDER BY of the whole: items by their names."""
         order = self._query.args.get("order")
         if not isinstance(order, exp.Order):
             return None
@@ -165,7 +165,7 @@ def _part(query: exp.Select, keys: Set, every: Sequence[exp.Expr], resolved: _Ke
 
 
 def _entry(entry: exp.Expr, keys: Set, every: Sequence[exp.Expr], resolved: _Keys) -> exp.Expr:
-    """An entry of the list, under the name that it has anyway."""
+    """Return an item of the list, with its present name."""
     if entry.is_star:
         return entry
     value = _in_set(entry.unalias().copy(), keys, every, resolved)
@@ -174,7 +174,7 @@ def _entry(entry: exp.Expr, keys: Set, every: Sequence[exp.Expr], resolved: _Key
 
 
 def _in_set(node: exp.Expr, keys: Set, every: Sequence[exp.Expr], resolved: _Keys) -> exp.Expr:
-    """An expression over one set: keys that it lacks are NULL, but for what aggregates are about."""
+    """Return an expression for one set: keys that it lacks are NULL, except inside aggregates."""
     if isinstance(node, exp.Anonymous) and node.name.upper() in ("GROUPING", "GROUPING_ID"):
         return _told(node, keys, every, resolved)
     key = resolved.plain(node)
@@ -190,14 +190,14 @@ def _in_set(node: exp.Expr, keys: Set, every: Sequence[exp.Expr], resolved: _Key
 
 
 def _null(key: exp.Expr) -> exp.Expr:
-    """NULL of the type of the key, which only Spark may know."""
+    """Return NULL of the key's type, which only Spark may know."""
     made = unlocated(parse_expression("ANY_VALUE(x) FILTER (WHERE FALSE)"))
-    made.find(exp.Column).replace(key.copy())  # type: ignore[union-attr]  # it is there
+    made.find(exp.Column).replace(key.copy())  # type: ignore[union-attr]  # there is one
     return made
 
 
 def _told(call: exp.Anonymous, keys: Set, every: Sequence[exp.Expr], resolved: _Keys) -> exp.Expr:
-    """GROUPING(k): 1 if the set lacks the key. GROUPING_ID(k, l, …): these as the bits of a number."""
+    """Return GROUPING(k), 1 if the set lacks the key; or GROUPING_ID(k, l, …), these as bits of a number."""
     asked = [resolved.key(part) for part in call.expressions] or list(every)
     bits = "".join("0" if key in keys else "1" for key in asked)
     kind = "TINYINT" if call.name.upper() == "GROUPING" else "BIGINT"
@@ -208,7 +208,7 @@ def _told(call: exp.Anonymous, keys: Set, every: Sequence[exp.Expr], resolved: _
 
 
 def _closed(query: exp.Select) -> Iterator[Rewrite]:
-    """The sets beside a key that closes groups: one of theirs, or the hour."""
+    """Yield the sets beside a key that closes groups: one of theirs, or the hour."""
     nodes = query.args["group"].expressions
     source = query.args["from_"].this.alias_or_name
     hour = parse_expression(f"FLOOR({source}.ROWTIME TO HOUR)" if source else "FLOOR(ROWTIME TO HOUR)")
@@ -221,7 +221,7 @@ def _closed(query: exp.Select) -> Iterator[Rewrite]:
 
 
 def _lacking(node: exp.Expr, key: exp.Expr) -> exp.Expr | None:
-    """A part of GROUP BY without a key; ``None`` if nothing is left."""
+    """Return a part of GROUP BY without a key; ``None`` if nothing is left."""
     if not isinstance(node, _KINDS):
         left = [one.copy() for one in _elements(node) if one != key]
         return left[0] if len(left) == 1 else exp.Tuple(expressions=left)

@@ -1,7 +1,7 @@
-"""Binds GROUP BY, HAVING and DISTINCT: keys, aggregates, and what closes the groups.
+"""Binds GROUP BY, HAVING and DISTINCT: keys, aggregates, and the keys that close groups.
 
-Semantics 6: a GROUP BY on a stream is accepted only if a grouping expression is monotonic and
-not constant, because only then will each group be complete some day.
+Semantics 6: a GROUP BY on a stream is accepted only if a grouping expression is monotonic and not constant, because
+only then does each group become complete.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class Grouping:
     def __init__(self, query: exp.Select, scope: Scope) -> None:
         self.query, self.scope = query, scope
         self.keys: list[Item] = []
-        self._written: list[exp.Expr] = []  # the keys as the query has them
-        self._clocks: list[exp.Expr] = []  # the keys over the rowtime and marks, where they follow them
+        self._written: list[exp.Expr] = []  # the keys as written
+        self._clocks: list[exp.Expr] = []  # the keys over the rowtime and marks, if they follow them
         self.closers: tuple[Item, ...] = ()
         self.aggregates: list[Item] = []
         self.within: WithinGroup | None = None
-        self._moved = False  # whether WITHIN gives the rows another rowtime before they are grouped
-        self.gap: int | None = None  # of the sessions that are grouped, in µs
+        self._moved = False  # whether WITHIN changes the rowtime of rows before they are grouped
+        self.gap: int | None = None  # of the grouped sessions, in µs
 
     def bind(self) -> GroupPlan:
-        """Keys first, then the select list and HAVING over keys and aggregates."""
+        """Bind the keys, then the select list and HAVING over keys and aggregates."""
         before = len(self.scope.problems)
         nodes = self._grouping()
         self._moved = any(isinstance(node, Within) for node in nodes)
@@ -82,7 +82,7 @@ class Grouping:
             sort = bind_group_sort(self.query, self.scope, groups)
         gathered = None
         if clocks and both:
-            # The columns in which no two groups are alike.
+            # The columns in which no two groups are equal.
             identity = {key.column.name for key in self.keys} | ({SESSION_END} if self.gap is not None else set())
             gathered = bind_distinct(self.query, self.scope, identity, items, groups)
         return GroupPlan(
@@ -112,7 +112,7 @@ class Grouping:
         return stamp
 
     def _by_value(self) -> tuple[Closer, ...]:
-        """All keys that close groups, if one of them follows an ordered value and not only the rowtime."""
+        """Return all keys that close groups, if one of them follows an ordered value and not only the rowtime."""
         marks = marks_of(self.scope.input)
         found = []
         for n, (key, at) in enumerate(zip(self.keys, self._clocks, strict=True)):
@@ -143,7 +143,7 @@ class Grouping:
         return entry.alias_or_name.lower() == "rowtime"
 
     def _ordinal(self, node: exp.Expr) -> exp.Expr:
-        """``GROUP BY 1`` and an alias of the select list mean the entry there, as in Spark."""
+        """Resolve ``GROUP BY 1`` and aliases: they mean items of the select list, as in Spark."""
         listed = self.query.expressions
         place = whole_number(node)
         if place is not None and 1 <= place <= len(listed):
@@ -176,11 +176,11 @@ class Grouping:
         self.keys.append(Item(Column(f"{KEY}{len(self.keys)}", fact=proof.fact), bound))
 
     def _of_the_row(self, node: exp.Expr) -> exp.Expr:
-        """What is asked of the row's own ROWTIME, where WITHIN has put another in its place."""
+        """Return an expression over the row's own ROWTIME, which WITHIN has replaced."""
         return former(node) if self._moved else node
 
     def _stagger(self, node: exp.Expr) -> None:
-        """The window's end as a last key, which alone closes the groups and is their rowtime."""
+        """Add the window's end as the last key; it alone closes the groups and is their rowtime."""
         length = micros(self.scope, node.args["interval"], "RANGE")
         if not length:
             self.scope.refuse("R113", "the length of a STAGGER window must be above zero", node)
@@ -192,7 +192,7 @@ class Grouping:
         self.closers = tuple(filter(None, [_closer(key, self._clocks[-1])]))
 
     def _out_of_order(self, bound: exp.Expr, tolerance: exp.Expr, node: exp.Expr) -> exp.Expr:
-        """The key over the promoted time; rows are refused once their group has closed."""
+        """Return the key over the promoted time; rows are refused once their group has closed."""
         leaves = list(bound.find_all(exp.Column))
         time = unshifted(bound.this)[0] if isinstance(bound.this, exp.Expr) else bound
         if len(leaves) != 1 or not isinstance(time, exp.Column):
@@ -203,14 +203,14 @@ class Grouping:
         leaf = key.find(exp.Column)
         assert leaf is not None
         leaf.replace(col(ROWTIME))
-        # A row is late iff mark - within has reached the end n of its group: n + within <= mark.
+        # A row is late if and only if mark - within has reached the end n of its group: n + within <= mark.
         end = f"timestamp_micros({group_end(key, to_spark(bound)).text} - 1)"
         raw: exp.Expr = parse_expression(end)
         hidden = (Item(Column(PROMOTED_TIME), time), Item(Column(JUDGED), raw))
         self.within = WithinGroup(hidden, micros(self.scope, tolerance))
         return key
 
-    # -- what is selected -------------------------------------------------------------
+    # -- select list ------------------------------------------------------------------
 
     def _select_list(self) -> tuple[tuple[Item, ...], exp.Expr | None]:
         items: list[Item] = []
@@ -229,7 +229,7 @@ class Grouping:
             bound = self._over_groups(entry.unalias())
             name = entry.alias_or_name if entry.alias or isinstance(entry, exp.Column) else f"_c{len(items)}"
             if name.lower() == "rowtime":
-                stamp = None if is_rowtime(bound) else bound  # which has been said
+                stamp = None if is_rowtime(bound) else bound  # reported already
             else:
                 items.append(Item(Column(name, type_of((), bound), prove(bound, self._key_facts()).fact), bound))
         self.scope.refuse_twice(self.query, items)
@@ -238,27 +238,27 @@ class Grouping:
 
     def _key_facts(self) -> dict[str, Fact]:
         if self.gap is not None:
-            return {SESSION_END: ROWTIME_FACT}  # sessions come in the order of their ends, and of nothing else
+            return {SESSION_END: ROWTIME_FACT}  # sessions come in the order of their ends, and in no other
         known = {key.column.name: key.column.fact for key in self.keys}
         cores = {fixed_end(closer.expression) for closer in self.closers}
         if len({core[0] for core in cores if core is not None}) == 1 and None not in cores:
-            # Groups come in the order of their ends, and so do keys of which each ends as much later.
+            # Groups come in the order of their ends, and so do keys that all end the same time later.
             others = (closer for closer in self.closers if closer not in self.keys)
             known |= {c.column.name: prove(c.expression, {ROWTIME: ROWTIME_FACT}).fact for c in others}
         return known
 
     def _clock_facts(self) -> dict[str, Fact]:
-        """What is known of the keys at their clocks: what may go back within a tolerance has an order there."""
+        """Return the facts about the keys at their clocks: a key that may go back within a tolerance ascends there."""
         marks = marks_of(self.scope.input)
         at = {key.column.name: prove(at, marks).fact for key, at in zip(self.keys, self._clocks, strict=True)}
         return {name: fact if fact.order.moves else at[name] for name, fact in self._key_facts().items()}
 
     def _over_groups(self, node: exp.Expr) -> exp.Expr:
-        """The expression over key and aggregate columns; other columns are refused."""
+        """Return the expression over key and aggregate columns; other columns are refused."""
         bound = self._factored(self._of_the_row(self.scope.computed(self.scope.bind(node))))
         for column in bound.find_all(exp.Column):
             if column.table or (column.name not in self.scope.facts and not column.name.startswith("__")):
-                continue  # there is no such column, which has been said
+                continue  # there is no such column; reported already
             if not column.name.startswith((KEY, AGGREGATE)) or (
                 column.name in (SESSION_START, SESSION_END) and self.gap is None
             ):
@@ -310,7 +310,7 @@ class Grouping:
             self._clocks.append(exp.Literal.number(0))
 
     def growth(self) -> str:
-        """What grows with the stream where groups are endless."""
+        """Return what grows with the stream if groups are endless."""
         kept = "one for each row" if any(decompose(item.expression) is None for item in self.aggregates) else ""
         names = ", ".join(readable(key.expression) for key in self.keys if not is_constant(key.expression))
         return kept or (f"one for each ({names})" if names else "one in all")
@@ -336,7 +336,7 @@ class Grouping:
         return f"{shown}: {why.rule}" if why.text == text else f"{shown}: {why.text}: {why.rule}"
 
     def _shown(self, node: exp.Expr) -> str:
-        """An expression over keys and aggregates as the query has them."""
+        """Return an expression over keys and aggregates as in the query."""
         named = {item.column.name: item.expression for item in (*self.keys, *self.aggregates)}
         shown = node.transform(lambda part: named.get(part.name, part) if isinstance(part, exp.Column) else part)
         return readable(shown)
@@ -354,7 +354,7 @@ class Grouping:
 
 
 def _of_the_group(node: exp.Expr, shown: str) -> str:
-    """What to write for the ROWTIME of the rows in the select list of their groups."""
+    """Return what to write for the ROWTIME of the rows in the select list of their groups."""
     if not isinstance(node, exp.Column):
         return f"Group by {to_rowtime(node)} as well, or aggregate it, for example MAX({shown})."
     if isinstance(node.parent, exp.Alias):
@@ -367,7 +367,7 @@ def _of_the_group(node: exp.Expr, shown: str) -> str:
 
 
 def _closer(key: Item, at: exp.Expr) -> Item | None:
-    """What closes the groups of a key: the key itself, or its clock, over the rowtime alone."""
+    """Return what closes the groups of a key: the key itself, or its clock, over the rowtime alone."""
     if key.column.order.moves and columns_in([key.expression]) == {ROWTIME}:
         return key
     clock = earliest(at)

@@ -1,7 +1,7 @@
-"""A JOIN with its inputs, and how far apart its rows may be: the range that windows or a condition on rowtimes give.
+"""A JOIN with its inputs, and its range: how far apart rowtimes may be, by windows or a condition on rowtimes.
 
-With d = right rowtime - left rowtime, every join of streams is bounded by low <= d <= high
-(semantics 5, 6); what is left of the condition may be anything.
+With d = right rowtime - left rowtime, every join of streams is bounded by low <= d <= high (semantics 5, 6); the rest
+of the condition is arbitrary.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ _EXAMPLE = "For example OVER (RANGE INTERVAL '1' MINUTE PRECEDING)"
 
 @dataclass(frozen=True)
 class Range:
-    """``low`` <= right - left rowtime <= ``high`` (µs), where known; ``rest``: the conjuncts that it does not say."""
+    """``low`` <= right - left rowtime <= ``high`` (µs), if known; ``rest``: the other conjuncts."""
 
     low: int | None = None
     high: int | None = None
     rest: tuple[exp.Expr, ...] = ()
     timed: tuple[exp.Expr, ...] = ()
-    """The conjuncts that compare a rowtime of one side with one of the other."""
+    """The conjuncts that compare a rowtime of one side with one of the other side."""
 
     def at_least(self, low: int) -> Range:
-        """With one more lower limit."""
+        """Add a lower limit."""
         return replace(self, low=low if self.low is None else max(self.low, low))
 
     def at_most(self, high: int) -> Range:
-        """With one more upper limit."""
+        """Add an upper limit."""
         return replace(self, high=high if self.high is None else min(self.high, high))
 
 
 @dataclass(frozen=True)
 class Clause:
-    """One JOIN with both of its inputs, under names that are unique among them.
+    """One JOIN with both of its inputs, whose names are unique.
 
-    ``outer``: whose rows go out without a match. ``same``: columns that are the rowtime itself. ``alone``: only rows of
-    the left go out, those with a match (``left_semi``) or those without (``left_anti``).
+    ``outer``: the sides whose rows are emitted without a match. ``same``: columns that equal the rowtime. ``alone``:
+    only left rows are emitted, those with a match (``left_semi``) or without one (``left_anti``).
     """
 
     node: exp.Join
@@ -60,18 +60,18 @@ class Clause:
 
     @property
     def both(self) -> From:
-        """What ON sees."""
+        """Return what ON sees."""
         left, right = self.inputs
         return From(self.sources[0].node, (*left, *right), merged=self.sources[0].merged)
 
     @property
     def timed(self) -> tuple[list[Input], list[Input]]:
-        """The inputs of each side that are streams."""
+        """Return the inputs of each side that are streams."""
         left, right = self.inputs
         return [one for one in left if one.rowtime], [one for one in right if one.rowtime]
 
     def windowed(self, found: Range) -> bool:
-        """True if windows say which rows meet; behind an earlier join an interval in ON may say it instead."""
+        """Return True if windows say which rows join; after an earlier join an interval in ON may say it instead."""
         left, [right] = self.timed
         open_end = found.low is None or found.high is None
         return right.window is not None or (
@@ -80,7 +80,7 @@ class Clause:
 
 
 def unique(wanted: str, taken: set[str]) -> str:
-    """A name that is not taken; from now on it is."""
+    """Return a name that is not taken, and mark it as taken."""
     new, number = wanted, 2
     while new.lower() in taken:
         new, number = f"{wanted}_{number}", number + 1
@@ -89,7 +89,7 @@ def unique(wanted: str, taken: set[str]) -> str:
 
 
 def comparisons(condition: exp.Expr | None) -> list[exp.Expr]:
-    """The parts of a condition that must all hold; BETWEEN is two comparisons."""
+    """Return the parts of a condition that must all hold; BETWEEN is two comparisons."""
     if condition is None:
         return []
     node = condition.unnest()
@@ -105,7 +105,7 @@ def comparisons(condition: exp.Expr | None) -> list[exp.Expr]:
 
 
 def windows(left: Sequence[Input], right: Input) -> Range:
-    """At the later rowtime all rows are inside their windows; without one only at their own rowtime."""
+    """Return the range of windows: at the later rowtime all rows are in their windows; else only at their own."""
     always = [one for one in left if not one.optional]
     ends = [one.window or 0 for one in always or left]
     found = Range(-(right.window or 0), min(ends) if always else max(ends))
@@ -115,7 +115,7 @@ def windows(left: Sequence[Input], right: Input) -> Range:
 
 
 def _inside(one: Input, right: Input) -> exp.Expr:
-    """If the right row is the later one, an earlier row of the left is still inside its window."""
+    """Return the condition that an earlier left row is still in its window, if the right row is the later one."""
     window = exp.Interval(this=exp.Literal.string(str(one.window or 0)), unit=exp.var("MICROSECOND"))
     last = exp.Add(this=col(one.rowtime), expression=window)
     inside: exp.Expr = exp.LTE(this=col(right.rowtime), expression=last)
@@ -125,7 +125,7 @@ def _inside(one: Input, right: Input) -> exp.Expr:
 
 
 def between(parts: Iterable[exp.Expr], left: Sequence[Input], right: Input) -> Range:
-    """The range that conditions on rowtimes give."""
+    """Return the range that conditions on rowtimes give."""
     known = {one.rowtime: one for one in left}
     found = Range()
     for part in parts:
@@ -146,7 +146,7 @@ def between(parts: Iterable[exp.Expr], left: Sequence[Input], right: Input) -> R
 
 
 def _limits(part: exp.Expr, known: Mapping[str, Input], right: str) -> tuple[int | None, int | None, bool] | None:
-    """What a comparison says of right - left: low, high, and whether that is all that it says."""
+    """Return the limits that a comparison gives right - left: low, high, and whether it says nothing else."""
     if not isinstance(part, exp.GTE | exp.GT | exp.LTE | exp.LT | exp.EQ):
         return None
     one, other = _linear(part.this), _linear(part.expression)
@@ -154,7 +154,7 @@ def _limits(part: exp.Expr, known: Mapping[str, Input], right: str) -> tuple[int
         return None
     terms = {name: one[0].get(name, 0) - other[0].get(name, 0) for name in one[0].keys() | other[0].keys()}
     terms = {name: times for name, times in terms.items() if times}
-    by = other[1] - one[1]  # the comparison as: terms against by
+    by = other[1] - one[1]  # rewrites the comparison as: terms against by
     [left] = [name for name in terms if name != right] if len(terms) == 2 else [""]  # noqa: PLR2004
     sign = terms.get(right, 0)
     if left not in known or abs(sign) != 1 or terms[left] != -sign:
@@ -168,7 +168,7 @@ def _limits(part: exp.Expr, known: Mapping[str, Input], right: str) -> tuple[int
 
 
 def _linear(node: exp.Expr) -> tuple[dict[str, int], int] | None:
-    """An expression as a sum of columns and µs; ``None`` where it is none."""
+    """Return an expression as a sum of columns and µs; ``None`` if it is not one."""
     node = node.unnest()
     if isinstance(node, exp.Column):
         return {node.name: 1}, 0
@@ -189,9 +189,9 @@ def _linear(node: exp.Expr) -> tuple[dict[str, int], int] | None:
 
 
 def window_of(text: str, query: exp.Select, item: exp.Expr) -> int | None:
-    """How long the rows of ``a OVER (RANGE INTERVAL '1' MINUTE PRECEDING)`` stay in their window, µs; else ``None``.
+    """Return how long (µs) rows of ``a OVER (RANGE INTERVAL '1' MINUTE PRECEDING)`` stay in their window, or ``None``.
 
-    ``a OVER w`` is the window w of the query.
+    ``a OVER w`` uses the window w of the query.
     """
     over = item.args.get("over")
     if over is None:

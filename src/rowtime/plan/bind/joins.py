@@ -1,7 +1,7 @@
-"""Binds JOIN: two inputs become one operator, with the range of rowtimes in which rows meet.
+"""Binds JOIN: two inputs become one operator, with the range of rowtimes in which rows join.
 
-Semantics 5, 6. The range comes from windows on the inputs, else from a condition on their
-rowtimes; a join without either is one of equal rowtimes. Further inputs join the result.
+Semantics 5, 6. The range comes from windows on the inputs, else from a condition on their rowtimes; without either,
+rows with equal rowtimes join. Further inputs join the result.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Joins:
         self._taken: set[str] = set()
 
     def bind(self, left: From, right: From, node: exp.Join) -> From:
-        """The join of what is before a JOIN with what follows it."""
+        """Return the join of the input before a JOIN with the one after it."""
         take_match(self.text, node, right.inputs[0].alias)
         tables = [is_table(source.node) for source in (left, right)]
         clause = self._clause(left, right, node, tabled=any(tables))
@@ -97,9 +97,9 @@ class Joins:
     def _qualified(
         self, source: From, time: str, wanted: set[str] | None, *, plain: bool = False
     ) -> tuple[tuple[Input, ...], tuple[tuple[str, str], ...], dict[str, str]]:
-        """Inputs under names unique in a join, what each column is called, and which are the rowtime ``time``.
+        """Return inputs with names unique in a join, the name of each column, and the columns equal to ``time``.
 
-        ``plain``: columns keep the names that they have.
+        ``time`` is the rowtime. ``plain``: columns keep their names.
         """
         alone = len(source.inputs) == 1
         inputs, renamed, same = [], [], {}
@@ -121,7 +121,7 @@ class Joins:
         return tuple(inputs), tuple(renamed), same
 
     def _condition(self, clause: Clause) -> tuple[exp.Expr | None, dict[str, exp.Expr]]:
-        """ON as it is bound, and what the columns of USING mean."""
+        """Return ON, bound, and what the columns of USING mean."""
         names = self._using(clause)
         merged = dict(clause.sources[0].merged)
         tests: list[exp.Expr] = []
@@ -148,7 +148,7 @@ class Joins:
         return common
 
     def _key(self, clause: Clause, side: int, name: str) -> exp.Expr:
-        """The column of USING on one side."""
+        """Return the column of USING on one side."""
         merged = clause.sources[0].merged if side == 0 else {}
         scope = Scope(self.text, From(clause.sources[side].node, clause.inputs[side], merged=merged))
         column = col(name)
@@ -159,7 +159,7 @@ class Joins:
         return bound
 
     def _bound(self, clause: Clause, on: exp.Expr) -> exp.Expr:
-        """A condition over the columns of both sides."""
+        """Return a condition over the columns of both sides, bound."""
         scope = Scope(self.text, clause.both)
         arrival = on.find(CurrentRowTimestamp)
         if arrival is not None:
@@ -185,7 +185,7 @@ class Joins:
     # -- the range --------------------------------------------------------------------
 
     def _range(self, clause: Clause, on: exp.Expr | None) -> tuple[Range, tuple[int, int]]:
-        """The range of the rowtimes, and when rows without a match go out."""
+        """Return the range of the rowtimes, and when rows without a match are emitted."""
         left, [right] = clause.timed
         if any(one.lag >= END for one in left):
             hint = "Put the join as of a time into a sub-query or a view, and join that."
@@ -213,7 +213,7 @@ class Joins:
         return found, stamps
 
     def _above(self, clause: Clause) -> list[exp.Expr]:
-        """The parts of WHERE that are over these inputs alone."""
+        """Return the parts of WHERE over these inputs alone."""
         where = self.query.args.get("where")
         found = []
         for part in comparisons(where.this) if where is not None else ():
@@ -225,7 +225,7 @@ class Joins:
         return found
 
     def _open(self, clause: Clause, found: Range, above: list[exp.Expr]) -> Range:
-        """The range of a join that its condition does not bound; where it says nothing of time, equal rowtimes."""
+        """Return the range of a join that its condition does not bound; without one on time, equal rowtimes."""
         left, [right] = clause.timed
         if between(above, left, right).timed:
             hint = "WHERE sees the rows without a match too, and drops them. " + self._limited(clause)
@@ -251,14 +251,14 @@ class Joins:
         raise self._refused("R152", what, clause.node.this, self._limited(clause))
 
     def _limited(self, clause: Clause) -> str:
-        """How the time of the rows would be limited."""
+        """Return how to limit the time between the rows."""
         number = next(n for n, node in enumerate(self.query.args["joins"]) if node is clause.node)
         names = (clause.inputs[0][0].alias, clause.inputs[1][0].alias)
         found = rewrites.joined(self.query, number, *names)
         return rewrites.shown(found, lambda query: self.binder.binds(query, self.name), _LIMITED)
 
     def _simultaneous(self, clause: Clause) -> Problem:
-        """A warning: the condition says nothing of time, so rows meet whose rowtimes are the same."""
+        """Return a warning: the condition does not mention time, so rows with equal rowtimes join."""
         left, right = clause.inputs[0][0].alias, clause.inputs[1][0].alias
         what = f"only rows of {left} and {right} with equal ROWTIMEs match: the condition does not mention time"
         window = "OVER (RANGE INTERVAL '1' MINUTE PRECEDING)"
@@ -269,7 +269,7 @@ class Joins:
         return Problem("R158", what, place_of(self.text, clause.node.this), hint, warns=True)
 
     def _timeless(self, clause: Clause) -> Refused:
-        """A sub-query of a stream that says nothing of time, so that nobody knows which rows it means."""
+        """Refuse a sub-query of a stream without a condition on time: it is unknown which rows it means."""
         left, right = clause.inputs[0][0].alias, clause.inputs[1][0].alias
         what = f"a sub-query of the stream {right} does not limit the time of its rows"
         limit = f"{right}.ROWTIME BETWEEN {left}.ROWTIME - INTERVAL '1' HOUR AND {left}.ROWTIME"
@@ -280,7 +280,7 @@ class Joins:
     def _with_table(
         self, clause: Clause, tables: Sequence[bool], on: exp.Expr | None, merged: Mapping[str, exp.Expr]
     ) -> From:
-        """The stream's rows with the rows of the table; the table may be on either side."""
+        """Join the stream's rows with the rows of the table; the table may be on either side."""
         if all(tables):
             raise self._refused("R155", "no input of the join is a stream", clause.node.this, "Join a stream.")
         n = tables.index(False)
@@ -352,7 +352,7 @@ class Joins:
 
 
 def _compares_clocks(clause: Clause, rest: Sequence[exp.Expr]) -> bool:
-    """True if a condition equates times of both sides: the windows of two groups, say."""
+    """Return True if a condition equates times of both sides: the windows of two groups, say."""
     timed = []
     for source, renamed in zip(clause.sources, clause.columns, strict=True):
         times = {c.name for c in source.node.emits().columns if c.type.upper().startswith(("TIMESTAMP", "DATE"))}
@@ -371,7 +371,7 @@ def _all(tests: Sequence[exp.Expr]) -> exp.Expr | None:
 
 
 def _wanted(query: exp.Select, known: Sequence[Input]) -> set[str] | None:
-    """The names of the columns that a query mentions of ``known`` inputs, in lower case; ``None``: all."""
+    """Return the lower-case names of the ``known`` inputs' columns that a query mentions; ``None``: all."""
     everything = any(isinstance(node.parent, exp.Select | exp.Column) for node in query.find_all(exp.Star))
     natural = any(str(join.args.get("method") or "").upper() == "NATURAL" for join in query.args["joins"])
     if everything or natural:
@@ -383,7 +383,7 @@ def _wanted(query: exp.Select, known: Sequence[Input]) -> set[str] | None:
 
 
 def _named(column: exp.Column, inputs: set[str], columns: Mapping[str, set[str]]) -> list[str]:
-    """What may be the name of a column in ``s.x``: a column of s, or a struct column s with a field."""
+    """Return what may be a column name in ``s.x``: a column of s, or a struct column s with a field."""
     names = [part.name.lower() for part in column.parts]
     if len(names) == 2 and names[1] not in columns.get(names[0], {names[1]}):  # noqa: PLR2004 - a name and its input
         return names
@@ -391,7 +391,7 @@ def _named(column: exp.Column, inputs: set[str], columns: Mapping[str, set[str]]
 
 
 def _over_rowtimes(node: exp.Expr, same: Mapping[str, str]) -> exp.Expr:
-    """The condition with the rowtime itself in place of columns that are nothing else."""
+    """Return the condition with the rowtime in place of columns that equal it."""
     for column in list(node.find_all(exp.Column)):
         if column.name in same:
             column.set("this", exp.to_identifier(same[column.name], quoted=True))

@@ -1,8 +1,9 @@
-"""LATERAL VIEW, UNNEST and LATERAL: rows for the elements of a value, beside the columns of its row.
+"""LATERAL VIEW, UNNEST and LATERAL: a row for each element of a value, with the columns of its own row.
 
 ``SELECT a, t FROM s LATERAL VIEW EXPLODE(tags) x AS t`` is ``SELECT a, t FROM (SELECT *, EXPLODE(tags) AS t FROM s) AS
-s``, and ``x.t`` is ``t``. OUTER, and LEFT JOIN … ON TRUE, keep rows without an element. Each one reads those before it.
-Elements with several columns (entries of a map, or places and elements) are exploded as structs, and then taken apart.
+s``, and ``x.t`` is ``t``. OUTER, and LEFT JOIN … ON TRUE, keep rows without an element. Each one can use those before
+it. Elements with several columns (entries of a map, or positions and elements) are exploded as structs, and then
+unpacked.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _STRUCTS = {
         ("pos", "key", "value"),
     ),
 }
-"""By the function and how many columns it gives: an array of structs of these, and their fields."""
+"""By function and number of columns: an array of structs with these columns, and their fields."""
 _STRUCT = "lateral_{}"
 
 NamesOf = Callable[[exp.Expr], Sequence[str]]
@@ -39,7 +40,7 @@ NamesOf = Callable[[exp.Expr], Sequence[str]]
 
 @dataclass(frozen=True)
 class _Elements:
-    """A call that gives rows of one value, and how they and their columns are called; ``fields``: of this value."""
+    """A call that gives a row for each element of a value, and the names of these rows and columns."""
 
     call: exp.Anonymous
     name: str
@@ -47,7 +48,7 @@ class _Elements:
     fields: tuple[str, ...] = ()
 
     def over(self, source: exp.Expr, alias: str, names_of: NamesOf) -> exp.Select:
-        """The columns of a source, and beside them those of its elements."""
+        """Return the columns of a source, together with those of its elements."""
         if not self.fields:
             return _select([exp.Star(), exp.alias_(self.call, self.columns[0], quoted=True)], source)
         known = names_of(_select([exp.Star()], source.copy()))
@@ -71,15 +72,15 @@ def _named(query: exp.Select, name: str) -> exp.Subquery:
 
 
 def has_laterals(query: exp.Select) -> bool:
-    """True if a query reads the elements of a value."""
+    """Return True if a query reads the elements of a value."""
     joins = query.args.get("joins") or []
     if not query.args.get("from_"):
-        return False  # whoever binds the query refuses it
+        return False  # the binder refuses the query
     return bool(query.args.get("laterals")) or any(isinstance(join.this, _LATERAL) for join in joins)
 
 
 def without_laterals(query: exp.Select, text: str, names_of: NamesOf) -> exp.Select:
-    """The query over sub-queries with generators in their select lists. Raises ``Refused`` (R190).
+    """Return the query over sub-queries with generators in their select lists. Raises ``Refused`` (R190).
 
     ``names_of`` binds a query and names its columns.
     """
@@ -111,7 +112,7 @@ def without_laterals(query: exp.Select, text: str, names_of: NamesOf) -> exp.Sel
 
 
 def _unqualify(node: exp.Expr, names: set[str]) -> None:
-    """Columns that are asked of elements by name go without it: all are columns of one input."""
+    """Remove the qualifier from columns of elements: all are columns of one input."""
     for column in node.find_all(exp.Column):
         first = next((part for part in ("catalog", "db", "table") if column.args.get(part)), "")
         if first and column.text(first).lower() in names:
@@ -168,7 +169,7 @@ def _elements(node: exp.Expr, text: str, *, outer: bool) -> _Elements:
 
 
 def _call(node: exp.Expr, text: str) -> exp.Anonymous:
-    """The function that gives the elements."""
+    """Return the function that gives the elements."""
     if isinstance(node, exp.Unnest):
         if node.args.get("offset"):
             raise _refuse(text, node, "WITH ORDINALITY", _ORDINALITY)

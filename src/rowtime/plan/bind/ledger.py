@@ -1,4 +1,4 @@
-"""LEDGER: what the gates of a pipeline count in each tick, as a stream that its own queries read (semantics 4)."""
+"""LEDGER: the counts of a pipeline's gates per tick, as a stream that its own queries can read (semantics 4)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ REASONS: Final = (
     *("LATE", "EARLY", "OUT_OF_ORDER", "NULL_ROWTIME", "MALFORMED", "BROKEN_ORDER"),
     *("UNMATCHED_EDGE", "NO_PANE", "NO_PERMIT"),
 )
-"""Why a gate refuses a row; each has a column."""
+"""The reasons why a gate refuses a row; each has a column."""
 ADJUSTED: Final = "ADJUSTED"
-"""Counts events that were accepted with another lifetime."""
+"""Counts events that were accepted with an adjusted lifetime."""
 COLUMNS: Final = (
     ("tick", "BIGINT"),
     ("committed_at", "TIMESTAMP"),
@@ -27,9 +27,9 @@ COLUMNS: Final = (
     ("bound", "TIMESTAMP"),
 )
 LEDGER: Final = StreamDef(NAME, COLUMNS, NAME)
-"""The stream that the name stands for where nothing else has it."""
+"""The stream that the name means unless something else has it."""
 
 
 def system_stream(name: str) -> StreamDef | None:
-    """The stream of a name that every pipeline has."""
+    """Return a stream that every pipeline has, by name."""
     return LEDGER if name.lower() == NAME else None

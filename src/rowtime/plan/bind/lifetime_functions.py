@@ -34,19 +34,19 @@ FUNCTIONS = {
     "CLIP(s, AT MOST INTERVAL '1' HOUR) or CLIP(s, WITHIN PERIOD (a, b))",
     "POINT_TO_SIGNAL": "POINT_TO_SIGNAL(s, key), or without a key",
 }
-"""Each function with how it is called."""
+"""Each function with its syntax."""
 READS = {name: 2 if name == "CLIP" else 1 for name in FUNCTIONS}
-"""How many of the arguments of each are streams."""
+"""How many leading arguments of each are streams."""
 
 
 def altering(item: exp.Expr) -> exp.Anonymous | None:
-    """The call of such a function after FROM; ``None`` for anything else."""
+    """Return the call of such a function after FROM; ``None`` for anything else."""
     call = item.this if isinstance(item, exp.Table) else item
     return call if isinstance(call, exp.Anonymous) and call.name.upper() in FUNCTIONS else None
 
 
 def bind_altering(binder: Binder, call: exp.Anonymous, name: str) -> Operator:
-    """The operators of a call and of the calls inside it."""
+    """Return the operators of a call and of the calls inside it."""
     place, how = place_of(binder.text, call), call.name.upper()
     source = _events(binder, call, 0, name, place)
 
@@ -81,7 +81,7 @@ def bind_altering(binder: Binder, call: exp.Anonymous, name: str) -> Operator:
 
 
 def _clipped(binder: Binder, call: exp.Anonymous, source: Operator, name: str) -> Operator:
-    """CLIP, by the starts of another stream, by a length or by a period."""
+    """Bind CLIP, by the starts of another stream, by a length or by a period."""
     limits = [argument for argument in call.expressions[1:] if isinstance(argument, AtMost | WithinPeriod)]
     place, where = place_of(binder.text, call), call.args.get("where")
     if limits and call.expressions[1:] == limits[:1]:
@@ -95,7 +95,7 @@ def _clipped(binder: Binder, call: exp.Anonymous, source: Operator, name: str) -
 
 
 def _limited(binder: Binder, call: exp.Anonymous, limit: exp.Expr, source: Operator, name: str) -> Operator:
-    """CLIP by a length or a period: of literals, or of columns of the event."""
+    """Bind CLIP by a length or a period: of literals, or of columns of the event."""
     place, computed = place_of(binder.text, call), Computed(binder, call, name)
     if call.args.get("where") is not None:
         raise _refused(call, "WHERE in CLIP needs a second stream: it says which of its events cut", place)
@@ -112,7 +112,7 @@ def _limited(binder: Binder, call: exp.Anonymous, limit: exp.Expr, source: Opera
 def _keys(
     call: exp.Anonymous, arguments: Sequence[exp.Expr], sides: tuple[Operator, Operator], place: Place
 ) -> tuple[tuple[str, str], ...]:
-    """The columns that both sides have by a name, as each calls it."""
+    """Return the columns that both sides have under a name, with each side's own spelling."""
     known = [{column.lower(): column for column in side.emits().names} for side in sides]
     found = []
     for argument in arguments:
@@ -130,7 +130,7 @@ _ARITY = {"TO_POINT": (0, 0), "POINT_AT_END": (0, 0), "SHIFT": (1, 1), "EXTEND":
 
 
 def _events(binder: Binder, call: exp.Anonymous, number: int, name: str, place: Place) -> Operator:
-    """The events of an argument: a name, a query in parentheses, or another call."""
+    """Return the events of an argument: a name, a query in parentheses, or another call."""
     first = call.expressions[number] if number < len(call.expressions) else None
     if isinstance(first, TableArgument):
         first = first.this

@@ -28,19 +28,19 @@ _HINT = (
 )
 _WINDOWS = {"SNAPSHOT": (0, 0), "TUMBLE": (1, 1), "HOP": (2, 2), "SESSION": (1, 1), "COUNT_WINDOW": (1, 1)}
 _OUTPUT = {"window": False, "point at end": True}
-"""What the result of a window is: an event of its extent, or a point at its last instant."""
+"""The result of a window: an event of its extent, or a point at its last instant."""
 _INPUT = {"clip": "both", "clip end": "end"}
-"""How lifetimes are cut to the window for aggregates that look at them."""
+"""How lifetimes are cut to the window for aggregates that use them."""
 _OPTIONS = ", ".join(f"'{name}'" for name in (*_OUTPUT, *_INPUT))
-_START = "start of the event"  # the column that a group has of ROWTIME, which the kept events do not have
-MOST_STARTS = 10_000  # of a window, for as many are kept a key
+_START = "start of the event"  # the column of a group's ROWTIME, which the kept events lack
+MOST_STARTS = 10_000  # of a window: so many are kept per key
 
 
 class LifetimeGrouping(Grouping):
     """Binds the grouped SELECT over events."""
 
     def plan(self) -> Callable[[str, Operator], Operator]:
-        """What makes the operator of a name on its input."""
+        """Return a function that makes the operator from a name and its input."""
         if self.scope.problems:
             raise Refused(*self.scope.problems)
         windows: list[exp.Anonymous] = []
@@ -73,7 +73,7 @@ class LifetimeGrouping(Grouping):
         items: tuple[Item, ...],
         condition: exp.Expr | None,
     ) -> Callable[[str, Operator], Operator]:
-        """What makes the operator of a window."""
+        """Return a function that makes the operator of a window."""
         if needs_places(aggregates):
             what = "this aggregate depends on the order of rows, and events have no order"
             hint = "Use MIN, MAX, ARRAY_SORT(COLLECT_SET(x)), or MIN(STRUCT(y, x)).x for MIN_BY(x, y)."
@@ -99,7 +99,7 @@ class LifetimeGrouping(Grouping):
         )
 
     def _options(self, call: exp.Anonymous) -> list[str]:
-        """The texts behind the sizes of a window, in lower case."""
+        """Return the options after the sizes of a window, in lower case."""
         found = [node.name.lower() for node in call.expressions if isinstance(node, exp.Literal) and node.is_string]
         unknown = [name for name in found if name not in (*_OUTPUT, *_INPUT)]
         if unknown:
@@ -111,7 +111,7 @@ class LifetimeGrouping(Grouping):
         return found
 
     def _factored(self, node: exp.Expr) -> exp.Expr:
-        """Events have no order, so what is collected counts with the sort around it."""
+        """Return an aggregate with its sort included: events have no order."""
         return col(self._aggregate(node)) if is_sorted_collection(node) else super()._factored(node)
 
     def _count(self, call: exp.Anonymous) -> int:
@@ -137,7 +137,7 @@ class LifetimeGrouping(Grouping):
         return size, hop, (numbers[wanted] or 0) if len(numbers) > wanted else 0
 
     def _lengths(self, call: exp.Anonymous, options: int) -> tuple[int, int]:
-        """The gap of SESSION and the longest duration, or 0; a session of open events needs one."""
+        """Return the gap of SESSION and the longest duration, or 0; a session of open events needs one."""
         arguments = call.expressions[: len(call.expressions) - options]
         if arguments and isinstance(arguments[0], exp.Column) and arguments[0].name.upper() == "ROWTIME":
             arguments.pop(0)
@@ -158,7 +158,7 @@ class LifetimeGrouping(Grouping):
 
 
 def _of_start(item: Item) -> Item:
-    """An entry that asks for ROWTIME as one that asks for the column with the starts."""
+    """Return an item over ROWTIME as one over the column with the starts."""
 
     def moved(node: exp.Expr) -> exp.Expr:
         return col(_START) if isinstance(node, exp.Column) and node.name == ROWTIME else node

@@ -1,7 +1,7 @@
-"""Binds joins of events with lifetimes, with each other and with tables; a sub-query in WHERE is such a join, too.
+"""Binds joins of events with lifetimes, with each other and with tables; a sub-query in WHERE is such a join too.
 
-An outer join is the pairs and, for each side that is kept, an anti-join. A semi-join is what an anti-join of the left
-events with what their anti-join leaves: whether an event meets another at a time depends on its payload and the time.
+An outer join is the pairs and, for each kept side, an anti-join. A semi-join is the anti-join of the left events with
+the result of their anti-join: whether an event has a partner at a time depends on its payload and the time.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from rowtime.sql.places import place_of, refuse_at
 
 
 def is_inner(node: exp.Join) -> bool:
-    """True for a JOIN that gives pairs alone."""
+    """Return True for a JOIN that gives only pairs."""
     return not node.args.get("side") and str(node.args.get("kind") or "").upper() in ("", "INNER", "CROSS")
 
 
 def starts_of(query: exp.Select) -> frozenset[str]:
-    """The names, in lower case, of the inputs whose own ROWTIME a query asks for."""
+    """Return the lower-case names of the inputs whose own ROWTIME a query uses."""
     asked = (column for column in query.find_all(exp.Column) if column.name.lower() == "rowtime")
     return frozenset(column.text("table").lower() for column in asked if column.text("table"))
 
@@ -50,14 +50,14 @@ _ALONE = {"SEMI": "left_semi", "ANTI": "left_anti"}
 
 
 class LifetimeJoins:
-    """The joins of one SELECT over events; ``starts``: the inputs whose own start goes through them as a column."""
+    """The joins of one SELECT over events; ``starts``: the inputs whose own start is passed through as a column."""
 
     def __init__(self, binder: Binder, name: str, starts: Collection[str]) -> None:
         self.binder, self.name, self.starts = binder, name, starts
         self.text, self.sources = binder.text, binder.sources
 
     def bind(self, left: From, right: From, node: exp.Join, more: Sequence[exp.Expr] = ()) -> From:
-        """The join of what is before a JOIN with what follows it; ``more``: what WHERE adds to ON."""
+        """Return the join of the input before a JOIN with the one after it; ``more``: conditions from WHERE."""
         kind, side = (str(node.args.get(part) or "").upper() for part in ("kind", "side"))
         side = side or ("LEFT" if kind in _ALONE else "")
         tabled = is_table(right.node) and is_lifetimes(left.node)
@@ -123,7 +123,7 @@ class LifetimeJoins:
             )
 
     def _with_start(self, side: From) -> From:
-        """A side with its start as a further column, where that is asked for: a pair has a start of its own."""
+        """Return a side with its start as a further column, if it is used: a pair has a start of its own."""
         one = side.inputs[0]
         if len(side.inputs) > 1 or one.rowtime != ROWTIME or one.alias.lower() not in self.starts:
             return side
@@ -133,7 +133,7 @@ class LifetimeJoins:
         return replace(side, node=node, inputs=(replace(one, rowtime=name),))
 
     def _named(self, source: From, taken: set[str]) -> tuple[Input, ...]:
-        """The inputs with columns under names that are unique in the join."""
+        """Return the inputs with column names that are unique in the join."""
         inputs = []
         for one in source.inputs:
             columns = tuple((name, Column(unique(f"{one.alias}_{name}", taken), c.type)) for name, c in one.columns)
@@ -172,7 +172,7 @@ class LifetimeJoins:
         on: exp.Expr | None,
         kept: int,
     ) -> Operator:
-        """The events of one side while they have no pair, with NULL in the columns of the other."""
+        """Return the events of one side while they have no pair, with NULL in the columns of the other side."""
         one, other = sides[kept].node, sides[1 - kept].node
         anti = AntiJoin(self._fresh("anti"), one, other, (names[kept], names[1 - kept]), on)
         own = set(names[kept])
@@ -180,7 +180,7 @@ class LifetimeJoins:
         return Select(self._fresh("unmatched"), anti, tuple(items))
 
     def _met(self, left: Operator, alone: AntiJoin, names: tuple[str, ...], taken: set[str]) -> AntiJoin:
-        """The left events while they are not alone: without the times at which one of their payload is."""
+        """Return the left events while they are not alone: without the times at which one of their payload is."""
         there = tuple(unique(f"{name}_alone", taken) for name in names)
         types = [column.type.upper() for column in left.emits().columns]
         same = [
@@ -193,7 +193,7 @@ class LifetimeJoins:
     def _with_table(
         self, sides: tuple[From, From], named: tuple[tuple[Input, ...], ...], on: exp.Expr | None, node: exp.Join
     ) -> From:
-        """Each event once for every row of a table that it meets; or once, as LEFT, SEMI and ANTI say."""
+        """Return each event once per matching row of a table; or once, for LEFT, SEMI and ANTI."""
         alone = _ALONE.get(str(node.args.get("kind") or "").upper(), "")
         outer = not alone and str(node.args.get("side") or "").upper() == "LEFT"
         below = sides[0].node
@@ -210,15 +210,15 @@ class LifetimeJoins:
 
 
 def _conditions(node: exp.Join) -> list[exp.Expr]:
-    """What ON says; a sub-query without a condition says TRUE."""
+    """Return the conditions of ON; a sub-query without a condition has TRUE."""
     return [part for part in conjuncts(node.args.get("on")) if part != exp.true() or not node.meta.get("subquery")]
 
 
 def _as_written(column: exp.Expr, kind: str) -> exp.Expr:
-    """A column whose equal values are the same ones: of texts under a collation, their bytes."""
+    """Return a column whose equal values are identical: for texts under a collation, their bytes."""
     return exp.cast(column, "BINARY", dialect="spark") if "COLLATE" in kind else column
 
 
 def named_in(one: Input) -> tuple[str, ...]:
-    """What the columns of an input are called in a join, with that of its start where it goes along."""
+    """Return an input's column names in a join, with its start if that is passed through."""
     return (*(column.name for _, column in one.columns), *((one.rowtime,) if one.rowtime not in (ROWTIME, "") else ()))

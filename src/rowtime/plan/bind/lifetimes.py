@@ -1,4 +1,4 @@
-"""Binds queries over events with lifetimes: what their SELECT may say, and what EMIT makes of them."""
+"""Binds queries over events with lifetimes: the limits of their SELECT, and EMIT."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rowtime.sql.places import refuse_at
 
 
 def emitted(text: str, sources: Sources, query: exp.Expr, bound: BoundQuery, name: str) -> BoundQuery:
-    """The events of a query as rows, where it EMITs them."""
+    """Return the events of a query as rows, if it EMITs them."""
     if query.args.get("emit_changes") and not has_panes(query):
         return BoundQuery(_changes(text, sources, query, bound.node, name))
     clause = query.args.get("emit")
@@ -49,7 +49,7 @@ def _changes(text: str, sources: Sources, query: exp.Expr, node: Operator, name:
 
 
 def _refuse_endless(text: str, query: exp.Expr, node: Operator) -> None:
-    """Raise ``Refused`` (R195) if the first event that comes would have endless changes."""
+    """Raise ``Refused`` (R195) if the first event would have endless changes."""
     if node.cuts_time and any(one.opens_events() for one in node.inputs):
         calls = [call for call in query.find_all(exp.Anonymous) if call.name.upper() in ("TUMBLE", "HOP", "CHOP")]
         what = (
@@ -64,7 +64,7 @@ def _refuse_endless(text: str, query: exp.Expr, node: Operator) -> None:
 
 
 def alike(text: str, query: exp.Expr, nodes: Sequence[Operator]) -> bool:
-    """True if the inputs of a UNION ALL are events, False if they are rows; refused if they differ."""
+    """Return True if the inputs of a UNION ALL are events, False if they are rows; refuse a mixture."""
     found = {is_lifetimes(node) for node in nodes}
     if len(found) > 1:
         hint = "EMIT the events in a view first, or declare an EVENT SHAPE for all."
@@ -73,7 +73,7 @@ def alike(text: str, query: exp.Expr, nodes: Sequence[Operator]) -> bool:
 
 
 def refuse_in_select(query: exp.Select, scope: Scope) -> None:
-    """Note what a SELECT over events cannot say."""
+    """Note problems of a SELECT over events."""
     order = query.args.get("order")
     if order is not None:
         hint = "EMIT decides the order in which events go out. Use a T-sort in a query over a view that EMITs."

@@ -1,4 +1,4 @@
-"""A query of groups as one over a sub-query of the groups, so that windows, filters and joins can be above them."""
+"""Turns a query of groups into one over a sub-query of the groups, so that windows, filters and joins can be above."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from sqlglot import exp
 from rowtime.expr.many_rows import is_aggregate
 from rowtime.plan.bind.correlation import conjuncts_of
 
-_NAME = "qualify_{}"  # of a column that only what is above reads
+_NAME = "qualify_{}"  # of a column that only the query above reads
 Outside = Callable[[exp.Expr], Sequence[exp.Column]]
-"""The columns in a sub-query that belong to the query outside."""
+"""Returns the columns of a sub-query that belong to the outer query."""
 AROUND = ("qualify", "limit", "with_", "emit", "emit_changes", "emit_final", "unbounded_state")
 """The clauses of a query that belong to the whole, whatever is inside."""
 
 
 class Lifted:
-    """A query, to whose select list columns are added for what is asked of it above."""
+    """A query whose select list gets additional columns, for use above it."""
 
     def __init__(self, query: exp.Select) -> None:
         self.query = query
@@ -26,7 +26,7 @@ class Lifted:
         self._known = {entry.unalias(): entry.alias_or_name for entry in reversed(listed) if not _is_time(entry)}
 
     def column(self, node: exp.Expr) -> exp.Expr:
-        """The column of the query for an expression."""
+        """Return the column of the query for an expression."""
         if node not in self._known:
             number = next(n for n in range(len(self._taken) + 1) if _NAME.format(n) not in self._taken)
             name = _NAME.format(number)
@@ -38,14 +38,14 @@ class Lifted:
         return found
 
     def listed(self, node: exp.Expr, names: Sequence[str]) -> exp.Expr | None:
-        """The column that a name means which an entry has."""
+        """Return the item's column that a name means."""
         if not isinstance(node, exp.Column) or node.table:
             return None
         return next((exp.column(name, quoted=True) for name in names if name.lower() == node.name.lower()), None)
 
 
 class LiftedGroups:
-    """A query with windows or sub-queries over its groups, as one over the groups, which are called ``alias``."""
+    """A query with windows or sub-queries over its groups, as one over the groups, which are named ``alias``."""
 
     def __init__(self, query: exp.Select, outside: Outside) -> None:
         self._query, self._outside = query, outside
@@ -63,13 +63,13 @@ class LiftedGroups:
         self._below, self._names = Lifted(groups), [entry.alias for entry in plain]
 
     def qualified(self) -> exp.Select:
-        """The query with QUALIFY above the groups."""
+        """Return the query with QUALIFY above the groups."""
         made, names = self._made(), [entry.alias for entry in self._entries]
         made.set("qualify", exp.Qualify(this=self._filter(self._query.args["qualify"].this.copy(), names)))
         return self._called(made) if self._asked else made  # without sub-queries it needs no name
 
     def filtered(self) -> exp.Select:
-        """The query with a WHERE above the groups for those conditions of HAVING that have sub-queries."""
+        """Return the query with a WHERE above the groups for the HAVING conditions that have sub-queries."""
         having = self._below.query.args.get("having")
         conditions = conjuncts_of(having.this) if having is not None else []
         above = [self._above(exp.Paren(this=part.copy())) for part in conditions if part.find(exp.Query)]
@@ -88,7 +88,7 @@ class LiftedGroups:
         return made
 
     def _called(self, made: exp.Select) -> exp.Select:
-        """The query with a name for its input, by which sub-queries may mean columns of the groups."""
+        """Return the query with a name for its input, so that sub-queries can name columns of the groups."""
         made.args["from_"].this.set("alias", exp.TableAlias(this=self._name))
         return made
 
@@ -106,7 +106,7 @@ class LiftedGroups:
         return node in self._keys or is_aggregate(node) or isinstance(node, exp.Column)
 
     def _above(self, node: exp.Expr) -> exp.Expr:
-        """An expression over the groups: keys and aggregates are columns of them, windows stay."""
+        """Return an expression over the groups: keys and aggregates are columns of them, windows stay."""
         if isinstance(node, exp.Window):
             return self._window(node)
         if isinstance(node, exp.Query):
@@ -114,7 +114,7 @@ class LiftedGroups:
         return self._part(node) if self._is_value(node) else changed(node, self._above)
 
     def _subquery(self, query: exp.Expr) -> exp.Expr:
-        """A sub-query with columns of the groups for those of the query outside."""
+        """Return a sub-query with columns of the groups in place of the outer query's."""
         self._asked = True
         outside = self._outside(query)
         calls = [call for call in query.find_all(exp.Expr) if is_aggregate(call) and _is_of(call, outside)]
@@ -133,12 +133,12 @@ class LiftedGroups:
         return window
 
     def _part(self, node: exp.Expr) -> exp.Expr:
-        """The column of the groups for an expression; what is no key may be the name of an entry."""
+        """Return the column of the groups for an expression; a name that is not a key may be that of an item."""
         listed = self._below.listed(node, self._names)
         return listed if listed is not None and node not in self._keys else self._below.column(node)
 
     def _call(self, call: exp.Expr) -> None:
-        """The arguments of what is before OVER, which itself is no aggregate of the groups."""
+        """Replace the arguments of the call before OVER, which is not an aggregate of the groups itself."""
         for part in list(call.iter_expressions()):
             if part is call.this and isinstance(call, exp.Filter | exp.IgnoreNulls):
                 self._call(part)
@@ -147,13 +147,13 @@ class LiftedGroups:
 
 
 def _is_of(call: exp.Expr, columns: Sequence[exp.Column]) -> bool:
-    """True if what an aggregate reads is among these columns."""
+    """Return True if an aggregate reads only these columns."""
     read = [*call.find_all(exp.Column)]
     return bool(read) and all(any(column is one for one in columns) for column in read)
 
 
 def _fresh(query: exp.Select) -> str:
-    """A name that no input in a query has."""
+    """Return a name that no input of a query has."""
     taken = {one.alias_or_name.lower() for one in query.find_all(exp.Table, exp.Subquery)}
     return next(name for name in (f"groups{n}" for n in range(1, len(taken) + 2)) if name not in taken)
 
@@ -167,13 +167,13 @@ def _untimed(query: exp.Select) -> list[exp.Expr]:
 
 
 def _named(entry: exp.Expr, number: int) -> exp.Alias:
-    """An entry with the name that it has anyway."""
+    """Return an item with its present name."""
     name = exp.to_identifier(entry.alias_or_name or f"_c{number}", quoted=True)
     return exp.Alias(this=entry.unalias().copy(), alias=name)
 
 
 def changed(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """A node, of which each part is changed."""
+    """Return a node with each part changed."""
     for part in list(node.iter_expressions()):
         made = change(part)
         if made is not part:

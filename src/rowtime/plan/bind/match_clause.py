@@ -1,4 +1,4 @@
-"""Binds MATCH_RECOGNIZE: its clauses, and whether a match, and the absence of one, becomes certain (semantics 13)."""
+"""Binds MATCH_RECOGNIZE: its clauses, and whether a match, or its absence, becomes certain (semantics 13)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _EXPIRE = "KEYS EXPIRE AFTER INTERVAL '1' HOUR at the end of the query"
 
 @dataclass
 class MatchClause:
-    """One MATCH_RECOGNIZE over ``source``; ``query`` is the SELECT that it stands in, which has KEYS EXPIRE AFTER."""
+    """One MATCH_RECOGNIZE over ``source``; ``query`` is the SELECT around it, which has KEYS EXPIRE AFTER."""
 
     binder: Binder
     node: MatchRecognize
@@ -96,10 +96,10 @@ class MatchClause:
     def _unknown(self, node: exp.Expr, name: str, known: Sequence[str]) -> None:
         self.scope.refuse("R173", f"there is no variable {name} in the pattern", node, suggestion(name, known))
 
-    # -- everything ---------------------------------------------------------------------------
+    # -- the operators ------------------------------------------------------------------------
 
     def bind(self) -> BoundQuery:
-        """The operators; raises ``Refused``."""
+        """Return the operators; raises ``Refused``."""
         names = self._names()
         self._check_order()
         keys = self._keys()
@@ -186,7 +186,7 @@ class MatchClause:
         return None if node is None else micros(self.scope, node, "KEYS EXPIRE AFTER")
 
     def _items(self, keys: Sequence[Item], measures: Sequence[Item]) -> tuple[Item, ...]:
-        """The columns: keys and measures; with all rows also those that the rows are ordered by, and the others."""
+        """Return the columns: keys and measures; with all rows also the order columns and the others."""
         listed = [Item(Column(key.expression.name, key.column.type), col(key.column.name)) for key in keys]
         if self.mode == ONE_ROW:
             items = [*listed, *measures]
@@ -208,7 +208,7 @@ class MatchClause:
             seen.add(item.column.name.lower())
         return tuple(items)
 
-    # -- what comes after a match -------------------------------------------------------------
+    # -- after a match ------------------------------------------------------------------------
 
     def _skip(self, names: Names) -> tuple[str, tuple[str, ...]]:
         node = self.node.args.get("skip")
@@ -228,10 +228,10 @@ class MatchClause:
             self.scope.refuse("R176", what, node, hint)
         return node.name, found
 
-    # -- what is bounded ------------------------------------------------------------------------
+    # -- bounds ---------------------------------------------------------------------------------
 
     def _bounded(self, within: int | None, expires: int | None, slots: Sequence[object]) -> None:
-        """Refuse (R175) what may never become certain, or keep more and more."""
+        """Refuse (R175) a pattern that may never become certain, or that keeps more and more."""
         if self.query.args.get("unbounded_state"):
             return
         ahead = any(isinstance(slot, Pick) and slot.move > 0 for slot in slots)
@@ -249,13 +249,13 @@ class MatchClause:
             self._forever(second, what, f"Write {_WITHIN}; or {_EXPIRE}; or WITH UNBOUNDED STATE at the end.")
 
     def _limited(self, name: str) -> str:
-        """How a variable takes fewer rows: reluctantly, if the pattern ends with it, else up to a limit."""
+        """Return how to make a variable take fewer rows: reluctantly if it ends the pattern, else up to a limit."""
         last = self.pattern.of[-1] if isinstance(self.pattern, InTurn) else self.pattern
         ends = isinstance(last, Repeated) and isinstance(last.part, Variable) and last.part.name == name
         return f"{name}{'+?' if ends else '{1,10}'}"
 
     def _forever(self, name: str, message: str, hint: str) -> None:
-        """A problem at a variable of the pattern, or at all of it."""
+        """Add a problem at a variable of the pattern, or at all of it."""
         node = self.node.args["pattern"]
         at = [part.at for part in self.pattern.walk() if isinstance(part, Variable) and part.name == name]
         place = place_of(self.binder.text, node)
@@ -266,7 +266,7 @@ class MatchClause:
 
 
 def ordered_input(binder: Binder, node: MatchRecognize, name: str) -> From | None:
-    """The input sorted by the further keys of ORDER BY; ``None`` if there are none."""
+    """Return the input sorted by the further keys of ORDER BY; ``None`` if there are none."""
     order = node.args.get("order")
     if order is None or len(order.expressions) < 2 or any(o.args.get("within") for o in order.expressions):  # noqa: PLR2004
         return None

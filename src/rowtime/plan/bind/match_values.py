@@ -1,7 +1,7 @@
-"""Binds what stands in DEFINE and MEASURES: values of single rows of a match, and aggregates, become slots.
+"""Binds DEFINE and MEASURES: values of single rows of a match, and aggregates, become slots.
 
-A name of a variable before a column says of which rows; without one it means all rows of the match. What an expression
-computes of a single row becomes one slot, as large as it can be, so that Spark computes it with the row.
+A variable name before a column selects the rows; without one, all rows of the match count. The part of an expression
+over a single row becomes one slot, as large as possible, so that Spark computes it with the row.
 """
 
 from __future__ import annotations
@@ -30,53 +30,53 @@ from rowtime.sql.numbers import whole_number
 from rowtime.sql.places import place_of
 
 _WIDE = Frame(10**6)  # of a match, which has an end
-_MOST_ROWS = 1_000  # that PREV and NEXT move by
+_MOST_ROWS = 1_000  # the limit of PREV and NEXT
 _SUPPORTED = "Supported are COUNT, SUM, AVG, MIN, MAX, STDDEV, VARIANCE and their kinds, and EXP_AVG."
 
 
 class _Wrong(Exception):
-    """Something has been refused."""
+    """Something was refused."""
 
 
 @dataclass(frozen=True)
 class Names:
-    """What variables there are: those of the pattern by their names in upper case, and the subsets of them."""
+    """The variables: those of the pattern by their names in upper case, and the subsets of them."""
 
     variables: Mapping[str, str]
     subsets: Mapping[str, tuple[str, ...]]
 
     @property
     def every(self) -> tuple[str, ...]:
-        """The variables of the pattern."""
+        """Return the variables of the pattern."""
         return tuple(self.variables)
 
     def of(self, name: str) -> tuple[str, ...] | None:
-        """The variables that a name means; ``None`` if there is no such name."""
+        """Return the variables that a name means; ``None`` if there is no such name."""
         return (name.upper(),) if name.upper() in self.variables else self.subsets.get(name.upper())
 
     @property
     def shown(self) -> list[str]:
-        """All names, as they are written."""
+        """Return all names, as they are written."""
         return [*self.variables.values(), *self.subsets]
 
 
 @dataclass
 class MatchValues:
-    """Binds expressions over the rows of a match; ``whole``: where nothing is said, they are about the whole match."""
+    """Binds expressions over the rows of a match; ``whole``: by default, they are about the whole match."""
 
     scope: Scope
     names: Names
     whole: bool
     slots: list[Slot] = field(default_factory=list)
     numbers: Iterator[int] = field(default_factory=count)
-    """Of slots."""
+    """Numbers of slots."""
 
     def measure(self, node: exp.Expr) -> exp.Expr:
-        """A measure over slots."""
+        """Return a measure over slots."""
         return self._read(node, _Place(self, None, final=self.whole))
 
     def conditions(self, variable: str, node: exp.Expr) -> Iterator[Condition]:
-        """What DEFINE says of a variable, each part between AND by itself."""
+        """Yield the conditions of a variable in DEFINE, each part between AND by itself."""
         for part in conjuncts(node.unnest()):
             before = len(self.slots)
             test = self._read(part, _Place(self, variable, final=False))
@@ -90,25 +90,25 @@ class MatchValues:
             return node
 
     def refuse(self, code: str, message: str, node: exp.Expr, hint: str) -> _Wrong:
-        """Note a problem at a node, for who raises it."""
+        """Note a problem at a node, and return an exception to raise."""
         self.scope.problems.append(Problem(code, message, place_of(self.scope.text, node), hint))
         return _Wrong()
 
     def fresh(self) -> str:
-        """The name of the next slot."""
+        """Return the name of the next slot."""
         return f"{WINDOW_VALUE}{next(self.numbers)}"
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where an expression stands: in DEFINE of ``variable``, or in a measure; ``final``: of the whole match."""
+    """The place of an expression: in DEFINE of ``variable``, or in a measure; ``final``: over the whole match."""
 
     values: MatchValues
     variable: str | None
     final: bool
 
     def read(self, node: exp.Expr) -> exp.Expr:
-        """The expression over slots."""
+        """Return the expression over slots."""
         if isinstance(node, MatchScope):
             return self._scoped(node)
         if is_aggregate(node) and not isinstance(node, exp.First | exp.Last):
@@ -133,7 +133,7 @@ class _Place:
     # -- whose rows -------------------------------------------------------------------------
 
     def _variables(self, column: exp.Column) -> tuple[str, ...]:
-        """The variables whose rows a column means."""
+        """Return the variables whose rows a column means."""
         parts, names, scope = column.parts, self.values.names, self.values.scope
         if len(parts) > 1:
             found = names.of(parts[0].name)
@@ -146,7 +146,7 @@ class _Place:
         return names.every
 
     def _bare(self, node: exp.Expr) -> exp.Expr:
-        """An expression of one row, bound, without the names of variables."""
+        """Return an expression of one row, bound, without variable names."""
         made = node.copy()
         made.parent = node.parent
         for column in list(made.find_all(exp.Column)):
@@ -166,7 +166,7 @@ class _Place:
         return bound
 
     def _one(self, node: exp.Expr, call: exp.Expr) -> tuple[str, ...]:
-        """The variables of an argument, which has to be of one row."""
+        """Return the variables of an argument, which must be of one row."""
         of = {self._variables(column) for column in node.find_all(exp.Column)}
         if len(of) > 1:
             what = f"{to_rowtime(call)} reads rows of several variables"
@@ -184,7 +184,7 @@ class _Place:
         return self._slot(Pick(Column("", kind), value, which, of, offset, move, final))
 
     def _slot(self, slot: Slot) -> exp.Expr:
-        """The column of a slot; an equal one has the same."""
+        """Return the column of a slot; equal slots share one."""
         made = replace(slot, column=replace(slot.column, name=self.values.fresh()))
         self.values.slots.append(made)
         return col(made.column.name)
@@ -203,7 +203,7 @@ class _Place:
         return self._pick(inner, self._one(inner, node), FIRST if name == "FIRST" else LAST, rows, move)
 
     def _argument(self, node: exp.Expr) -> tuple[str, exp.Expr, int]:
-        """The name of a call, what it is about, and how many rows it counts."""
+        """Return the name of a call, its argument, and its number of rows."""
         name = _call(node)
         given = node.expressions if isinstance(node, exp.Anonymous) else [node.this, node.args.get("expression")]
         given = [part for part in given if part is not None]
@@ -251,7 +251,7 @@ class _Place:
         ]
         return wants.value(*made)
 
-    # -- what the match says of itself --------------------------------------------------------
+    # -- facts about the match ------------------------------------------------------------------
 
     def _told(self, node: exp.Expr, call: str) -> exp.Expr:
         given = node.expressions
@@ -287,7 +287,7 @@ _CALLS = frozenset({"FIRST", "LAST", "PREV", "NEXT", *_TOLD})
 
 
 def _call(node: exp.Expr) -> str:
-    """The name of a call that is there for matches alone; empty for any other expression."""
+    """Return the name of a call that exists only in matches; empty for any other expression."""
     if isinstance(node, exp.First | exp.FirstValue):
         return "FIRST"
     if isinstance(node, exp.Last | exp.LastValue):
@@ -297,7 +297,7 @@ def _call(node: exp.Expr) -> str:
 
 
 def _arguments(node: exp.Expr) -> Sequence[exp.Expr]:
-    """What an aggregate is computed of, with the condition of its FILTER."""
+    """Return the arguments of an aggregate, with the condition of its FILTER."""
     if isinstance(node, exp.Filter):
         return [*_arguments(node.this), node.expression.this]
     if isinstance(node, exp.IgnoreNulls | exp.RespectNulls):

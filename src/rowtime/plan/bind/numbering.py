@@ -1,8 +1,8 @@
-"""ROW_NUMBER and RANK in another order than the stream's, within windows that end: the rows are sorted first.
+"""ROW_NUMBER and RANK in another order than the stream's, within windows that close: the rows are sorted first.
 
-``ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY n DESC)`` is what other systems write for the
-first n of a window. It counts, in stream order, the rows of a sub-query ``ORDER BY window_start, n DESC``. RANK is the
-number of the first row that has the same keys, DENSE_RANK how many rows have had others than the row before.
+``ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY n DESC)`` is the usual SQL for the first n rows of a
+window. It counts, in stream order, the rows of a sub-query ``ORDER BY window_start, n DESC``. RANK is the number of the
+first row with the same keys, DENSE_RANK the number of rows whose keys differ from the row before.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ HINT = (
 
 
 _RANKS = (exp.Rank, exp.DenseRank)
-_BEGINS = "ranks_begin_{}"  # the column with the number of each row whose keys are others than those of the row before
+_BEGINS = "ranks_begin_{}"  # the number of each row whose keys differ from those of the row before
 
 
 def sorted_first(query: exp.Select, text: str, source: From) -> tuple[exp.Select, ...] | None:
-    """What sorts the rows of ``source``, and what then numbers them; ``None`` for queries that number nothing else."""
+    """Return the query that sorts the rows of ``source``, and the one that numbers them; ``None`` for other queries."""
     calls = [call for entry in query.expressions for call in entry.find_all(exp.Window)]
     if not all(isinstance(call.this, (exp.RowNumber, *_RANKS)) for call in calls) or len(source.inputs) > 1:
         return None
@@ -36,7 +36,7 @@ def sorted_first(query: exp.Select, text: str, source: From) -> tuple[exp.Select
     try:
         windows = {resolved(call, named) for call in calls}
     except NoWindow:
-        return None  # it is refused when it is bound
+        return None  # refused when it is bound
     closing = _closing(windows.pop(), Scope(text, source)) if len(windows) == 1 else None
     if closing is None:
         return None
@@ -48,7 +48,7 @@ def sorted_first(query: exp.Select, text: str, source: From) -> tuple[exp.Select
 
 
 def _closing(window: Window, scope: Scope) -> tuple[exp.Expr, Window] | None:
-    """The key that closes a window in which the rows have another order than the stream."""
+    """Return the key that closes a window in which the rows have another order than the stream."""
     if window.spec is not None or not window.order:
         return None
     first, *others = window.order
@@ -58,7 +58,7 @@ def _closing(window: Window, scope: Scope) -> tuple[exp.Expr, Window] | None:
 
 
 def _ascends(node: exp.Expr, scope: Scope) -> bool:
-    """True for an ascending function of the rowtime."""
+    """Return True for an ascending function of the rowtime."""
     at = scope.inlined(scope.bind(node))
     return columns_in([at]) == {ROWTIME} and is_value(at) and prove(at, scope.facts).order.direction > 0
 
@@ -70,7 +70,7 @@ def _sorting(query: exp.Select, key: exp.Expr, window: Window) -> exp.Select:
 
 
 def _beginning(window: Window, name: str) -> exp.Select:
-    """All columns, and the number of each row whose keys are others than those of the row before it."""
+    """Return all columns, and the number of each row whose keys differ from those of the row before it."""
     keys = exp.Anonymous(this="STRUCT", expressions=[part.this.copy() for part in window.order])
     before = _over(exp.Lag(this=keys.copy()), window)
     same = exp.NullSafeEQ(this=before, expression=keys)
@@ -90,6 +90,6 @@ def _numbering(query: exp.Select, window: Window, begins: str) -> exp.Select:
 
 
 def _over(call: exp.Expr, window: Window) -> exp.Window:
-    """A call over the rows of a window up to this one, as they come."""
-    period = [*window.keys, exp.column("ROWTIME")]  # by the rowtime, what is kept of past windows is forgotten
+    """Return a call over the rows of a window up to this one, in their order."""
+    period = [*window.keys, exp.column("ROWTIME")]  # with the rowtime, state of past windows is dropped
     return exp.Window(this=call, partition_by=[key.copy() for key in period])

@@ -1,4 +1,4 @@
-"""Binds ORDER BY: a T-sort (WITHIN), or further keys inside each value of something that ascends."""
+"""Binds ORDER BY: a T-sort (WITHIN), or further keys within each value of an ascending expression."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class Keyed:
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """The further keys."""
+        """Return the further keys."""
         return tuple(item for item, _ in self.keys)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Their columns."""
+        """Return their columns."""
         return tuple(item.column.name for item in self.items)
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """Their directions."""
+        """Return their directions."""
         return tuple(way for _, way in self.keys)
 
 
@@ -58,21 +58,21 @@ class Sort(Keyed):
     within: int
     keys: Keys
     value: Item | None = None
-    """What an ORDER BY without WITHIN leads with."""
+    """The first expression of an ORDER BY without WITHIN."""
     early: int | None = None
-    """How far above the mark a row may lie, in µs."""
+    """How far above the mark a row may be, in µs."""
     stamp: exp.Expr | None = None
     """The AS ROWTIME of sorted rows, over the value."""
     closer: Closer | None = None
-    """The clock of the value, where it is not a function of the rowtime alone."""
+    """The clock of the value, if it is not a function of the rowtime alone."""
     resync: int = 0
-    """How many rows near a jump let it count."""
+    """How many rows near a jump make it count."""
     ahead: int | None = None
-    """How far above its arrival time a row may lie, in µs."""
+    """How far above its arrival time a row may be, in µs."""
 
 
 def bind_sort(query: exp.Expr, scope: Scope, promoted: exp.Expr | None) -> Sort | None:
-    """The ORDER BY of a query; ``None`` for none, and for the order that a stream has anyway."""
+    """Return the ORDER BY of a query; ``None`` if there is none, or if the stream has this order anyway."""
     order = query.args.get("order")
     if order is None:
         return None
@@ -80,7 +80,7 @@ def bind_sort(query: exp.Expr, scope: Scope, promoted: exp.Expr | None) -> Sort 
     led = scope.bind(meant(query, scope, first.this))
     if first.args.get("within") is None:
         if is_rowtime(led) and not first.args.get("desc") and not others:
-            return None  # the order that a stream has anyway
+            return None  # the stream has this order anyway
         return _by_value(query, scope, led, promoted)
     if first.args.get("desc"):
         scope.refuse("R120", "a T-sort cannot be descending", first, "Leave out DESC.")
@@ -118,7 +118,7 @@ def _resync(scope: Scope, rows: exp.Expr | None) -> int:
 
 
 def meant(query: exp.Expr, scope: Scope, node: exp.Expr) -> exp.Expr:
-    """An ORDER BY expression in which numbers and names of the select list stand for its entries, as in Spark."""
+    """Return an ORDER BY expression; numbers and names of the select list mean its items, as in Spark."""
     place = whole_number(node)
     if place is not None:
         return _entry(query, scope, node, place)
@@ -131,7 +131,7 @@ def meant(query: exp.Expr, scope: Scope, node: exp.Expr) -> exp.Expr:
         return part
 
     copied = node.copy()
-    copied.parent = node.parent  # where its places are looked for
+    copied.parent = node.parent  # used to find its place
     return copied.transform(entry_of, copy=False)
 
 
@@ -149,7 +149,7 @@ def _entry(query: exp.Expr, scope: Scope, node: exp.Expr, place: int) -> exp.Exp
 
 
 def way_of(key: exp.Expr) -> str:
-    """The direction of a sort key in Spark SQL; NULLs are the least unless the query says otherwise."""
+    """Return the direction of a sort key in Spark SQL; NULLs come first unless the query says otherwise."""
     down, first = bool(key.args.get("desc")), bool(key.args.get("nulls_first"))
     nulls = "" if first != down else f" NULLS {'FIRST' if first else 'LAST'}"
     return ("DESC" if down else "ASC") + nulls
@@ -158,19 +158,19 @@ def way_of(key: exp.Expr) -> str:
 def keys_of(
     query: exp.Expr, scope: Scope, keys: list[exp.Expr], bind: Callable[[exp.Expr], exp.Expr], name: str = KEY
 ) -> Keys:
-    """The further keys, in columns of a name with a number."""
+    """Return the further keys, in columns of a name with a number."""
     bound = ((bind(meant(query, scope, key.this)), way_of(key)) for key in keys)
     return tuple((Item(Column(f"{name}{number}"), key), way) for number, (key, way) in enumerate(bound))
 
 
 def _by_value(query: exp.Expr, scope: Scope, led: exp.Expr, promoted: exp.Expr | None) -> Sort | None:
-    """ORDER BY of a stream: it leads with what ascends from row to row."""
+    """Bind ORDER BY of a stream: its first expression must ascend from row to row."""
     first, *others = query.args["order"].expressions
     value = scope.inlined(led)
     if promoted is not None and led == promoted and not follows(value):
         if first.args.get("desc"):
             scope.refuse("R120", "a T-sort cannot be descending", first, "Leave out DESC.")
-        return Sort(0, keys_of(query, scope, others, scope.bind))  # a promotion, whose equal times the keys order
+        return Sort(0, keys_of(query, scope, others, scope.bind))  # a promotion; the keys order equal times
     if not leads(query, scope, prove(led if columns_in([value]) != {ROWTIME} else value, scope.facts), led):
         return None
     if not follows(value):
@@ -192,7 +192,7 @@ def _by_value(query: exp.Expr, scope: Scope, led: exp.Expr, promoted: exp.Expr |
 def leads(
     query: exp.Expr, scope: Scope, proof: Proof, led: exp.Expr, shown: Callable[[exp.Expr], str] = readable
 ) -> bool:
-    """True if a stream can be sorted by ``led``, with what its ORDER BY leads, first; else a problem."""
+    """Return True if a stream can be sorted by ``led``, its first ORDER BY expression; else note a problem."""
     first = query.args["order"].expressions[0]
     down = bool(first.args.get("desc"))
     if proof.order.direction == (-1 if down else 1):
@@ -211,14 +211,14 @@ def leads(
 
 
 def unfit(query: exp.Expr, scope: Scope) -> None:
-    """A problem: AS ROWTIME does not ascend with what ORDER BY leads with."""
+    """Note a problem: AS ROWTIME does not ascend with the first expression of ORDER BY."""
     first = query.args["order"].expressions[0]
     hint = rewrites.shown(rewrites.promoted(query, [first.this]), scope.binds, "Promote it in a sub-query.")
     scope.refuse("R126", "AS ROWTIME must ascend with the first expression of ORDER BY", first, hint)
 
 
 def _stamp_over(query: exp.Expr, scope: Scope, promoted: exp.Expr | None, led: exp.Expr) -> exp.Expr | None:
-    """AS ROWTIME as a function of what ORDER BY leads with; a problem where it is none that ascends."""
+    """Return AS ROWTIME as a function of the first ORDER BY expression; note a problem unless it ascends."""
     if promoted is None:
         return None
     found = over(promoted, led, SORT_VALUE)
@@ -229,20 +229,20 @@ def _stamp_over(query: exp.Expr, scope: Scope, promoted: exp.Expr | None, led: e
 
 
 def over(node: exp.Expr, part: exp.Expr, name: str) -> exp.Expr | None:
-    """An expression as a function of one of its parts, under a name; ``None`` where there is more to it."""
+    """Return an expression as a function of one of its parts, under a name; ``None`` if it needs more."""
     found = node.copy().transform(lambda p: col(name) if p == part else p)
     return found if columns_in([found]) == {name} else None
 
 
 def gates_of(source: Operator, closer: Closer) -> tuple[Ordered | RunningMark, ...]:
-    """The order checks and window calls whose marks a clock needs."""
+    """Return the order checks and window calls whose marks a clock needs."""
     wanted = {column.name.removeprefix(MARK) for column in closer.at.find_all(exp.Column)}
     found = (gate for node in walk(source) for name, (gate, _) in node.marks().items() if name in wanted)
     return tuple(sorted(found, key=lambda gate: isinstance(gate, RunningMark)))
 
 
 def micros(scope: Scope, node: exp.Expr, word: str = "WITHIN") -> int:
-    """A duration in µs; a problem where it is none."""
+    """Return a duration in µs; note a problem if it is not one."""
     try:
         span = span_of(node)
     except ValueError as wrong:
@@ -255,12 +255,12 @@ def micros(scope: Scope, node: exp.Expr, word: str = "WITHIN") -> int:
 
 
 def is_rowtime(node: exp.Expr) -> bool:
-    """True for the rowtime itself, bound."""
+    """Return True for the rowtime itself, bound."""
     return isinstance(node.unnest(), exp.Column) and node.unnest().name == ROWTIME
 
 
 def refuse_untimed(scope: Scope, promoted: exp.Expr, facts: Mapping[str, Fact], node: exp.Expr) -> None:
-    """Refuse (R188) to promote what is known to be no timestamp; of the rest the first rows will tell."""
+    """Refuse (R188) to promote a value that is known not to be a timestamp; others are checked with the first rows."""
     kind = prove(promoted, facts).fact.kind
     if kind in (Kind.TIMESTAMP, Kind.OTHER) or isinstance(promoted.unnest(), exp.Null):
         return

@@ -1,7 +1,7 @@
 """Binds OVER: the window calls of one SELECT become columns, and the operators that compute them.
 
-A frame on a stream holds the row and rows that came before it, so ORDER BY in a window can only name an order that the
-stream has. Calls over the same keys whose rows are kept in the same way share an operator.
+A frame on a stream holds the row and rows before it, so ORDER BY in a window can only name an order that the stream
+has. Calls over the same keys whose rows are kept in the same way share an operator.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class _Shared:
 
 
 class Windowing:
-    """The window calls of the SELECT ``query``, as its scope comes upon them."""
+    """The window calls of the SELECT ``query``, as its scope finds them."""
 
     def __init__(self, query: exp.Select, scope: Scope, fresh: Callable[[str], str]) -> None:
         self._query, self.scope, self._fresh = query, scope, fresh
         self._named = {window.name.lower(): window for window in query.args.get("windows") or []}
         self._shared: dict[tuple[object, ...], _Shared] = {}
         self._columns: dict[tuple[object, ...], Column] = {}
-        for window in self._named.values():  # one that nobody uses is looked at nevertheless
+        for window in self._named.values():  # unused windows are checked too
             try:
                 frame_of(resolved(window, self._named))
             except NoWindow as wrong:
@@ -58,7 +58,7 @@ class Windowing:
         scope.over = self.value
 
     def check(self, query: exp.Select) -> None:
-        """KEYS EXPIRE AFTER is about keys that windows keep; MONOTONIC is checked below the windows."""
+        """Check that KEYS EXPIRE AFTER has window calls; MONOTONIC is checked below the windows."""
         for node in query.find_all(Monotonic):
             if node.find(exp.Window) is not None and node.find_ancestor(exp.Query) is query:
                 what = "MONOTONIC cannot contain a window function"
@@ -71,11 +71,11 @@ class Windowing:
 
     @property
     def found(self) -> bool:
-        """True if the query has window calls."""
+        """Return True if the query has window calls."""
         return bool(self._shared)
 
     def value(self, node: exp.Window) -> exp.Expr:
-        """What stands for a call whose parts are bound: a column, or an expression over some."""
+        """Return the replacement of a call whose parts are bound: a column, or an expression over some."""
         before = len(self.scope.problems)
         try:
             made = self._value(node)
@@ -102,7 +102,7 @@ class Windowing:
         return made
 
     def _bound(self, part: exp.Expr, node: exp.Window) -> exp.Expr:
-        """A part of a window, bound: those that the call itself has are so already."""
+        """Return a part of a window, bound; the parts that the call itself has are bound already."""
         own = any(part is inner for inner in node.walk())
         return part if own else self.scope.bind(part)
 
@@ -115,7 +115,7 @@ class Windowing:
         return tuple(keys)
 
     def _order(self, window: Window, node: exp.Window) -> tuple[exp.Expr | None, bool]:
-        """What RANGE measures if it is not ROWTIME itself; and whether the window orders by a function of it."""
+        """Return what RANGE measures if it is not ROWTIME; and whether the window orders by a function of it."""
         if not window.order:
             return None, False
         first, *others = window.order
@@ -134,7 +134,7 @@ class Windowing:
         return (None if not ranked or value == col(ROWTIME) else value), ranked
 
     def _column(self, want: Want, keys: tuple[Item, ...], order: exp.Expr | None, fact: Fact) -> Column:
-        """The column of a call; the same call has the same one."""
+        """Return the column of a call; equal calls share one."""
         frame = want.frame
         measured = order if frame.by_range else None
         place = (
@@ -155,7 +155,7 @@ class Windowing:
         return self._columns[known]
 
     def build(self, sources: Sources, source: Operator, name: str, used: set[str]) -> Operator:
-        """The operators on their input; of its columns those in ``used`` go through."""
+        """Return the operators on their input, which pass through its columns in ``used``."""
         rest = list(self._shared.values())
         while rest:
             shared = rest.pop(0)
@@ -177,7 +177,7 @@ def _trees(shared: _Shared) -> list[exp.Expr]:
 
 
 def _as_node(call: exp.Expr, window: Window) -> exp.Window:
-    """The call with all that its window says, as the rules of monotonicity read it."""
+    """Return the call with its whole window, as the rules of monotonicity read it."""
     order = exp.Order(expressions=[part.copy() for part in window.order]) if window.order else None
     spec = window.spec.copy() if window.spec is not None else None
     return exp.Window(this=call.copy(), partition_by=[key.copy() for key in window.keys], order=order, spec=spec)

@@ -1,4 +1,4 @@
-"""Binds GROUP BY PANES(t, …): windows of a declared event time, and what may be said of them."""
+"""Binds GROUP BY PANES(t, …): windows of a declared event time, and functions of the pane."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rowtime.sql.script import parse_expression
 
 
 def has_panes(query: exp.Expr) -> bool:
-    """True if a query groups by panes."""
+    """Return True if a query groups by panes."""
     group = query.args.get("group")
     return group is not None and any(isinstance(node, nodes.Panes) for node in group.expressions)
 
@@ -33,7 +33,7 @@ class PaneGrouping(Grouping):
     times = PaneTimes(1, 1)
 
     def plan(self) -> Callable[[str, Operator], Operator] | None:
-        """What makes the operator of a name on its input; ``None`` where something is refused."""
+        """Return a function that makes the operator from a name and its input; ``None`` if something is refused."""
         before = len(self.scope.problems)
         group = self.query.args["group"]
         panes = [node for node in group.expressions if isinstance(node, nodes.Panes)]
@@ -67,7 +67,7 @@ class PaneGrouping(Grouping):
         return made
 
     def _refuse_again(self, node: nodes.Panes, source: Operator) -> None:
-        """Refuse to count the fires of a pane that come again. Raises ``Refused`` (R170)."""
+        """Refuse to count the fires of a pane that fires again. Raises ``Refused`` (R170)."""
         told = source.fires()
         if told is None or not told.again:
             return
@@ -85,7 +85,7 @@ class PaneGrouping(Grouping):
         raise refuse_at(self.scope.text, node, "R170", what, hint)
 
     def _event(self, node: nodes.Panes) -> EventTimed | None:
-        """The declaration of the time that the panes are of."""
+        """Return the declaration of the panes' event time."""
         event = declared_by(self.scope.input)
         if event is None:
             shown = node.this.name if isinstance(node.this, exp.Column) else "t"
@@ -109,13 +109,13 @@ class PaneGrouping(Grouping):
         return event
 
     def _read(self) -> str:
-        """Everything of the stream or view that the query reads; in short where it reads another query or a join."""
+        """Return everything of the stream or view that the query reads; short if it reads another query or a join."""
         source = self.query.args["from_"].this
         named = isinstance(source, exp.Table) and not self.query.args.get("joins")
         return f"* FROM {source.name}" if named else "…"
 
     def _settings(self, panes: list[nodes.Panes]) -> int:
-        """The panes' times; the discard age comes back."""
+        """Bind the times of the panes, and return the discard age."""
         node = panes[0]
         if len(panes) > 1:
             self.scope.refuse("R170", "GROUP BY has two PANES", panes[1], "Write a query for each.")
@@ -136,7 +136,7 @@ class PaneGrouping(Grouping):
         return setting("discard_age", "DISCARD AGE", 0)
 
     def _over_groups(self, node: exp.Expr) -> exp.Expr:
-        """As in every GROUP BY; what is said of the pane is put in last."""
+        """Bind as in every GROUP BY; functions of the pane are inserted last."""
         marked = _replaced(node.copy(), _fact)
         return _replaced(super()._over_groups(marked), self._told)
 

@@ -1,7 +1,7 @@
-"""Binds what WHERE and ON say about lifetimes: ``LIFETIME(s) CONTAINS s.t``, ``LIFETIME(a) EQUALS LIFETIME(b)``.
+"""Binds conditions on lifetimes in WHERE and ON: ``LIFETIME(s) CONTAINS s.t``, ``LIFETIME(a) EQUALS LIFETIME(b)``.
 
-Times are compared as BIGINT, in µs. If no end is used, this is an ordinary filter;
-else a `PeriodFilter` waits until the ends are known.
+Times are compared as BIGINT, in µs. If no end is used, this is an ordinary filter; otherwise a `PeriodFilter` waits
+until the ends are known.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rowtime.sql.periods import compared, periodic
 from rowtime.sql.places import refuse_at
 
 Times = Mapping[str, tuple[exp.Expr, exp.Expr]]
-"""Start and end (BIGINT expressions, µs) of the event of an input, by its name in lower case."""
+"""Start and end (BIGINT expressions, µs) of an input's event, by the input's lower-case name."""
 
 _LOGIC = (exp.And, exp.Or, exp.Not, exp.Paren)
 _APART = {
@@ -36,13 +36,13 @@ _APART = {
 
 
 def timed(condition: exp.Expr) -> bool:
-    """True for a condition about lifetimes; what a query inside says is its own."""
+    """Return True for a condition about lifetimes, outside of sub-queries."""
     within = condition.find_ancestor(exp.Query)
     return any(node.find_ancestor(exp.Query) is within for node in condition.find_all(Lifetime))
 
 
 def split_off(query: exp.Select) -> list[exp.Expr]:
-    """What the WHERE says about lifetimes; it is taken out of the query."""
+    """Take the conditions on lifetimes out of the query's WHERE, and return them."""
     where = query.args.get("where")
     listed = conjuncts(where.this if where else None)
     found = [condition for condition in listed if timed(condition)]
@@ -53,18 +53,18 @@ def split_off(query: exp.Select) -> list[exp.Expr]:
 
 
 def tells_times(node: Operator) -> bool:
-    """True for a side of a join with its times as columns: a change of the end changes those as well."""
+    """Return True for a side of a join with its times as columns: a change of the end changes those too."""
     return any(name in node.emits().names for side in PERIODS for name in side)
 
 
 class Periods:
-    """What one SELECT says about the lifetimes of its inputs."""
+    """The conditions of one SELECT on the lifetimes of its inputs."""
 
     def __init__(self, binder: Binder, name: str) -> None:
         self.text, self.sources, self.name = binder.text, binder.sources, name
 
     def filtered(self, source: From, conditions: Sequence[exp.Expr]) -> From:
-        """The events of one input for which the conditions hold."""
+        """Return the events of one input for which the conditions hold."""
         if not conditions:
             return source
         alone = len(source.inputs) == 1 and is_lifetimes(source.node)
@@ -79,9 +79,9 @@ class Periods:
         on: Sequence[exp.Expr],
         alone: Sequence[int],
     ) -> tuple[tuple[From, From], list[exp.Expr], list[exp.Expr]]:
-        """The sides, with the conditions about one of them below; those about both; and those about neither.
+        """Return the sides below their own conditions; the conditions about both; and those about neither.
 
-        ``alone``: the sides whose events go out without a pair, too.
+        ``alone``: the sides whose events are also emitted without a pair.
         """
         found, both, others = list(sides), [], []
         names = [
@@ -111,12 +111,12 @@ class Periods:
         return (found[0], found[1]), both, others
 
     def with_times(self, side: From, number: int) -> From:
-        """A side with its times as columns, which go through the join."""
+        """Return a side with its times as columns, which pass through the join."""
         start, end = (Item(Column(name, "BIGINT"), value) for name, value in zip(PERIODS[number], _TIMES, strict=True))
         return replace(side, node=extended(self.sources.fresh(f"{self.name}.times"), side.node, start, end))
 
     def paired(self, node: Operator, conditions: Sequence[exp.Expr]) -> Operator:
-        """The pairs of a join, whose sides have their times as columns, for which the conditions hold."""
+        """Return the pairs of a join, whose sides have their times as columns, for which the conditions hold."""
         hidden = tuple(name for side in PERIODS for name in side)
         return self._filter(node, exp.and_(*conditions, copy=False), tuple(end for _, end in PERIODS), hidden)
 
@@ -130,7 +130,7 @@ class Periods:
         return PeriodFilter(name, node, condition, tuple(end for end in ends if end in used), hidden)
 
     def _bound(self, source: From, condition: exp.Expr, times: Times) -> exp.Expr:
-        """A condition in comparisons of BIGINT columns."""
+        """Return a condition as comparisons of BIGINT columns."""
         for said in condition.find_all(PeriodPredicate):
             self._check(said, condition, source, times)
         scope = Scope(self.text, source, lifetimes=True)
@@ -158,7 +158,7 @@ class Periods:
             raise self._refused(f"{name} has no lifetime of its own here", said, hint)
 
     def _met(self, condition: exp.Expr, aliases: Sequence[str]) -> exp.Expr:
-        """A condition of ON, where lifetimes overlap anyway."""
+        """Return a condition of ON, where lifetimes overlap anyway."""
         if not timed(condition):
             return condition
         root = exp.Paren(this=condition.copy())
@@ -174,7 +174,7 @@ class Periods:
         return met
 
     def _apart(self, said: exp.Expr) -> Refused:
-        """Why events that never meet are not joined, and what is written instead."""
+        """Return why events that never overlap are not joined, and what to write instead."""
         how, (first, second) = said.args["how"], (said.this.name, said.expression.name)
         if "SUCCEEDS" in how:
             how, first, second = how.replace("SUCCEEDS", "PRECEDES"), second, first
@@ -182,7 +182,7 @@ class Periods:
         return self._refused(what, said, f"Move the lifetimes: FROM {_APART[how].format(a=first, b=second)}.")
 
     def _check_ends(self, bound: exp.Expr, given: exp.Expr) -> None:
-        """Of a pair, whose events may be gone, the ends are compared with each other and with starts alone."""
+        """Check that ends are compared only with each other and with starts: the events of a pair may be gone."""
         own = {name for side in PERIODS for name in side}
         for node in bound.find_all(exp.LT, exp.LTE, exp.EQ):
             sides = [side.name if isinstance(side, exp.Column) else "" for side in (node.this, node.expression)]
@@ -198,7 +198,7 @@ _TIMES = (exp.Anonymous(this="unix_micros", expressions=[col(ROWTIME)]), col(STO
 
 
 def _ends(period: exp.Expr, times: Times) -> tuple[exp.Expr, exp.Expr]:
-    """Start and end of a period as BIGINT expressions."""
+    """Return start and end of a period as BIGINT expressions."""
     if isinstance(period, Lifetime):
         return times[period.name.lower()]
     times_of = (exp.cast(time.copy(), "TIMESTAMP", dialect="spark") for time in periodic(period))

@@ -1,8 +1,8 @@
-"""The edge from a pump to its target: which column goes where, what it becomes there, what is refused on the way.
+"""The edge from a pump to its target: which column goes where, its cast, and what is refused on the way.
 
-Semantics 10: columns go by place and take the names of the target; each value is assigned to the declared type by
-Spark's ANSI store assignment. What can never fit is refused here, what does not fit in one row at the gate. Operators
-are planned only for what has to be cast or checked.
+Semantics 10: columns are assigned by position and take the names of the target; each value is assigned to the declared
+type by Spark's ANSI store assignment. A type that can never fit is refused here; a row whose value does not fit is
+refused at the gate. Operators are planned only for values that have to be cast or checked.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ if TYPE_CHECKING:
     from rowtime.plan.bind.stream_defs import StreamDef
     from rowtime.sql.statements import CreatePump
 
-ARRANGED = ".arranged"  # ends the name of what gives a target its columns
+ARRANGED = ".arranged"  # suffix of the operator that arranges the target's columns
 
 
 @dataclass(frozen=True)
 class PumpEdge:
-    """The columns of a pump's query (of ``node``) beside those of its target, for who knows more types than the plan.
+    """The columns of a pump's query (``node``) and of its target, for code that knows more types than the plan.
 
-    ``places``: where the query computes each column, if it lists them one by one. ``top``: what the target gets.
+    ``places``: where the query computes each column, if it lists them one by one. ``top``: the operator below the
+    target.
     """
 
     pump: str
@@ -55,7 +56,7 @@ class PumpEdge:
 
     @property
     def operators(self) -> tuple[Operator, ...]:
-        """What is between the query and the target, from below."""
+        """Return the operators between the query and the target, from below."""
         found: list[Operator] = []
         part = self.top
         while part is not None and part is not self.node:
@@ -64,21 +65,21 @@ class PumpEdge:
         return tuple(reversed(found))
 
     def misfits(self, types: Mapping[str, str]) -> Iterator[Problem]:
-        """The assignments (R220) that no value of the query's ``types`` can fit."""
+        """Yield the assignments (R220) that no value of the query's ``types`` can fit."""
         for column in self.assigned:
             given = types.get(column.source, "")
             if column.source and given and may_assign(given, column.type) is False:
                 yield self.misfit(column, given)
 
     def misfit(self, column: Assigned, given: str) -> Problem:
-        """R220 for a column of the query whose type is not the target's."""
+        """Return R220 for a column of the query whose type is not the target's."""
         what = f"{column.source} is of type {given.upper()}, which cannot be assigned to {self.target}.{column}"
         hint = f"Cast it, as in CAST(… AS {column.type}); for a text that may not be such a value, use TRY_CAST."
         return Problem("R220", what, self.places.get(column.source, self.place), hint)
 
 
 def edge_of(sources: Sources, node: Operator, pump: CreatePump, stream: StreamDef, text: str) -> Operator:
-    """What a pump writes, with the columns of its target, behind its gates.
+    """Return a pump's rows with the columns of its target, after its gates.
 
     Raises ``Refused``: R103, R119, R132 for the list of columns, R220 and R221 for values that never fit.
     """
@@ -99,14 +100,14 @@ def edge_of(sources: Sources, node: Operator, pump: CreatePump, stream: StreamDe
 
 
 def behind(node: Operator) -> Operator:
-    """What a pump's query ends with, behind the edge that casts its values and refuses rows."""
-    while node.at_edge or node.name.endswith(ARRANGED):  # beside these there are checks of declared orders
+    """Return the top of a pump's query, below the edge that casts values and refuses rows."""
+    while node.at_edge or node.name.endswith(ARRANGED):  # the edge also has checks of declared orders
         node = node.inputs[0]
     return node
 
 
 def pump_name(pump: CreatePump) -> str:
-    """The name of a pump; an INSERT of a query alone goes by its target."""
+    """Return the name of a pump; a plain INSERT is named after its target."""
     return (pump.name.text if pump.name else f"into_{pump.target.text}").lower()
 
 
@@ -136,7 +137,7 @@ def _places(node: Operator, pump: CreatePump, text: str) -> dict[str, Place]:
 
 
 def _without_value(edge: PumpEdge, stream: StreamDef) -> Iterator[Problem]:
-    """Columns (R221) that the list leaves out, though NULL does not fit them."""
+    """Yield problems (R221) of columns that the list omits although they cannot be NULL."""
     ordered = {name for name, _, _ in stream.orders}
     for column in edge.assigned:
         if not column.source and (column.required or column.name in ordered):
@@ -146,9 +147,9 @@ def _without_value(edge: PumpEdge, stream: StreamDef) -> Iterator[Problem]:
 
 
 def _gated(sources: Sources, node: Operator, edge: PumpEdge, stream: StreamDef, types: Mapping[str, str]) -> Operator:
-    """The query behind the gate of the pump, unless everything is known to fit.
+    """Return the query below the pump's gate, unless everything is known to fit.
 
-    What a table takes that is there is known when the pipeline starts.
+    The types of an existing table are known only when the pipeline starts.
     """
     values = {column.name: _value(column, types.get(column.source, ""), tried=True) for column in edge.assigned}
     checks = checks_of(stream)
@@ -168,7 +169,7 @@ def _gated(sources: Sources, node: Operator, edge: PumpEdge, stream: StreamDef, 
 
 
 def _gate_name(sources: Sources, pump: str) -> str:
-    """A gate has the name of its pump, unless a T-sort in its query, a stream or a view has it."""
+    """Return the gate's name: that of its pump, unless a T-sort in its query, a stream or a view has it."""
     catalog = sources.catalog
     taken = pump in sources.names or pump in catalog.views or pump in catalog.tables or catalog.stream(pump) is not None
     return sources.fresh(f"{pump}.gate") if taken else pump
@@ -177,7 +178,7 @@ def _gate_name(sources: Sources, pump: str) -> str:
 def _in_order(
     sources: Sources, node: Operator, edge: PumpEdge, stream: StreamDef, types: Mapping[str, str]
 ) -> Operator:
-    """The rows of this pump behind the checks of the target's declared orders."""
+    """Return the pump's rows above the checks of the target's declared orders."""
     assigned = {column.name: column for column in edge.assigned}
     for number, (name, kind, text) in enumerate(stream.orders, 1):
         definition, order = order_of(stream.name, name, kind, text)
@@ -189,7 +190,7 @@ def _in_order(
 
 
 def _is_same(given: Sequence[Column], assigned: Sequence[Assigned]) -> bool:
-    """True if the query gives the target's columns under their names and of their types."""
+    """Return True if the query's columns have the names and types of the target's."""
     return len(given) == len(assigned) and all(
         own.name == to.name == to.source and own.type and same_type(own.type, to.type)
         for own, to in zip(given, assigned, strict=True)
@@ -197,14 +198,14 @@ def _is_same(given: Sequence[Column], assigned: Sequence[Assigned]) -> bool:
 
 
 def _value(column: Assigned, given: str, *, tried: bool = False) -> exp.Expr:
-    """What the target gets; ``tried``: NULL where that does not fit."""
+    """Return the value for the target; ``tried``: NULL if it does not fit."""
     if not column.source:
         return exp.cast(exp.null(), column.type, dialect=Rowtime)
     value = col(column.source)
     if given and same_type(given, column.type):
         return value
     length = length_of(column.type)
-    if length is not None:  # Spark cuts blanks off a VARCHAR, and fills a CHAR with them
+    if length is not None:  # Spark trims the blanks of a VARCHAR, and pads a CHAR with them
         text = value if given.upper() == "STRING" else exp.cast(value, "STRING", dialect=Rowtime)
         size = exp.Literal.number(length)
         if is_padded(column.type):
@@ -218,7 +219,7 @@ def _value(column: Assigned, given: str, *, tried: bool = False) -> exp.Expr:
 
 
 def _over(check: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Expr:
-    """A condition over the target's columns as one over what is assigned to them."""
+    """Return a condition on the target's columns as one on the values assigned to them."""
     return check.copy().transform(
         lambda node: exp.paren(values[node.name].copy()) if isinstance(node, exp.Column) else node
     )

@@ -1,7 +1,8 @@
-"""What a pump lists: columns of its target, and by place a value for each in the select list of its query.
+"""The column list of a pump: columns of its target, each with a value of the query's select list by position.
 
-Semantics 10: columns go by place and take the names of the target, so what the query calls them does not count. ROWTIME
-in the list promotes the value in its place; ROWTIME in the query is, by place, also the value of a column.
+Semantics 10: columns are assigned by position and take the names of the target, so names in the query do not count.
+ROWTIME in the list promotes the value at its position; ROWTIME in the query is, by position, also the value of a
+column.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ Entries = list[exp.Expr]
 
 
 def by_place(pump: CreatePump, stream: StreamDef | None) -> CreatePump:
-    """The pump with a query that gives its values by place, each under a name of its own.
+    """Return the pump with a query that gives its values by position, each under a unique name.
 
     ``INSERT INTO s (ROWTIME, a) SELECT STREAM t, a`` is ``INSERT INTO s (a) SELECT STREAM t AS ROWTIME, a``. If the
-    query has an entry for each column with ROWTIME among them, that is the value of the column in its place. Two
-    entries of one name get those of their columns. The SELECTs of a UNION ALL are taken one by one. Raises ``Refused``
-    (R119, R132, R222).
+    query has an item for each column, and ROWTIME is one of them, it is the value of the column at its position. Two
+    items with one name get the names of their columns. Each SELECT of a UNION ALL is handled by itself. Raises
+    ``Refused`` (R119, R132, R222).
     """
     _refuse_twice(pump, stream)
     pump = _with_rowtime(pump, stream)
@@ -39,7 +40,7 @@ def by_place(pump: CreatePump, stream: StreamDef | None) -> CreatePump:
 
 
 def is_rowtime_entry(entry: exp.Expr) -> bool:
-    """True for ROWTIME in a select list, and for what is promoted to it."""
+    """Return True for ROWTIME in a select list, and for a value promoted to it."""
     return isinstance(entry, exp.Column | exp.Alias) and entry.alias_or_name.upper() == ROWTIME_NAME
 
 
@@ -90,7 +91,7 @@ def _check_promotes(pump: CreatePump, query: exp.Query, at: int) -> None:
 
 
 def _as_values(query: exp.Query, names: Sequence[str]) -> exp.Query:
-    """ROWTIME among as many entries as there are columns, under the name of the column in its place."""
+    """Give ROWTIME, if there is an item for each column, the name of the column at its position."""
     entries = _explicit(query)
     if entries is None or len(entries) != len(names) or not any(map(is_rowtime_entry, entries)):
         return query
@@ -98,7 +99,7 @@ def _as_values(query: exp.Query, names: Sequence[str]) -> exp.Query:
 
 
 def _promoting(query: exp.Query, columns: Sequence[str], at: int) -> exp.Query:
-    """The value in the place of ROWTIME promoted, unless it is ROWTIME itself."""
+    """Promote the value at the position of ROWTIME, unless it is ROWTIME itself."""
     entries = list(query.expressions)
     is_bare = is_rowtime_entry(entries[at]) and not isinstance(entries[at], exp.Alias)
     time = [] if is_bare else [_named(entries[at], ROWTIME_NAME)]
@@ -106,17 +107,17 @@ def _promoting(query: exp.Query, columns: Sequence[str], at: int) -> exp.Query:
 
 
 def _values(entries: Sequence[exp.Expr], names: Sequence[str]) -> Entries:
-    """Entries that are ROWTIME under the name of the column in their place; what is promoted stays so."""
+    """Return the items; those that are ROWTIME get the name of their column, a promoted value stays."""
     found = [_named(e, name) if is_rowtime_entry(e) else e for e, name in zip(entries, names, strict=True)]
     promoted = [entry for entry in entries if is_rowtime_entry(entry) and isinstance(entry, exp.Alias)]
     return [*found, *promoted]
 
 
-# -- names that stand twice ---------------------------------------------------------------
+# -- duplicate names ----------------------------------------------------------------------
 
 
 def _told_apart(query: exp.Query, names: Sequence[str]) -> exp.Query:
-    """Entries of one name under those of the columns in their places."""
+    """Give items with one name the names of the columns at their positions."""
     entries = _explicit(query) or []
     values = [entry for entry in entries if not is_rowtime_entry(entry)]
     called = Counter(entry.alias_or_name.lower() for entry in values if entry.alias_or_name)
@@ -129,7 +130,7 @@ def _told_apart(query: exp.Query, names: Sequence[str]) -> exp.Query:
         if id(entry) in to:
             name = _free(to[id(entry)], taken)
             taken.add(name.lower())
-            entry = _named(entry, name)  # noqa: PLW2901 - under its other name
+            entry = _named(entry, name)  # noqa: PLW2901 - with its new name
         made.append(entry)
     return _with_entries(query, made)
 
@@ -145,7 +146,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _selects(query: exp.Query) -> Iterator[exp.Query]:
-    """The SELECTs of a UNION ALL, from left to right; else the query itself."""
+    """Yield the SELECTs of a UNION ALL, from left to right; else the query itself."""
     if isinstance(query, exp.SetOperation):
         yield from _selects(query.this)
         yield from _selects(query.expression)
@@ -154,7 +155,7 @@ def _selects(query: exp.Query) -> Iterator[exp.Query]:
 
 
 def _in_each(query: exp.Query, change: Callable[[exp.Query], exp.Query]) -> exp.Query:
-    """The query with each of its SELECTs changed."""
+    """Return the query with each of its SELECTs changed."""
     parts = ("this", "expression") if isinstance(query, exp.SetOperation) else ("this",)
     if not isinstance(query, exp.SetOperation | exp.Subquery):
         return change(query)
@@ -165,7 +166,7 @@ def _in_each(query: exp.Query, change: Callable[[exp.Query], exp.Query]) -> exp.
 
 
 def _explicit(query: exp.Query) -> Entries | None:
-    """The select list of a SELECT that lists its columns one by one."""
+    """Return the select list of a SELECT that lists its columns one by one."""
     entries = list(query.expressions) if isinstance(query, exp.Select) else []
     return entries if entries and not any(entry.is_star for entry in entries) else None
 

@@ -18,7 +18,7 @@ from rowtime.sql.places import refuse_at
 def qualified(
     query: exp.Select, text: str, names_of: Callable[[exp.Expr], Sequence[str]], outside: Outside
 ) -> exp.Select:
-    """The query that QUALIFY means; ``names_of`` binds a query and names its columns. Raises ``Refused`` (R187)."""
+    """Return the query that QUALIFY means; ``names_of`` binds a query and names its columns. Raises R187."""
     clause = query.args["qualify"]
     if not any(part.find(exp.Window) for part in (clause, *query.expressions)):
         hint = "Write WHERE, or HAVING for groups; QUALIFY is for windows: QUALIFY ROW_NUMBER() OVER (…) <= 3."
@@ -45,7 +45,7 @@ def qualified(
 
 
 def _condition(node: exp.Expr, below: Lifted, names: Sequence[str]) -> exp.Expr:
-    """A condition over the columns of the query: those that it lists, its windows, and what else it has."""
+    """Return a condition over the query's columns: those that it lists, its windows, and the others it needs."""
     if (listed := below.listed(node, names)) is not None:
         return listed
     if isinstance(node, exp.Window | exp.Column):

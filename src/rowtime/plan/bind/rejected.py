@@ -14,9 +14,9 @@ from rowtime.plan.bind.pump_edge import behind
 def refused_rows(
     fresh: Callable[[str], str], node: Operator, name: str, pumps: Collection[str], place: Place
 ) -> Operator:
-    """What the gate ``name`` below ``node`` refuses, those of its ``pumps`` and of what it declares.
+    """Return the rows refused by the gate ``name`` below ``node``: by its ``pumps`` and by its declarations.
 
-    ``fresh`` makes names. Raises ``Refused`` (R125) where there is no such gate.
+    ``fresh`` makes names. Raises ``Refused`` (R125) if there is no such gate.
     """
     gates = [part for part in walk(node) if part.refuses()]
     gate = next((part for part in gates if part.name == name), None)
@@ -32,9 +32,9 @@ def refused_rows(
 
 
 def refused_by_pump(fresh: Callable[[str], str], node: Operator, pump: str, place: Place) -> Operator:
-    """What is refused on the way of a pump to its target: by the T-sort of its query, its gate, its order checks.
+    """Return the rows refused on a pump's way to its target: by its query's T-sort, its gate, its order checks.
 
-    All of it with the columns of the query, as they were computed. Raises ``Refused`` (R125) where nothing is checked.
+    All of them have the columns of the query, as they were computed. Raises ``Refused`` (R125) if nothing is checked.
     """
     gates = [part for part in walk(node) if part.checks_pump(pump)]
     query = behind(node)

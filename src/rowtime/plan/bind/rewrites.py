@@ -1,6 +1,6 @@
-"""Rewrites of queries that are refused, for their hints. Each is bound before it is shown (semantics 6).
+"""Rewrites of refused queries, for hints. Each is bound before it is shown (semantics 6).
 
-A rewrite is how it is said in words, and the whole query as it would be then.
+A rewrite is a description, and the whole rewritten query.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Rewrite = tuple[str, exp.Expr]
 
 
 def shown(rewrites: Iterable[Rewrite], binds: Callable[[exp.Expr], bool], otherwise: str) -> str:
-    """The words of the first that binds."""
+    """Return the description of the first rewrite that binds."""
     return next((words for words, query in rewrites if binds(query)), otherwise)
 
 
 def grouped(query: exp.Expr, keys: Sequence[exp.Expr], rowtime: str) -> Iterator[Rewrite]:
-    """GROUP BY ``keys`` with something that closes groups.
+    """Yield GROUP BY ``keys`` with an expression that closes groups.
 
-    Rows leave a join in the order of the later rowtime, so a tolerance of what one side says would lose rows.
+    Rows leave a join in the order of the later rowtime, so a tolerance on the time of one side would lose rows.
     """
     for n, key in enumerate(keys if not query.args.get("joins") else ()):
         time = key.find(exp.Column) if isinstance(key, exp.Floor | exp.Ceil | exp.TimestampTrunc) else None
@@ -44,7 +44,7 @@ def _group_by(query: exp.Expr, keys: Sequence[exp.Expr]) -> Rewrite:
 
 
 def distinct(query: exp.Expr, rowtime: str) -> Iterator[Rewrite]:
-    """DISTINCT with something that ascends in its list."""
+    """Yield DISTINCT with an ascending expression in its list."""
     named = [exp.alias_(entry.copy(), "at") if _is_rowtime(entry) else entry.copy() for entry in query.expressions]
     if any(map(_is_rowtime, query.expressions)):
         compared = query.copy()
@@ -61,7 +61,7 @@ def distinct(query: exp.Expr, rowtime: str) -> Iterator[Rewrite]:
 
 
 def ordered(query: exp.Expr, rowtime: str, *, time: bool = False) -> Iterator[Rewrite]:
-    """ORDER BY that leads with what ascends; ``time``: what it leads with now is a TIMESTAMP, which a T-sort takes."""
+    """Yield ORDER BY with an ascending first expression; ``time``: the present one is a TIMESTAMP, as T-sorts need."""
     first, *others = query.args["order"].expressions
     if first.args.get("desc"):
         yield _order_by("Leave out DESC", query, [_ascending(first.this), *others])
@@ -70,7 +70,7 @@ def ordered(query: exp.Expr, rowtime: str, *, time: bool = False) -> Iterator[Re
         rewritten.set("expressions", _promoting(rewritten, first.this))
         yield f"Sort it within a tolerance: SELECT STREAM {to_rowtime(first.this)} AS ROWTIME, …{words}", rewritten
     group, windowed = query.args.get("group"), query.args.get("windowed")
-    # Windows of STAGGER have nothing that could be named but their rowtime.
+    # STAGGER windows have nothing to name but their rowtime.
     hour = parse_expression("ROWTIME") if windowed is not None else _hour(rowtime)
     for lead in group.expressions if group is not None else [hour]:
         rest = [key for key in (first, *others) if key.this != lead]
@@ -84,7 +84,7 @@ def _order_by(words: str, query: exp.Expr, keys: Sequence[exp.Expr]) -> Rewrite:
 
 
 def checked(query: exp.Expr) -> Iterator[Rewrite]:
-    """ORDER BY of a promise, which has a clock of its own."""
+    """Yield ORDER BY of a MONOTONIC promise, which has a clock of its own."""
     first, *others = query.args["order"].expressions
     promise = first.copy()
     promise.set("this", Monotonic(this=promise.this))
@@ -93,7 +93,7 @@ def checked(query: exp.Expr) -> Iterator[Rewrite]:
 
 
 def promoted(query: exp.Expr, times: Iterable[exp.Expr]) -> Iterator[Rewrite]:
-    """Another ROWTIME in the select list, or none of its own."""
+    """Yield another ROWTIME in the select list, or none."""
     for time in times:
         rewritten = query.copy()
         rewritten.set("expressions", _promoting(query, time))
@@ -109,7 +109,7 @@ def _promoting(query: exp.Expr, time: exp.Expr | None) -> list[exp.Expr]:
 
 
 def listing(query: exp.Expr, keys: Iterable[exp.Expr]) -> Iterator[Rewrite]:
-    """A select list that has a grouping expression as well."""
+    """Yield a select list with a grouping expression added."""
     for key in keys:
         rewritten = query.copy()
         rewritten.set("expressions", [key.copy(), *rewritten.expressions])
@@ -117,7 +117,7 @@ def listing(query: exp.Expr, keys: Iterable[exp.Expr]) -> Iterator[Rewrite]:
 
 
 def windowed(query: exp.Expr, rowtime: str) -> Iterator[Rewrite]:
-    """Windows that are ordered by time, or as the rows come."""
+    """Yield windows ordered by time, or in the order of the rows."""
     by = exp.Order(expressions=[_ascending(parse_expression(rowtime))])
     for words, order in ((f"Write ORDER BY {rowtime}.", by), ("Leave ORDER BY out.", None)):
         rewritten = query.copy()
@@ -128,7 +128,7 @@ def windowed(query: exp.Expr, rowtime: str) -> Iterator[Rewrite]:
 
 
 def joined(query: exp.Expr, number: int, left: str, right: str) -> Iterator[Rewrite]:
-    """The join ``number`` with a limit on the time between its inputs, in place of what ON says of that."""
+    """Yield the join ``number`` with a limit on the time between its inputs, in place of its ON conditions on time."""
     limit = f"{right}.ROWTIME BETWEEN {left}.ROWTIME AND {left}.ROWTIME + INTERVAL '1' MINUTE"
     rewritten = query.copy()
     join = rewritten.args["joins"][number]

@@ -1,7 +1,7 @@
-"""Scalar functions of a script: those of SQL stand for their bodies, those of Python are called by their names.
+"""Scalar functions of a script: SQL functions are replaced by their bodies, Python functions are called by name.
 
-``CREATE FUNCTION f(x INT) RETURNS INT RETURN x + 1`` is put in the place of each call before anything is bound. So what
-is proved of an expression is proved of its body, and a plan has the body. Arguments and results are cast to types.
+``CREATE FUNCTION f(x INT) RETURNS INT RETURN x + 1`` is inlined at each call before anything is bound. So proofs are
+about the body, and the plan has the body. Arguments and results are cast to their types.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from rowtime.sql.statements import CreateFunction
 
 
 class Calls:
-    """Puts the functions of a script in the place of their calls. ``text``: the script."""
+    """Replaces calls of a script's functions. ``text``: the script."""
 
     def __init__(self, text: str, functions: Mapping[str, CreateFunction]) -> None:
         self._text, self._functions = text, functions
 
     def expand(self, root: exp.Expr, open_: tuple[str, ...] = ()) -> exp.Expr:
-        """The tree with every call replaced, in place but for its root. ``open_``: the functions around it.
+        """Return the tree with every call replaced, in place except the root. ``open_``: the enclosing functions.
 
-        Raises ``Refused``: R141 for another number of arguments, R123 for a function that calls itself, R103 for a
-        name in a body that is no parameter.
+        Raises ``Refused``: R141 for a wrong number of arguments, R123 for a function that calls itself, R103 for a name
+        in a body that is not a parameter.
         """
         calls = [call for call in root.find_all(exp.Anonymous) if call.name.lower() in self._functions]
-        for call in reversed(calls):  # what is inside of another call comes behind it
+        for call in reversed(calls):  # a nested call comes after the one around it
             made = self._made(call, open_)
             if call is root:
                 root = made
@@ -68,7 +68,7 @@ class Calls:
 
 
 def check(function: CreateFunction) -> None:
-    """Refuse (R141) what a parameter of a function cannot be."""
+    """Refuse (R141) invalid parameters of a function."""
     names = [one.name.lower() for one in function.parameters or ()]
     for one in function.parameters or ():
         if one.order or one.checks or not one.nullable or names.count(one.name.lower()) > 1:

@@ -1,4 +1,4 @@
-"""Scope: what the names of one SELECT mean, and the expressions with the names resolved."""
+"""Scope: the meaning of the names in one SELECT, and its expressions with the names resolved."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _FIXED = "CURRENT_TIMESTAMP is fixed at the first start: date_format(CURRENT_TIM
 
 @dataclass(frozen=True)
 class Input:
-    """One input under its name: its columns as (name there, column of the operator), and its rowtime's column.
+    """One input under its name: its columns as (name in the query, column of the operator), and its rowtime's column.
 
-    ``window``: how long its rows stay in the window of a join, µs. ``lag``: how far its rowtime may lie below that of
-    the joined row. ``optional``: it is missing where an outer join found no match. ``hidden``: it is what a sub-query
-    reads, of which nobody knows the name.
+    ``window``: how long its rows stay in the window of a join, µs. ``lag``: how far its rowtime may be below that of
+    the joined row. ``optional``: it is missing if an outer join found no match. ``hidden``: it is the input of a
+    sub-query, which has no name in the query.
     """
 
     alias: str
@@ -51,10 +51,10 @@ class Input:
 
 @dataclass(frozen=True)
 class From:
-    """What a SELECT reads: one operator, whose columns are those of the inputs.
+    """The input of a SELECT: one operator, whose columns are those of all inputs.
 
-    ``lineage``: columns that are functions of the rowtime. ``merged``: what the columns of
-    USING mean without an input's name.
+    ``lineage``: columns that are functions of the rowtime. ``merged``: the meaning of USING columns without an input's
+    name.
     """
 
     node: Operator
@@ -64,12 +64,12 @@ class From:
 
     @property
     def shown(self) -> list[Input]:
-        """The inputs that the query names."""
+        """Return the inputs that the query names."""
         return [one for one in self.inputs if not one.hidden]
 
     @classmethod
     def one(cls, node: Operator, alias: str, lineage: Mapping[str, exp.Expr]) -> From:
-        """A single input, whose columns go by their own names."""
+        """Return a single input, with its own column names."""
         return cls(node, (Input(alias, tuple((column.name, column) for column in node.emits().columns)),), lineage)
 
 
@@ -82,38 +82,38 @@ class Scope:
     problems: list[Problem] = field(default_factory=list)
     gate: Callable[[], str] = str
     promises: dict[str, tuple[str, exp.Expr]] = field(default_factory=dict)
-    """What MONOTONIC promises: text -> the name of the order check, and the expression."""
+    """The promises of MONOTONIC: text -> the name of the order check, and the expression."""
     windows: Windows = field(default_factory=Windows)
     over: Callable[[exp.Window], exp.Expr] | None = None
-    """What stands for a call with OVER; ``None`` where none may stand."""
+    """Returns the replacement of a call with OVER; ``None`` if none is possible."""
     made: dict[str, Fact] = field(default_factory=dict)
-    """What is known of the columns of these calls."""
+    """Facts about the columns of these calls."""
     lifetimes: bool = False
-    """Whether LIFETIME may stand here."""
+    """Whether LIFETIME is possible here."""
     clipped: bool = False
-    """Whether LIFETIME_START and LIFETIME_END may: in the window of an event."""
+    """Whether LIFETIME_START and LIFETIME_END are possible: in the window of an event."""
     binds: Callable[[exp.Expr], bool] = field(default=lambda _: False)
-    """Whether a rewrite of the query would be accepted."""
+    """Tests whether a rewrite of the query would be accepted."""
 
     @property
     def input(self) -> Operator:
-        """The operator that gives the rows."""
+        """Return the operator that gives the rows."""
         return self.source.node
 
     @property
     def rowtime(self) -> str:
-        """How the rowtime of the rows is written."""
+        """Return how the rowtime of the rows is written."""
         shown = self.source.shown
         alias = shown[0].alias if len(shown) == 1 else ""
         return f"{alias}.ROWTIME" if alias else "ROWTIME"
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of the rows."""
+        """Return the columns of the rows."""
         return self.input.emits().columns
 
     def starred(self, table: str) -> list[tuple[str, Column | exp.Expr]]:
-        """What ``*`` or ``table.*`` lists: names with columns; those of USING come first, and once."""
+        """Return the columns of ``*`` or ``table.*`` with their names; those of USING come first, and once."""
         if table:
             return [pair for one in self._inputs(table) for pair in one.columns]
         once = {name.lower() for name in self.source.merged}
@@ -122,12 +122,12 @@ class Scope:
 
     @property
     def names(self) -> set[str]:
-        """The names that columns have in the query, in lower case."""
+        """Return the names of columns in the query, in lower case."""
         return {name.lower() for one in self.source.shown for name, _ in one.columns}
 
     @property
     def _aliases(self) -> list[str]:
-        """The name of the input whose events these are; none where they are joined."""
+        """Return the name of the input whose events these are; none if they are joined."""
         return [one.alias.lower() for one in self.source.inputs] if len(self.source.inputs) == 1 else []
 
     def _inputs(self, table: str) -> list[Input]:
@@ -135,7 +135,7 @@ class Scope:
 
     @property
     def facts(self) -> dict[str, Fact]:
-        """What is known about the values of each column; the rowtime ascends."""
+        """Return the facts about the values of each column; the rowtime ascends."""
         return {**self._given, **self.made}
 
     @cached_property
@@ -159,7 +159,7 @@ class Scope:
             seen.add(name.lower())
 
     def refuse_unkept(self, query: exp.Expr, items: Iterable[Item]) -> None:
-        """Refuse (R189) columns of a type that no tick can move: intervals of years and months."""
+        """Refuse (R189) columns of a type that no tick can move: year-month intervals."""
         for item in items:
             made = item.expression.unnest()
             months = isinstance(made, exp.Anonymous) and made.name.upper() == "MAKE_YM_INTERVAL"
@@ -168,19 +168,19 @@ class Scope:
                 self.refuse("R189", what, query, "Add it to a date, or count the months as a number.")
 
     def bind(self, node: exp.Expr) -> exp.Expr:
-        """A copy of the expression whose columns are the input's, by their own names."""
+        """Return a copy of the expression with the columns of the input, by their own names."""
         for part in node.walk():
             self._check(part)
         if node.find(exp.Query) is not None:
-            return node.copy()  # the columns inside are those of another query, and it has been refused
+            return node.copy()  # the columns inside are those of another query, which was refused
         return _replaced(node.copy(), self._bound)
 
     def shown(self, column: exp.Expr) -> str:
-        """A column as the query names it."""
+        """Return a column as the query names it."""
         return self._named_by_inputs(self.windows.shown(column))
 
     def _named_by_inputs(self, text: str) -> str:
-        """A text with the names that joined columns have inside (``s_t``) as the query has them (``s.t``)."""
+        """Return a text with the internal names of joined columns (``s_t``) as the query has them (``s.t``)."""
         alone = len(self.source.shown) == 1
         pairs = ((one.alias, name, known) for one in self.source.shown for name, known in one.columns)
         listed = ((name if alone else f"{alias}.{name}", name, c) for alias, name, c in pairs)
@@ -234,11 +234,11 @@ class Scope:
 
     @property
     def _has_bound(self) -> bool:
-        """True if the rows have the bound of their event time."""
+        """Return True if the rows have the bound of their event time."""
         return any(column.name == BOUND_BEFORE for column in self.columns)
 
     def _column(self, column: exp.Column) -> exp.Expr:
-        """A column of an input by its name; else, as in Spark, a field of a struct: ``s.x``, ``a.s.x``, ``s.x.y``."""
+        """Return a column of an input by its name; else, as in Spark, a struct field: ``s.x``, ``a.s.x``, ``s.x.y``."""
         parts = column.parts
         whole = 2 if len(parts) > 1 and self._has(parts[0].name, parts[1].name) else 1
         if len(parts) > whole and (whole > 1 or self._has("", parts[0].name)):
@@ -249,7 +249,7 @@ class Scope:
         return self._named_column(column)
 
     def _has(self, table: str, name: str) -> bool:
-        """True if an input, or the one that is called ``table``, has a column of this name."""
+        """Return True if an input, or the input ``table``, has a column of this name."""
         known = {column.lower() for one in self._inputs(table) for column, _ in one.columns}
         return name.lower() in known or bool(table and name.lower() == "rowtime" and self._inputs(table))
 
@@ -298,7 +298,7 @@ class Scope:
         return _named(ROWTIME if self.input.emits().stamped else ARRIVAL, node)
 
     def inlined(self, node: exp.Expr) -> exp.Expr:
-        """The clock of the expression: over the rowtime and marks of order checks, where its columns follow them."""
+        """Return the expression's clock: over the rowtime and marks of order checks, if its columns follow them."""
 
         def follow(part: exp.Expr) -> exp.Expr:
             known = self._lineage(part)
@@ -311,7 +311,7 @@ class Scope:
         return _replaced(node.copy(), follow)
 
     def computed(self, node: exp.Expr) -> exp.Expr:
-        """The expression with the columns that are functions of the rowtime written as such: it has the same values."""
+        """Return the expression with columns that are functions of the rowtime replaced by these functions."""
 
         def follow(part: exp.Expr) -> exp.Expr:
             known = self._lineage(part)
@@ -324,12 +324,12 @@ class Scope:
 
 
 def is_current_bound(node: exp.Expr) -> bool:
-    """True for ``CURRENT_BOUND()``."""
+    """Return True for ``CURRENT_BOUND()``."""
     return isinstance(node, exp.Anonymous) and node.name.upper() == "CURRENT_BOUND"
 
 
 def _replaced(node: exp.Expr, change: object) -> exp.Expr:
-    """The tree with each node changed once, from the leaves up; positions stay."""
+    """Return the tree with each node changed once, from the leaves up; positions stay."""
     for part in list(node.walk(bfs=False))[::-1]:
         changed = change(part)  # type: ignore[operator]
         if changed is part:
@@ -344,7 +344,7 @@ def _replaced(node: exp.Expr, change: object) -> exp.Expr:
 
 
 def _first(parts: Sequence[exp.Expr], count: int, origin: exp.Column) -> exp.Column:
-    """The column that is named by the first one or two parts of a name."""
+    """Return the column that the first one or two parts of a name mean."""
     column = exp.Column(this=parts[count - 1].copy(), table=parts[0].copy() if count > 1 else None)
     column.meta.update(origin.meta)
     return column
@@ -361,29 +361,29 @@ def _named(name: str, origin: exp.Expr) -> exp.Column:
 
 
 def mark_of(gate: str) -> exp.Column:
-    """What stands for the mark of an order check."""
+    """Return the column of the mark of an order check."""
     return col(MARK + gate)
 
 
 def marks_of(root: Operator) -> dict[str, Fact]:
-    """What is known of the marks below, by the columns that stand for them, and of the rowtime."""
+    """Return the facts about the marks below, by their columns, and about the rowtime."""
     marks = (mark for node in walk(root) for mark in node.marks().items())
     return {ROWTIME: ROWTIME_FACT, **{MARK + name: fact for name, (_, fact) in marks if fact is not None}}
 
 
 def follows(node: exp.Expr) -> bool:
-    """True if an inlined expression is over the rowtime and marks alone, so that it has a clock."""
+    """Return True if an inlined expression is over the rowtime and marks alone, so that it has a clock."""
     names = columns_in([node])
     return bool(names) and all(name == ROWTIME or name.startswith(MARK) for name in names)
 
 
 def null_of(kind: str) -> exp.Expr:
-    """NULL of a type, as Spark could not keep one without a type in a file beside values; without a type if empty."""
+    """Return NULL of a type, which files need; NULL without a type if it is empty."""
     return exp.cast(exp.null(), kind, dialect=Rowtime) if kind else exp.null()
 
 
 def type_of(columns: Sequence[Column], bound: exp.Expr) -> str:
-    """The type of an expression over some columns, as Spark's type text; empty where only Spark knows it."""
+    """Return the type of an expression over some columns, as Spark's type text; empty if only Spark knows it."""
     inner = bound.unnest()
     if isinstance(inner, exp.Column):
         return next((c.type for c in columns if c.name == inner.name), "TIMESTAMP" if inner.name == ROWTIME else "")

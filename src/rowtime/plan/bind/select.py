@@ -1,7 +1,7 @@
 """Binds queries: SELECT STREAM, UNION ALL and sub-queries become operators.
 
-One class for one query text; a query's problems are gathered, so that all of them can be
-reported. What a rule refuses it refuses with a place and a hint.
+One class handles one query text. It collects the query's problems, so that all of them can be reported. A rule refuses
+with a place and a hint.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ from rowtime.sql.places import place_of, refuse_at
 
 @dataclass
 class QueryBinder:
-    """Binds the queries of one text; ``sources`` gives the operators of named things."""
+    """Binds the queries of one text; ``sources`` gives the operators of names."""
 
     text: str
     sources: Sources
     trying: bool = False
-    """Whether this is only to see if a rewrite would be accepted."""
+    """Whether this only tests if a rewrite would be accepted."""
 
     def bind(self, query: exp.Expr, name: str) -> BoundQuery:
-        """The operators of a query; ``name`` names the gates in it. Raises ``Refused``."""
+        """Return the operators of a query; ``name`` names the gates in it. Raises ``Refused``."""
         query = plain(query)
         spread_unbounded_state(query)
         bind_with(self, query, name)
@@ -72,7 +72,7 @@ class QueryBinder:
         return limited(self, query, bound, name)
 
     def binds(self, query: exp.Expr, name: str) -> bool:
-        """True if a rewrite of a query binds; it has a catalog and operators of its own."""
+        """Return True if a rewrite of a query binds; it has a catalog and operators of its own."""
         if self.trying:
             return False
         try:
@@ -82,7 +82,7 @@ class QueryBinder:
         return True
 
     def _bare(self, query: exp.Expr, name: str) -> BoundQuery:
-        """A query without what stands around it."""
+        """Bind a query without the clauses around it."""
         if isinstance(query, exp.Union):
             return self._union(query, name)
         if not isinstance(query, exp.Select):
@@ -105,7 +105,7 @@ class QueryBinder:
         return Subqueries(self.text, query, self.sources.table_of, lambda inner: self._apart().bind(inner, name).node)
 
     def _of_sets(self, query: exp.Select, name: str) -> BoundQuery:
-        """A query that groups by several sets."""
+        """Bind a query that groups by several sets."""
         try:
             return self._bare(union_of_sets(query, self.text, lambda inner: self._names(inner, name)), name)
         except Refused as refused:
@@ -114,7 +114,7 @@ class QueryBinder:
         raise without_clock(query, self.text, lambda rewritten: self.binds(rewritten, name))
 
     def _distinct(self, query: exp.Union, name: str) -> BoundQuery:
-        """UNION is SELECT STREAM DISTINCT of everything from the UNION ALL."""
+        """Bind UNION as SELECT STREAM DISTINCT of everything from the UNION ALL."""
         refuse_later(self.text, query)
         try:
             return self.bind(distinct_union(query, lambda inner: self._names(inner, name)), name)
@@ -147,11 +147,11 @@ class QueryBinder:
         return BoundQuery(UnionAll(self.sources.fresh(f"{name}.union"), inputs), common(parts))
 
     def _names(self, query: exp.Expr, name: str) -> tuple[str, ...]:
-        """The columns of a query, bound with operators of its own."""
+        """Return the columns of a query, bound with operators of its own."""
         return self._apart().bind(query, name).node.emits().names
 
     def _apart(self) -> QueryBinder:
-        """A binder with operators of its own, which knows what WITH has named."""
+        """Return a binder with operators of its own, which knows the names of WITH."""
         named = {key: found for key, found in self.sources.bound.items() if "." in key}
         return QueryBinder(self.text, Sources(self.sources.catalog, bound=named), trying=True)
 
@@ -171,7 +171,7 @@ class _SelectBinder:
         return self.over(FromClause(self.binder, self.query, self.name).bind())
 
     def over(self, source: From) -> BoundQuery:
-        """The query over what it reads."""
+        """Return the query over its input."""
         steps = None if self._groups() or is_lifetimes(source.node) else sorted_first(self.query, self.text, source)
         if steps is not None:
             for step in steps[:-1]:
@@ -193,7 +193,7 @@ class _SelectBinder:
         return build()
 
     def _where(self, scope: Scope) -> exp.Expr | None:
-        """The condition of WHERE, bound."""
+        """Return the condition of WHERE, bound."""
         where = self.query.args.get("where")
         if where is None:
             return None
@@ -230,7 +230,7 @@ class _SelectBinder:
             raise refuse_at(self.text, query, "R105", "a stream cannot be read as a table", "Write SELECT STREAM.")
         later = query
         if query.args.get("keys_expire") and (recognizes(query) or not self._groups()):
-            later = query.copy()  # what windows keep, they check themselves
+            later = query.copy()  # rows in windows are checked above them
             later.set("keys_expire", None)
         refuse_later(self.text, later)
 
@@ -279,7 +279,7 @@ class _SelectBinder:
     def _sorted(
         self, source: Operator, items: tuple[Item, ...], where: exp.Expr | None, sort: Sort, value: Item
     ) -> Operator:
-        """ORDER BY m, k…: the select list with the keys, under the ends of m."""
+        """Bind ORDER BY m, k…: the select list with the keys, at the ends of m."""
         by_value = (value,) if sort.closer is not None else ()
         below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, (*sort.items, *by_value))
         name = self.sources.fresh(f"{self.name}.order")
@@ -289,7 +289,7 @@ class _SelectBinder:
         return SortByValues(name, below, value.expression, sort.closer, gates, sort.names, sort.ways, sort.stamp)
 
     def _checked(self, scope: Scope, where: exp.Expr | None) -> tuple[Operator, exp.Expr | None]:
-        """The input behind the checks of MONOTONIC, which see what WHERE leaves; and what is left of WHERE."""
+        """Return the input with the checks of MONOTONIC after WHERE; and the rest of WHERE."""
         source = scope.input
         if not scope.promises:
             return source, where
@@ -344,7 +344,7 @@ class _SelectBinder:
     def _promoted(
         self, scope: Scope, source: Operator, plan: GroupPlan, within: WithinGroup, where: exp.Expr | None
     ) -> Operator:
-        """GROUP BY … WITHIN: a T-sort that refuses by the end of the row's group."""
+        """Bind GROUP BY … WITHIN: a T-sort that refuses rows by the end of their group."""
         items = unchanged(scope.columns)
         asked = columns_in(item.expression for item in (*plan.keys, *plan.aggregates))
         own = (Item(Column(PASSED_ROWTIME), col(ROWTIME)),) if PASSED_ROWTIME in asked else ()
@@ -353,6 +353,6 @@ class _SelectBinder:
 
 
 def _ascending(scope: Scope, promoted: exp.Expr) -> exp.Expr | None:
-    """The promoted time over the rowtime, if it ascends with it."""
+    """Return the promoted time over the rowtime, if it ascends with it."""
     found = scope.inlined(promoted)
     return found if columns_in([found]) == {ROWTIME} and prove(found, scope.facts).order.direction > 0 else None

@@ -1,4 +1,4 @@
-"""The select list of a query without groups: its columns, and what is promoted to ROWTIME."""
+"""The select list of a query without groups: its columns, and the promotion to ROWTIME."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rowtime.plan.bind.windows import refuse_outside
 
 
 def items_of(query: exp.Select, scope: Scope) -> tuple[tuple[Item, ...], exp.Expr | None]:
-    """The select list without ROWTIME, and what is promoted to it, if anything is."""
+    """Return the select list without ROWTIME, and the expression promoted to it, if any."""
     items: list[Item] = []
     promoted: exp.Expr | None = None
     for entry in query.expressions:
@@ -51,7 +51,7 @@ def _star(scope: Scope, entry: exp.Expr) -> list[Item]:
         none = "there is no column besides the lifetime, which * leaves out"
         hint = hint_of(scope, entry) if isinstance(entry, exp.Column) else ""
         scope.refuse("R103", f"there is no stream {table} here" if table else none, entry, hint)
-    known = {column.name: column for column in scope.columns}  # a join keeps no order of its inputs
+    known = {column.name: column for column in scope.columns}  # a join does not keep the order of its inputs
     return [
         Item(Column(name, fact=prove(c, scope.facts).fact), c)
         if isinstance(c, exp.Expr)

@@ -1,4 +1,4 @@
-"""OPTIONS of sinks on servers: a table of a database, a topic of Kafka. What does not fit is refused before a start."""
+"""OPTIONS of sinks on servers: a table of a database, a topic of Kafka. Misfits are refused before a start."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rowtime.plan.formats.kafka_transactions import TRANSACTIONS, client_setting
 from rowtime.plan.formats.lake import FILES, INTERVAL, LAKES, micros_of
 from rowtime.plan.formats.registry import lacking
 
-CHANGE: Final = "change"  # the column that says RETRACT or INSERT, in mode 'changes'
+CHANGE: Final = "change"  # the column with RETRACT or INSERT, in mode 'changes'
 TABLE_MODES: Final = ("append", "upsert", "changes")
 TOPIC_MODES: Final = ("append", "changes")
 DRIVERS: Final = {"postgresql": "org.postgresql.Driver", "mysql": "com.mysql.cj.jdbc.Driver"}
@@ -25,7 +25,7 @@ _DATABASE: Final = "OPTIONS (url 'jdbc:postgresql://host/database', dbtable 'nam
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Where a table is and how rows get into it; ``given``: what goes to the driver."""
+    """The place of a table and how rows are written; ``given``: options for the driver."""
 
     url: str
     table: str
@@ -36,7 +36,7 @@ class TableOptions:
 
     @classmethod
     def of(cls, named: Mapping[str, str]) -> TableOptions:
-        """Read them; raises ``Refused`` (R504)."""
+        """Read the options; raises ``Refused`` (R504)."""
         options = {name.lower(): value for name, value in named.items()}
         url, table = (_needed(options, name, _DATABASE) for name in ("url", "dbtable"))
         mode, key = mode_and_key(options, "a database")
@@ -48,7 +48,7 @@ class TableOptions:
         return cls(url, table, key, mode, driver, given)
 
     def fit(self, names: Sequence[str]) -> None:
-        """Refuse (R504) rows that lack a column of the key, or the change."""
+        """Refuse (R504) rows that lack a column of the key, or the change column."""
         for name in self.key:
             has(names, name, "key")
         if self.mode == "changes":
@@ -57,9 +57,9 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class TopicOptions:
-    """Which topic, and what its records are; ``key`` is one column as it is, ``keys`` make a JSON object.
+    """The topic and its record format; ``key`` is one column as it is, ``keys`` make a JSON object.
 
-    ``bounds``: bounds are among the rows. ``transactions``: each tick is one.
+    ``bounds``: records include bounds. ``transactions``: each tick is a transaction.
     """
 
     topic: str
@@ -72,7 +72,7 @@ class TopicOptions:
 
     @classmethod
     def of(cls, named: Mapping[str, str]) -> TopicOptions:
-        """Read them; raises ``Refused`` (R504)."""
+        """Read the options; raises ``Refused`` (R504)."""
         options = {name.lower(): value for name, value in named.items()}
         _needed(options, "kafka.bootstrap.servers", "OPTIONS (kafka.bootstrap.servers 'host:9092', …)")
         topic = _needed(options, "topic", "OPTIONS (topic 'name', …)")
@@ -96,7 +96,7 @@ class TopicOptions:
         return cls(topic, raw, options.get("key.column"), keys, mode, bounds, transactions)
 
     def fit(self, names: Sequence[str]) -> None:
-        """Refuse (R504) rows that lack a column of the key, the raw value, or the change."""
+        """Refuse (R504) rows that lack a column of the key, the raw value, or the change column."""
         needed = dict.fromkeys(self.keys, "key.columns")
         needed |= {self.key: "key.column"} if self.key is not None else {}
         needed |= {"value": "value.format 'raw'"} if self.raw else {}
@@ -107,10 +107,10 @@ class TopicOptions:
 
 @dataclass(frozen=True)
 class LakeOptions:
-    """``mode``: ``append``, ``upsert`` or ``changes``; the columns of the ``key`` and those of the ``partitions``.
+    """``mode``: ``append``, ``upsert`` or ``changes``; the columns of the ``key`` and of the ``partitions``.
 
-    ``interval``: the time between two commits (µs), 0 for a commit a tick; ``files``: after how many new files
-    the table is compacted, 0 for never.
+    ``interval``: the time between two commits (µs), 0 for a commit a tick; ``files``: after how many new files the
+    table is compacted, 0 for never.
     """
 
     mode: str
@@ -121,14 +121,14 @@ class LakeOptions:
 
     @classmethod
     def of(cls, named: Mapping[str, str]) -> LakeOptions:
-        """Read them; raises ``Refused`` (R504)."""
+        """Read the options; raises ``Refused`` (R504)."""
         options = {name.lower(): value for name, value in named.items()}
         mode, key = mode_and_key(options, "a lake table")
         partitions, interval = listed(options.get(PARTITIONS.lower(), "")), options.get(INTERVAL, "")
         return cls(mode, key, partitions, micros_of(interval) if interval else 0, int(options.get(FILES, 0)))
 
     def fit(self, names: Sequence[str], required: Sequence[str]) -> None:
-        """Refuse (R504, R567) rows that lack a column of the key, of the partitions, or the change."""
+        """Refuse (R504, R567) rows that lack a column of the key, of the partitions, or the change column."""
         for name in self.key:
             has(names, name, "key")
             if name not in required:
@@ -139,18 +139,18 @@ class LakeOptions:
             has(names, CHANGE, "mode 'changes'")
 
     def written(self, names: Sequence[str]) -> list[str]:
-        """The columns that the table has, of those of the rows."""
+        """Return the columns of the rows that are written to the table."""
         return [name for name in names if self.mode != "changes" or name != CHANGE]
 
 
 def partitions_of(kind: str, options: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """The columns by whose values the files of a directory are in folders."""
+    """Return the columns by which a directory is partitioned."""
     given = {name.lower(): value for name, value in options} if kind in DIRECTORIES else {}
     return listed(given.get(PARTITIONS.lower(), ""))
 
 
 def fit_partitions(partitions: Sequence[str], names: Sequence[str]) -> None:
-    """Refuse (R504) partitions by columns that the rows lack, or that leave nothing for the files."""
+    """Refuse (R504) partitions by columns that the rows lack, or that leave no column for the files."""
     for name in partitions:
         has(names, name, "PARTITIONED BY")
     if partitions and set(names) <= {*partitions, CHANGE}:
@@ -158,7 +158,7 @@ def fit_partitions(partitions: Sequence[str], names: Sequence[str]) -> None:
 
 
 def fitting(sink: Sink, place: Place, required: Sequence[str]) -> Sink:
-    """A sink whose options fit together and to its rows; ``required``: what is NOT NULL. Raises ``Refused`` (R504)."""
+    """Check that the options of a sink fit its rows, and return it; ``required``: NOT NULL columns. Raises R504."""
     options = dict(sink.options)
     if wrong := written_problems(sink.format, sink.options, place):
         raise Refused(*wrong)
@@ -183,7 +183,7 @@ def _needed(options: Mapping[str, str], name: str, hint: str) -> str:
 
 
 def mode_and_key(options: Mapping[str, str], target: str) -> tuple[str, tuple[str, ...]]:
-    """How rows get into a table, and the columns of which it has one row each; raises ``Refused`` (R504)."""
+    """Return the mode of a table, and the columns of its key; raises ``Refused`` (R504)."""
     key = listed(options.get("key", ""))
     mode = options.get("mode", "upsert" if key else "append").lower()
     if mode not in TABLE_MODES:
@@ -195,7 +195,7 @@ def mode_and_key(options: Mapping[str, str], target: str) -> tuple[str, tuple[st
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """The names in a list with commas."""
+    """Return the names in a comma-separated list."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 

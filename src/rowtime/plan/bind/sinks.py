@@ -1,7 +1,7 @@
 """The sinks of a script: where pumps and queries write, and in which order.
 
-A topic of Kafka has one order, that of its writer, so the pumps that write into it are merged before: a stream with
-several writers is their merge (semantics 2.5). Everywhere else each pump has a sink of its own.
+A topic of Kafka has one order, that of its writer, so the pumps that write into it are merged first: a stream with
+several writers is their merge (semantics 2.5). Elsewhere each pump has a sink of its own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SinkBinder:
     topics: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def pumps(self) -> list[list[CreatePump]]:
-        """The pumps that run, those together that share a sink."""
+        """Return the pumps that run; pumps that share a sink are together."""
         found: dict[str, list[CreatePump]] = {}
         for name, pump in self.sources.catalog.pumps.items():
             if pump.started and not self.is_inner(pump):
@@ -47,13 +47,13 @@ class SinkBinder:
         return list(found.values())
 
     def is_inner(self, pump: CreatePump) -> bool:
-        """True for a pump into a stream that queries of its script alone read."""
+        """Return True for a pump into a stream that only queries of its script read."""
         target = pump.target.text.lower()
         stream = None if target in self.functions else self.sources.catalog.stream(target)
         return stream is not None and stream.format == TEMPORARY
 
     def of_pumps(self, pumps: Sequence[CreatePump]) -> Sink:
-        """The sink of a pump, or of the pumps into one topic. Raises ``Refused``."""
+        """Return the sink of a pump, or of the pumps into one topic. Raises ``Refused``."""
         first = pumps[0]
         target, place = first.target.text.lower(), first.target.place
         nodes = [self.sources.pump(self.binder, pump).node for pump in pumps]
@@ -83,7 +83,7 @@ class SinkBinder:
         return fitting(made, place, stream.required)
 
     def _one_stream(self, stream: StreamDef, place: Place) -> None:
-        """Refuse (R546) a second stream whose rows go into the same topic: they would not be in one order."""
+        """Refuse (R546) a second stream with the same topic: their rows would not be in one order."""
         given: Mapping[str, str] = {name.lower(): value for name, value in stream.options}
         topic = given.get("kafka.bootstrap.servers", ""), given.get("topic", "")
         other = self.topics.setdefault(topic, stream.name)
@@ -92,7 +92,7 @@ class SinkBinder:
             raise refuse("R546", what, f"Let both pumps write into {other}: then their rows are in one order.", place)
 
     def sink(self, name: str, node: Operator, kind: str, options: Options) -> Sink:
-        """A sink for the rows of an operator, in stream order where that counts. Raises ``Refused`` (R133)."""
+        """Return a sink for the rows of an operator, in stream order if that matters. Raises ``Refused`` (R133)."""
         node = as_rows(self.sources.fresh, node, name)
         asked = dict(options).get("ordered", "").lower()
         ordered = asked != "false" and (asked == "true" or not _is_set(kind, options, node))
@@ -105,10 +105,10 @@ class SinkBinder:
 
 
 def _is_set(kind: str, options: Options, node: Operator) -> bool:
-    """True if what is written is read as a set, so that the order of its rows is not worth a sort.
+    """Return True if readers treat the output as a set, so that sorting its rows is not worthwhile.
 
-    A directory is, of the rows of a GROUP BY, which leave it when they are final; a lake table, unless rows replace
-    those of their key.
+    A directory is a set if it has the rows of a GROUP BY, which are emitted when they are final. A lake table is a set
+    unless rows replace others with their key.
     """
     if kind in LAKES:
         return LakeOptions.of(dict(options)).mode == "append"

@@ -1,7 +1,7 @@
-"""Sources of a query: what a name after FROM stands for, as operators.
+"""Sources of a query: the operators of a name after FROM.
 
-A view used twice is bound once, so it is computed once. A stream that a pump of the same
-script fills is read from the pump, together with what other processes write to it.
+A view used twice is bound once, so it is computed once. A stream that a pump of the same script fills is read from the
+pump, together with the items of other processes.
 """
 
 from __future__ import annotations
@@ -58,31 +58,31 @@ class BoundQuery:
 
 
 class Binder(Protocol):
-    """Binds the queries of one text: what binds a part of a query asks it for the queries inside."""
+    """Binds the queries of one text; code that binds a part of a query uses it for the queries inside."""
 
     text: str
     sources: Sources
 
     def bind(self, query: exp.Expr, name: str) -> BoundQuery:
-        """The operators of a query; ``name`` names the gates in it. Raises ``Refused``."""
+        """Return the operators of a query; ``name`` names the gates in it. Raises ``Refused``."""
 
     def binds(self, query: exp.Expr, name: str) -> bool:
-        """True if a rewrite of a query binds."""
+        """Return True if a rewrite of a query binds."""
 
 
 FROM_NOW = frozenset({"log", "parquet", "csv", "json", "kafka", "delta", "iceberg"})
-"""Formats of which what is there can be told from what comes."""
+"""Formats in which existing data can be distinguished from new data."""
 
 
 @dataclass
 class Starts:
-    """The streams that are read, by how: a script reads each in one way."""
+    """How each stream is read: a script reads a stream in one way only."""
 
     now: set[str] = field(default_factory=set)
     beginning: set[str] = field(default_factory=set)
 
     def note(self, catalog: Catalog, name: str, place: Place | None, *, now: bool) -> None:
-        """Take down how ``name`` is read; raises ``Refused`` (R157) where it cannot be, or is read otherwise too."""
+        """Note how ``name`` is read; raises ``Refused`` (R157) if that is not possible, or differs elsewhere."""
         if now:
             self._check(catalog, name, place)
         mine, other = (self.now, self.beginning) if now else (self.beginning, self.now)
@@ -103,12 +103,12 @@ class Starts:
             raise refuse("R157", f"a stream of {stream.format} cannot be read FROM NOW", hint, place)
 
 
-_OURS = "\0"  # begins a key that is no name of a script: no text holds it
+_OURS = "\0"  # begins a key that is no name of a script: no text contains it
 
 
 @dataclass
 class Sources:
-    """The operators of named things, bound on first use; ``warnings`` do not keep a script from running."""
+    """The operators of names, bound on first use; ``warnings`` do not prevent a script from running."""
 
     catalog: Catalog
     warnings: list[Problem] = field(default_factory=list)
@@ -122,11 +122,11 @@ class Sources:
         self.enforcer = Enforcer(self.fresh)
 
     def enforced(self, node: Operator, name: str) -> Operator:
-        """The operator, with all that those below require of their inputs; ``name``: of its query."""
+        """Return the operator with merges where operators below require them; ``name``: of its query."""
         return self.enforcer.plan(node, name)
 
     def fresh(self, name: str) -> str:
-        """An operator name that is not taken: the name itself, or with a number."""
+        """Return an operator name that is not taken: the name itself, or with a number."""
         candidate, number = name, 2
         while candidate in self.names:
             candidate, number = f"{name}.{number}", number + 1
@@ -134,7 +134,7 @@ class Sources:
         return candidate
 
     def table(self, binder: Binder, item: exp.Table) -> tuple[Operator, Mapping[str, exp.Expr]]:
-        """The operator of a table item: a stream, a view, or ``gate.rejected``."""
+        """Return the operator of a table item: a stream, a view, or ``gate.rejected``."""
         name = _full_name(item)
         if item.text("db") and item.name.lower() == "rejected":
             return self._rejected(binder, item, name.removesuffix(".rejected")), {}
@@ -144,7 +144,7 @@ class Sources:
         return found.node, found.lineage
 
     def static(self, item: exp.Table) -> Operator | None:
-        """The operator of a table of the script or of the session; ``None`` where the name is no table's."""
+        """Return the operator of a table of the script or of the session; ``None`` for other names."""
         name, statement = _full_name(item), self.table_of(item)
         if statement is None:
             return None
@@ -157,13 +157,13 @@ class Sources:
         return self.bound[key].node
 
     def table_of(self, item: exp.Table) -> CreateTable | None:
-        """The definition of a table of the script or of the session."""
+        """Return the definition of a table of the script or of the session."""
         name = _full_name(item)
         ours = system_stream(name) is not None or (item.text("db") and item.name.lower() == "rejected")
         return self.catalog.tables.get(name) if ours else self.catalog.table(name)
 
     def named(self, binder: Binder, name: str, item: exp.Expr) -> BoundQuery:
-        """The query or stream behind a name, bound once."""
+        """Return the query or stream behind a name, bound once."""
         if name in self.bound:
             return self.bound[name]
         if name in self.open:
@@ -192,7 +192,7 @@ class Sources:
         return self.bound[name]
 
     def _stream(self, binder: Binder, stream: StreamDef) -> tuple[Operator, Stream | None]:
-        """The rows of a stream, and what reads them and the bounds of their writers."""
+        """Return the rows of a stream, and the operator that reads them and the bounds of their writers."""
         columns = tuple(Column(name, kind) for name, kind in stream.columns)
         pumps = [p for p in self.catalog.pumps.values() if p.target.text.lower() == stream.name and p.started]
         if self.fresh(stream.name) != stream.name:
@@ -240,7 +240,7 @@ class Sources:
         return UnionAll(self.fresh(f"{stream.name}.writers"), (source, *fed), optional=True), source
 
     def _sets_bounds(self, stream: StreamDef, pumps: Sequence[CreatePump]) -> bool:
-        """True if the bounds that writers send are about the event time."""
+        """Return True if the bounds that writers send are about the event time."""
         if stream.event_time is None or stream.event_time.mode != MANUAL:
             return False
         if pumps or stream.format == "kafka":
@@ -250,7 +250,7 @@ class Sources:
         return True
 
     def _event_timed(self, bound: BoundQuery, view: CreateView) -> BoundQuery:
-        """A view under the event time that it declares, from here on another region; or its rows as events."""
+        """Return a view with the event time that it declares, from here on another region; or its rows as events."""
         if view.shape is not None:
             name = view.name.text.lower()
             if view.event_time is not None:
@@ -268,7 +268,7 @@ class Sources:
         return BoundQuery(node, bound.lineage)
 
     def _in_order(self, stream: StreamDef, node: Operator, source: Stream | None) -> BoundQuery:
-        """A stream behind the checks of its declared orders; ``source``: what has the bounds of its writers."""
+        """Return a stream above the checks of its declared orders; ``source``: has the bounds of its writers."""
         lineage: dict[str, exp.Expr] = {}
         gate = source if source is not None and source.column_bounds else None
         if stream.event_time is not None:
@@ -286,7 +286,7 @@ class Sources:
         return BoundQuery(node, lineage)
 
     def _pumped(self, binder: Binder, pump: CreatePump, stream: Stream) -> Operator:
-        """What a pump writes, as one writer: in order and numbered, as the log would have it; behind the guard."""
+        """Return a pump's rows as one writer: in order and numbered, as in the log; above the guard."""
         node = self.pump(binder, pump).node
         if stream.column_bounds:  # a pump sets none, but other writers may
             none = Item(Column(SAID, "STRING"), null_of("STRING"))
@@ -296,12 +296,12 @@ class Sources:
             return node
         time = Item(Column(PROMOTED_TIME), col(ROWTIME))
         timed = replace(extended(self.fresh(f"{pump_name(pump)}.timed"), node), hidden=(time,))
-        # Its rows are in order, and its clock is theirs; what it promises besides has no place among them.
+        # Its rows are in order, and its clock is theirs; its other promises do not hold among them.
         gate = self.fresh(f"{stream.name}.{pump_name(pump)}")
         return TSort(gate, timed, 0, sorts=False, early=stream.early, follows=col(ROWTIME))
 
     def pump(self, binder: Binder, pump: CreatePump) -> BoundQuery:
-        """The query of a pump, bound once for its sink and for who reads its stream."""
+        """Return the query of a pump, bound once for its sink and for the readers of its stream."""
         key = f"{_OURS}pump {pump_name(pump)}"
         if key not in self.bound:
             if key in self.open:
@@ -311,7 +311,7 @@ class Sources:
                 stream = self.catalog.stream(pump.target.text)
                 placed = by_place(pump, stream)
                 node = as_rows(self.fresh, binder.bind(placed.query, pump_name(pump)).node, pump_name(pump))
-                if stream is not None:  # else the target is a function, or the pump is refused anyway
+                if stream is not None:  # otherwise the target is a function, or the pump is refused anyway
                     check_order(stream, placed, node)
                     node = edge_of(self, node, placed, stream, binder.text)
                 self.bound[key] = BoundQuery(node)
@@ -320,7 +320,7 @@ class Sources:
         return self.bound[key]
 
     def renamed(self, bound: BoundQuery, name: str, new: Sequence[str], place: Place) -> BoundQuery:
-        """A query under other names for its columns: ``CREATE VIEW v (a, b)``, ``FROM (…) AS v(a, b)``."""
+        """Return a query with new column names: ``CREATE VIEW v (a, b)``, ``FROM (…) AS v(a, b)``."""
         old = bound.node.emits().columns
         if not new:
             return bound
@@ -347,12 +347,12 @@ class Sources:
 
 
 def _full_name(item: exp.Table) -> str:
-    """A name with its schema, which is a part of it: ``app.orders``."""
+    """Return a name with its schema, which is a part of it: ``app.orders``."""
     return ".".join(part.name.lower() for part in item.parts)
 
 
 def _check_resync(stream: Stream) -> None:
-    """What RESYNC of a stream does not go with yet. Raises ``Refused`` (R190)."""
+    """Refuse uses of RESYNC that are not supported yet. Raises ``Refused`` (R190)."""
     why, hint = "", "Keep the time in a column, and write RESYNC in a T-sort: ORDER BY t WITHIN … EARLY BEYOND …."
     if stream.batched:
         why, hint = "whose rows come in sets without an order", "Name a position column."
@@ -363,9 +363,9 @@ def _check_resync(stream: Stream) -> None:
 
 
 def _check_filled(stream: Stream, pump: CreatePump) -> None:
-    """What the guard of a stream does not judge of a pump's rows yet (R190), and topics. Raises ``Refused``."""
+    """Refuse pumps whose rows the guard of a stream cannot judge yet (R190), and topics. Raises ``Refused``."""
     kind = stream.source[0]
-    if kind == "kafka" or kind in LAKES:  # it would give once more what the pump has given already
+    if kind == "kafka" or kind in LAKES:  # it would deliver again what the pump has delivered
         hint = "Read what the pump reads, through a view say; or read the stream in a script of its own."
         raise refuse("R504", f"a {kind} stream cannot be read in the script whose pump fills it", hint, pump.place)
     for words, given in {"RESYNC": stream.resync, "EARLY BEYOND … AFTER ARRIVAL": stream.ahead is not None}.items():
@@ -379,9 +379,9 @@ def _check_filled(stream: Stream, pump: CreatePump) -> None:
 
 
 def _importing(sources: Sources, binder: Binder, source: Stream, shape: EventShape) -> BoundedEvents:
-    """The events of ``source``: its rows and the bounds in the merged order, and the gate behind.
+    """Return the events of ``source``: its rows and the bounds in the merged order, and the gate above.
 
-    Raises ``Refused`` (R199) where the other stream has no bounds of its own.
+    Raises ``Refused`` (R199) if the other stream has no bounds of its own.
     """
     name = source.name
     bounds = ImportedBounds(sources.fresh(f"{name}.imported"), _lender(sources, binder, name, shape), source.columns)
@@ -390,11 +390,11 @@ def _importing(sources: Sources, binder: Binder, source: Stream, shape: EventSha
 
 
 def _lender(sources: Sources, binder: Binder, name: str, shape: EventShape) -> EventStream:
-    """The stream whose bounds are taken."""
+    """Return the stream whose bounds are imported."""
     other = shape.imports or ""
     found = None if other in sources.catalog.views else sources.catalog.stream(other)
     if found is None or found.shape is None or found.shape.imports is not None:
         what = f"{name} has BOUND FROM {other}, which is not a stream with an EVENT SHAPE and bounds of its own"
         raise refuse("R199", what, "Name the stream whose writers send bounds, or that generates them.", Place(1, 1))
     node = sources.named(binder, other, exp.to_table(other)).node
-    return cast("EventStream", node)  # it has a shape, and imports nothing
+    return cast("EventStream", node)  # it has a shape, and does not import bounds

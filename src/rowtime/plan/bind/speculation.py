@@ -1,7 +1,7 @@
-"""EMIT CHANGES: the plan that shows what every item changes, from the plan of what is final (semantics 9.5).
+"""EMIT CHANGES: derives the plan that shows each item's changes from the plan of final results (semantics 9.5).
 
-The changes of the streams below are merged and numbered; above them the same operators work on versions. What maps
-events one by one does not care; joins and groups say with which change their results come.
+The changes of the streams below are merged and numbered; above them the same operators work on versions. Operators that
+map single events stay as they are; joins and groups record which change caused a result.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from rowtime.plan.bind.sources import Sources
 
 
 def with_changes(sources: Sources, node: Operator, name: str) -> Operator:
-    """The changes of the events of ``node``."""
+    """Return the changes of the events of ``node``."""
     if not node.emits().placed:
         node = _Speculation(sources, name, _leaves(node), _below_others(node)).versions(node)
     return EmitChanges(sources.fresh(f"{name}.changes"), node)
 
 
 def _leaves(node: Operator) -> tuple[Operator, ...]:
-    """The event streams below, filtered or altered as they may be: a row of theirs is that of one item.
+    """Return the event streams below, with their filters and alterations: one row of theirs comes from one item.
 
-    Where two of these read one stream, it is the streams themselves, so that an item is one change.
+    If two of these read one stream, return the streams themselves, so that an item is one change.
     """
     found = tuple(_placed(node))
     streams = [one for leaf in found for one in _streams(leaf)]
@@ -44,7 +44,7 @@ def _leaves(node: Operator) -> tuple[Operator, ...]:
 
 
 def _streams(node: Operator) -> Iterator[Operator]:
-    """The event streams below: where rows become events."""
+    """Yield the event streams below: the operators that turn rows into events."""
     below = {one.name: one for one in node.inputs if is_lifetimes(one)}
     if not below:
         yield node
@@ -59,14 +59,14 @@ def _placed(node: Operator) -> Iterable[Operator]:
 
 
 def _below_others(node: Operator) -> frozenset[str]:
-    """The names of what is below an operator that keeps versions."""
+    """Return the names of operators below one that keeps versions."""
     above = [one for one in walk(node) if one.keeps_versions]
     return frozenset(one.name for keeping in above for below in keeping.inputs for one in walk(below))
 
 
 @dataclass
 class _Speculation:
-    """Makes the operators on versions of the changes of some streams."""
+    """Makes the operators on versions, from the changes of some streams."""
 
     sources: Sources
     name: str
@@ -84,7 +84,7 @@ class _Speculation:
         return self.sources.fresh(f"{self.name}.{what}")
 
     def versions(self, node: Operator) -> Operator:
-        """The operator that works as ``node`` does, on versions."""
+        """Return the operator that does the same as ``node``, on versions."""
         if node.name not in self.made:
             self.made[node.name] = self._versions(node)
         return self.made[node.name]
@@ -96,18 +96,18 @@ class _Speculation:
         return made.beneath_keeping() if node.name in self.inner else made
 
     def _numbered(self, leaf: Operator) -> Operator:
-        """The versions of one stream among those that are merged."""
+        """Return the versions of one stream among the merged ones."""
         number = self.leaves.index(leaf)
         names = [c.name for c in leaf.emits().columns] if len(self.leaves) == 1 else self._names(number)
         columns = tuple(zip(names, leaf.emits().columns, strict=True))
         return Versions(self._fresh("versions"), self.merged, columns, None if len(self.leaves) == 1 else number)
 
     def _names(self, number: int) -> list[str]:
-        """The columns of one stream among those of all."""
+        """Return the columns of one stream among those of all."""
         return [f"__{number}_{column.name}" for column in self.leaves[number].emits().columns]
 
     def _tagged(self, number: int, changes: Operator) -> Operator:
-        """The changes of one stream with the columns of all, and its number."""
+        """Return the changes of one stream with the columns of all, and its number."""
         times = unchanged(changes.emits().columns[1 : len(CHANGED)])
         payload = [
             Item(Column(name, column.type), col(column.name) if mine else null_of(column.type))

@@ -1,4 +1,4 @@
-"""What a stream is: the definition that CREATE STREAM gives, and as the home directory keeps it."""
+"""Stream definitions: as CREATE STREAM gives them, and as the home directory stores them."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from rowtime.sql.intervals import duration_of
 from rowtime.sql.script import parse_expression
 from rowtime.sql.statements import ColumnDef, CreateStream, Name
 
-MOST_NEAR = 1000  # rows of RESYNC; fewer than twice as many are kept a writer
+MOST_NEAR = 1000  # rows of RESYNC; fewer than twice as many are kept per writer
 TEMPORARY: Final = "temporary"
-"""The format of a stream that pumps of its script fill, and that nobody else sees."""
+"""The format of a stream that pumps of its script fill, and that nobody else can read."""
 
 
 @dataclass(frozen=True)
 class StreamDef:
-    """A stream: its columns, where its items come from, how long a writer may be silent (µs).
+    """A stream: its columns, the source of its items, how long a writer may be silent (µs).
 
-    ``checks``: conditions that no row may break, as text; ``required`` the columns without NULL; ``orders``
-    (column, type, definition) what columns declare; ``early`` how far above its writer's clock a row may lie (µs),
-    ``resync`` how many rows let one that lies further count, ``ahead`` how far above its arrival time one may lie (µs).
-    ``kept`` are the options as files may hold them, if they are others: without secrets.
+    ``checks``: conditions that no row may break, as text; ``required``: the columns without NULL; ``orders``: the
+    declared orders (column, type, definition); ``early``: how far above its writer's clock a row may be (µs);
+    ``resync``: how many rows make one count that is further above; ``ahead``: how far above its arrival time one may be
+    (µs). ``kept``: the options as files may hold them, without secrets, if they differ.
     """
 
     name: str
@@ -53,10 +53,10 @@ class StreamDef:
     shape: EventShape | None = None
     kept: tuple[tuple[str, str], ...] | None = field(default=None, compare=False)
     places: Mapping[str, Place] = field(default_factory=dict, compare=False)
-    """Where the columns are declared, and, as ``""``, the stream; nothing for a stream of the home."""
+    """Where the columns are declared, and, as ``""``, the stream; empty for a stream of the home."""
 
     def as_json(self) -> dict[str, Any]:
-        """The definition as the home directory keeps it."""
+        """Return the definition as the home directory stores it."""
         columns = [{"name": name, "type": kind, "nullable": name not in self.required} for name, kind in self.columns]
         event = asdict(self.event_time) if self.event_time else {}
         if event and event["beyond"] is None:
@@ -77,7 +77,7 @@ class StreamDef:
 
 
 def no_statement(stream: StreamDef, place: Place) -> Refused:
-    """R137: a statement cannot give rows and bounds to a stream."""
+    """Return R137: a statement cannot give rows and bounds to a stream."""
     if stream.format == TEMPORARY:
         what = f"{stream.name} is a TEMPORARY stream, which gets rows and bounds only from its pumps"
         return refuse("R137", what, f"Write CREATE PUMP … AS INSERT INTO {stream.name} SELECT STREAM ….", place)
@@ -86,13 +86,13 @@ def no_statement(stream: StreamDef, place: Place) -> Refused:
 
 
 def demands_of(stream: StreamDef) -> tuple[exp.Expr, ...]:
-    """All that a row must satisfy, over the stream's columns. Raises ``Refused`` (R102, R103)."""
+    """Return all conditions on a row, over the stream's columns. Raises ``Refused`` (R102, R103)."""
     required = (exp.Not(this=exp.Is(this=col(name), expression=exp.null())) for name in stream.required)
     return (*required, *checks_of(stream))
 
 
 def checks_of(stream: StreamDef) -> tuple[exp.Expr, ...]:
-    """The conditions of CHECK, over the stream's columns. Raises ``Refused`` (R102, R103)."""
+    """Return the conditions of CHECK, over the stream's columns. Raises ``Refused`` (R102, R103)."""
     known = {name.lower(): name for name, _ in stream.columns}
     checks: list[exp.Expr] = []
     for text in stream.checks:
@@ -109,7 +109,7 @@ def checks_of(stream: StreamDef) -> tuple[exp.Expr, ...]:
 
 
 def stream_of(statement: CreateStream) -> StreamDef:
-    """The definition that CREATE STREAM gives."""
+    """Return the definition that CREATE STREAM gives."""
     _check_columns(statement.columns, log=statement.using is None)
     idle = duration(statement.idle_after, "IDLE AFTER", statement.place)
     early = duration(statement.early, "EARLY BEYOND", statement.place)
@@ -134,7 +134,7 @@ def stream_of(statement: CreateStream) -> StreamDef:
 
 
 def duration(interval: exp.Expr | None, word: str, place: Place) -> int | None:
-    """The duration that a clause takes, in µs; raises ``Refused`` (R208) for months and negative ones."""
+    """Return the duration in a clause, in µs; raises ``Refused`` (R208) for months and negative ones."""
     if interval is None:
         return None
     micros = duration_of(interval)
@@ -144,7 +144,7 @@ def duration(interval: exp.Expr | None, word: str, place: Place) -> int | None:
 
 
 def rows_of(given: str, place: Place) -> int:
-    """How many rows near a jump let it count, of RESYNC AFTER n ROWS; 0 for no text. Raises ``Refused`` (R122)."""
+    """Return the n of RESYNC AFTER n ROWS; 0 for an empty text. Raises ``Refused`` (R122)."""
     count = int(given) if given.isdigit() else 0
     if given and not 0 < count <= MOST_NEAR:
         what = f"RESYNC AFTER takes 1 to {MOST_NEAR} rows"
@@ -153,7 +153,7 @@ def rows_of(given: str, place: Place) -> int:
 
 
 def _shape(statement: CreateStream, columns: Sequence[tuple[str, str]], early: int | None) -> EventShape | None:
-    """The event shape, with its columns as the stream spells them, and how far above its writer's a start may lie."""
+    """Return the event shape, with the stream's spelling of its columns, and the limit on early starts."""
     if statement.shape is None:
         return None
     names = [name for name, _ in columns]
@@ -179,7 +179,7 @@ def _shape(statement: CreateStream, columns: Sequence[tuple[str, str]], early: i
 
 
 def check_times(shape: EventShape, types: Mapping[str, str], place: Place) -> None:
-    """The times of events are no numbers of which nobody says what they count. Raises ``Refused`` (R170)."""
+    """Refuse (R170) event times that are numbers without a unit."""
     for name in filter(None, (shape.start, shape.stop)):
         kind, unit = kind_of(types[name]), shape.resolution
         what, hint = "", ""
@@ -197,7 +197,7 @@ def check_times(shape: EventShape, types: Mapping[str, str], place: Place) -> No
 
 
 def is_reserved(name: str) -> bool:
-    """True for names that no column of a user may have."""
+    """Return True for names that users' columns may not have."""
     return name.startswith("__") or name.lower() == "rowtime"
 
 
@@ -218,11 +218,11 @@ def _check_columns(columns: Iterable[ColumnDef], *, log: bool) -> None:
 
 
 def stored_stream(name: str, stored: Mapping[str, Any], variables: Mapping[str, str]) -> StreamDef:
-    """The definition that a home directory keeps, with the values of ``variables``."""
+    """Return the definition from a home directory, with the values of ``variables``."""
     kept = tuple(dict(stored.get("options") or {}).items())
     columns = tuple((column["name"], column["type"]) for column in stored["columns"])
     event = EventTimeSettings(**stored["event_time"]) if stored.get("event_time") else None
-    if event is not None and event.unit is None:  # from before RESOLUTION had to be said
+    if event is not None and event.unit is None:  # stored before RESOLUTION was required
         kinds = {name.lower(): kind_of(kind) for name, kind in columns}
         event = replace(event, unit="MILLISECOND") if kinds.get(event.column.lower()) is Kind.INTEGER else event
     return StreamDef(
@@ -244,7 +244,7 @@ def stored_stream(name: str, stored: Mapping[str, Any], variables: Mapping[str, 
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """A hint that names the nearest known name, or all of them."""
+    """Return a hint with the nearest known name, or with all of them."""
     names = list(known)
     near = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1)
     if near:
@@ -253,7 +253,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def check_bound(stream: StreamDef, column: Name) -> None:
-    """SET BOUND OF needs a column that can have one. Raises ``Refused`` (R143, R190)."""
+    """Check that SET BOUND OF names a column that can have one. Raises ``Refused`` (R143, R190)."""
     try:
         ordered_column(stream.as_json(), stream.name, column.text)
     except Refused as refused:

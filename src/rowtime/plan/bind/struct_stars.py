@@ -1,4 +1,4 @@
-"""``st.*``: the fields of a struct, each as a column of its own, where the type of the struct is declared."""
+"""``st.*``: the fields of a struct, each as a column of its own, if the type of the struct is declared."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from rowtime.sql.script import parse_expression
 
 
 def fields_of(scope: Scope, entry: exp.Column) -> list[tuple[str, exp.Expr]]:
-    """Names and expressions of the fields that ``st.*``, ``s.st.*`` or ``st.part.*`` lists.
+    """Return names and expressions of the fields that ``st.*``, ``s.st.*`` or ``st.part.*`` lists.
 
-    None if this is no column, or only Spark knows its type.
+    None if this is not a column, or only Spark knows its type.
     """
     path = [part.name for part in entry.parts[:-1]]
     kind = _type(scope, path)
     for name in path[_columns_from(scope, path) :]:
         kind = next((k for n, k in _fields(kind) if n.lower() == name.lower()), None)
-    # The places of the text stay those of the entry, where an error points.
+    # The places stay those of the item, to which errors point.
     return [(name, _located(_field([*path, name]), entry)) for name, _ in _fields(kind)]
 
 
 def hint_of(scope: Scope, entry: exp.Column) -> str:
-    """What to write for the fields of a column whose type only Spark knows; nothing where there is no such column."""
+    """Return a hint for the fields of a column whose type only Spark knows; empty if there is no such column."""
     path = [part.name for part in entry.parts[:-1]]
     number = _columns_from(scope, path)
     listed = {name.lower(): column for name, column in scope.starred(path[0] if number > 1 else "")}
@@ -39,7 +39,7 @@ def hint_of(scope: Scope, entry: exp.Column) -> str:
 
 
 def _columns_from(scope: Scope, path: Sequence[str]) -> int:
-    """How many names of a path say which column is meant."""
+    """Return how many names of a path identify the column."""
     return 2 if len(path) > 1 and scope.starred(path[0]) else 1
 
 

@@ -1,9 +1,9 @@
 """Sub-queries in expressions, as joins: IN and EXISTS in WHERE are semi joins, NOT IN and NOT EXISTS are anti joins.
 
 ``WHERE x IN (SELECT c FROM t)`` is ``SEMI JOIN t ON x = t.c``. ``x NOT IN (…)`` keeps a row if x differs from all of
-them, so a row goes if x = c is true or NULL for one. Of a static table the join reads a query of its own, which is
-computed once; a stream is joined itself, within a range of time, and events while both are alive. Elsewhere see
-`table_values`.
+them, so a row is dropped if x = c is true or NULL for one. For a static table the join reads a query of its own, which
+is computed once. A stream is joined directly, within a range of time, and events while both are alive. For other places
+see `table_values`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from rowtime.sql.places import refuse_at
 
 
 def has_subqueries(query: exp.Select) -> bool:
-    """True if a query asks for another one in its WHERE, in ON of an inner join or in its select list."""
+    """Return True if a query has a sub-query in its WHERE, in ON of an inner join or in its select list."""
     asked = (*query.expressions, *_where(query), *(part for _, part in _of_joins(query)))
     return any(part.find(exp.Query) is not None for part in asked)
 
 
 def has_group_subqueries(query: exp.Select) -> bool:
-    """True if a query asks for another one in the select list or in HAVING of its groups."""
+    """Return True if a query has a sub-query in the select list or HAVING of its groups."""
     having = query.args.get("having")
     parts = (*query.expressions, *([having] if having is not None else []))
     plain = not query.args.get("distinct") and not query.args.get("windowed")
@@ -45,9 +45,9 @@ class Subqueries:
     joins: list[exp.Join] = field(default_factory=list)
 
     def joined(self) -> exp.Select:
-        """The query with joins in their place, as far as they can be there; itself if there are none.
+        """Return the query with joins in place of sub-queries, as far as possible; itself if there are none.
 
-        Raises ``Refused`` where a sub-query is not what can be joined.
+        Raises ``Refused`` if a sub-query cannot be joined.
         """
         if self.query.args.get("from_") is None:
             return self.query
@@ -70,14 +70,14 @@ class Subqueries:
         return made
 
     def outside(self, node: exp.Expr) -> list[exp.Column]:
-        """The columns in a sub-query that belong to this query."""
+        """Return the columns in a sub-query that belong to this query."""
         return self._read(node).outside
 
     def _read(self, node: exp.Expr) -> Inner:
         return read(self.text, node, self.tables, lambda query: self.bound(query).emits().names)
 
     def _filters(self, part: exp.Expr) -> bool:
-        """Whether a condition is one that a join stands for, which is made."""
+        """Replace a condition by a join, and return True, if that is possible."""
         node, negated = part, False
         while isinstance(node, exp.Not):
             node, negated = node.this.unnest(), not negated
@@ -104,7 +104,7 @@ class Subqueries:
                 )
             derived = inner.derived(self._fresh("in" if values else "exists"))
             columns = [derived.column(entry) for entry in listed]
-            for entry in inner.listed() if inner.grouped and not values else ():  # of no row there may be a group
+            for entry in inner.listed() if inner.grouped and not values else ():  # a group may have no rows
                 derived.column(entry.unalias())
             tests = [*_equal(values, columns, negated=negated), *map(derived.above, inner.correlated)]
             on = exp.and_(*tests) if tests else exp.true()
@@ -121,16 +121,16 @@ class Subqueries:
 
     @property
     def _outside(self) -> str:
-        """The name of what the query reads, if that is one input."""
+        """Return the name of the query's input, if there is one."""
         return "" if self.query.args.get("joins") else str(self.query.args["from_"].this.alias_or_name)
 
     def _is_test(self, node: exp.Expr, inner: exp.Expr, part: exp.Expr) -> bool:
-        """True for a test of a table that is a part of another expression."""
+        """Return True for a test of a table that is a part of another expression."""
         single = not isinstance(node, exp.In) or not isinstance(node.this, exp.Tuple)
         return single and _stands(node, part) and table_of(inner, self.tables) is not None
 
     def _fresh(self, word: str) -> str:
-        """A name for the input of a join, which no other input has."""
+        """Return a name for a join input that no other input has."""
         taken = {one.alias_or_name.lower() for one in self.query.find_all(exp.Table, exp.Subquery)}
         taken |= {join.this.alias_or_name.lower() for join in self.joins}
         return next(f"{word}{n}" for n in range(1, len(taken) + 2) if f"{word}{n}" not in taken)
@@ -141,13 +141,13 @@ def _where(query: exp.Select) -> list[exp.Expr]:
 
 
 def _of_joins(query: exp.Select) -> list[tuple[exp.Join, exp.Expr]]:
-    """The conditions of inner joins, which WHERE may have instead."""
+    """Return the conditions of inner joins, which could be in WHERE instead."""
     inner = [join for join in query.args.get("joins") or [] if not join.side and join.kind in ("", "INNER")]
     return [(join, part) for join in inner if join.args.get("on") for part in conjuncts_of(join.args["on"])]
 
 
 def _with_where(query: exp.Select) -> exp.Select:
-    """The query with the sub-queries of inner joins in its WHERE."""
+    """Return the query with the sub-queries of inner joins moved to WHERE."""
     made = query.copy()
     for join in {id(join): join for join, part in _of_joins(made) if part.find(exp.Query)}.values():
         parts = conjuncts_of(join.args["on"])
@@ -161,13 +161,13 @@ def _with_where(query: exp.Select) -> exp.Select:
 
 
 def _groups(query: exp.Select) -> bool:
-    """True if the select list is over groups, which see no other input."""
+    """Return True if the select list is over groups, which cannot read another input."""
     clauses = ("group", "having", "distinct", "windowed")
     return any(query.args.get(clause) for clause in clauses) or any(map(has_aggregates, query.expressions))
 
 
 def _query(node: exp.Expr) -> exp.Expr | None:
-    """The sub-query of a test."""
+    """Return the sub-query of a test."""
     inner = node.args.get("query") if isinstance(node, exp.In) else None
     if isinstance(node, exp.Exists):
         inner = node.this
@@ -177,13 +177,13 @@ def _query(node: exp.Expr) -> exp.Expr | None:
 
 
 def _stands(node: exp.Expr, part: exp.Expr) -> bool:
-    """True if a node is in an expression itself, and in no query inside."""
+    """Return True if a node is in an expression itself, and not in a sub-query."""
     above = node.find_ancestor(exp.Query)
     return above is None or above is part.find_ancestor(exp.Query)
 
 
 def _values(part: exp.Expr) -> Iterator[exp.Subquery]:
-    """The sub-queries in an expression that stand for one value."""
+    """Yield the sub-queries in an expression that stand for one value."""
     for node in part.find_all(exp.Subquery):
         of_test = isinstance(node.parent, exp.In) and node.arg_key == "query"
         if not of_test and not isinstance(node.parent, exp.Exists | exp.Any | exp.All) and _stands(node, part):
@@ -191,7 +191,7 @@ def _values(part: exp.Expr) -> Iterator[exp.Subquery]:
 
 
 def _equal(values: Sequence[exp.Expr], columns: Sequence[exp.Expr], *, negated: bool) -> list[exp.Expr]:
-    """That values are those of a row; ``negated``: or may be, as a NULL may be any value."""
+    """Return equalities of values with columns; ``negated``: also true if they may be equal, because one is NULL."""
     found: list[exp.Expr] = []
     for value, column in zip(values, columns, strict=True):
         one = value.copy() if isinstance(value, exp.Column) else exp.paren(value.copy())

@@ -1,4 +1,4 @@
-"""Binds what a sub-query reads of a static table: SELECT … FROM table WHERE … GROUP BY … HAVING …."""
+"""Binds a sub-query's SELECT … FROM table WHERE … GROUP BY … HAVING … over a static table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rowtime.sql.places import refuse_at
 
 
 class TableQueries:
-    """The query ``item`` over one static table, as what a join reads; its columns have names of their own."""
+    """The query ``item`` over one static table, as the input of a join; its columns have names of their own."""
 
     def __init__(self, text: str, sources: Sources, name: str, item: exp.Subquery) -> None:
         self.text, self.sources = text, sources
@@ -37,7 +37,7 @@ class TableQueries:
         self.scope = Scope(text, replace(rows, inputs=inputs))
 
     def bind(self) -> From:
-        """The operator under the name of the sub-query. Raises ``Refused``."""
+        """Return the operator under the name of the sub-query. Raises ``Refused``."""
         query, scope = self.query, self.scope
         where: exp.Expr | None = query.args["where"].this if query.args.get("where") else None
         condition = None if where is None else self._bound(where)
@@ -79,7 +79,7 @@ class TableQueries:
 
 
 def _loose(value: exp.Expr, keys: Sequence[exp.Expr]) -> exp.Expr | None:
-    """A column outside of aggregates and keys."""
+    """Return a column that is neither in an aggregate nor a key."""
     if value in keys or is_aggregate(value):
         return None
     if isinstance(value, exp.Column):

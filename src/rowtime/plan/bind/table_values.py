@@ -1,7 +1,7 @@
-"""What a sub-query of a static table stands for in an expression: one value, or the truth of IN and EXISTS.
+"""Sub-queries of a static table as values in expressions: one value, or the truth of IN and EXISTS.
 
-It is a column of a LEFT JOIN with a query over the table, in which every row finds one row at most. IN and EXISTS are
-told by counts: how many rows are equal, how many there are, and how many of them are not NULL.
+The value is a column of a LEFT JOIN with a query over the table, in which every row finds at most one row. IN and
+EXISTS use counts: how many rows are equal, how many there are, and how many of them are not NULL.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from rowtime.sql.generate import to_rowtime
 from rowtime.sql.places import refuse_at
 
 Pair = tuple[exp.Expr, exp.Expr]
-"""An equality: what is over the table, and what is over the row outside."""
+"""An equality: the expression over the table, and the one over the outer row."""
 _ZERO = ("COUNT", "COUNT_IF")
 _NULL = ("MAX", "MIN", "SUM", "AVG", "MAX_BY", "MIN_BY", "BOOL_AND", "BOOL_OR", "EVERY", "SOME", "ANY")
-"""Aggregates by what they are of no row: 0 or NULL."""
+"""Aggregates by their value for no rows: 0 or NULL."""
 
 
 @dataclass(frozen=True)
 class TableValues:
-    """Makes ``joins`` and the columns of them; ``fresh`` names their inputs."""
+    """Makes ``joins`` and their columns; ``fresh`` names their inputs."""
 
     text: str
     fresh: Callable[[str], str]
     joins: list[exp.Join]
 
     def value(self, inner: Inner, node: exp.Expr) -> exp.Expr:
-        """What stands for a sub-query that is one value. Raises ``Refused`` (R159, R190)."""
+        """Return the replacement of a sub-query that is one value. Raises ``Refused`` (R159, R190)."""
         listed = inner.listed()
         if len(listed) != 1:
             what = f"a sub-query that is used as a value needs one column, and this one has {len(listed)} columns"
@@ -57,7 +57,7 @@ class TableValues:
         return placed(whole, node)
 
     def test(self, inner: Inner, node: exp.Expr) -> exp.Expr:
-        """The truth of IN or EXISTS: true, false, or NULL where a NULL may be the value. Raises ``Refused``."""
+        """Return the truth of IN or EXISTS: true, false, or NULL if a NULL may be the value. Raises ``Refused``."""
         if inner.grouped:
             raise inner.refused("GROUP BY or an aggregate, beside OR or outside of WHERE,", inner.query)
         every, pairs = exp.Count(this=exp.Star()), self._pairs(inner)
@@ -77,7 +77,7 @@ class TableValues:
         return placed(exp.paren(exp.Case(ifs=cases, default=exp.false())), node)
 
     def _pairs(self, inner: Inner) -> list[Pair]:
-        """What a sub-query says about the row outside: equalities."""
+        """Return the sub-query's conditions on the outer row: equalities."""
         found = []
         for part in inner.correlated:
             sides = [(part.this, part.expression), (part.expression, part.this)] if isinstance(part, exp.EQ) else []
@@ -99,7 +99,7 @@ class TableValues:
         self.joins.append(exp.Join(this=source, side="LEFT", on=exp.and_(*tests) if tests else exp.true()))
 
     def _aggregates(self, inner: Inner, pairs: Sequence[Pair], calls: Sequence[exp.Expr]) -> list[exp.Expr]:
-        """Aggregates of the rows that belong to a row outside; of no row, COUNT is 0 and others are NULL."""
+        """Return aggregates of the rows that belong to an outer row; without rows, COUNT is 0 and others are NULL."""
         derived, found = inner.derived(self.fresh("value")), []
         keys = [derived.column(mine) for mine, _ in pairs]
         derived.group = [mine.copy() for mine, _ in pairs]
@@ -120,7 +120,7 @@ def _some(count: exp.Expr) -> exp.Expr:
 
 
 def _function(call: exp.Expr) -> str:
-    """The name of an aggregate, whatever stands around it."""
+    """Return the name of an aggregate, without expressions around it."""
     while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.WithinGroup):
         call = call.this
     if isinstance(call, exp.Anonymous):

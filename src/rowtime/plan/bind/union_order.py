@@ -1,6 +1,6 @@
-"""ORDER BY of a UNION ALL: that of a SELECT of everything from it. UNION is a SELECT DISTINCT of that kind.
+"""ORDER BY of a UNION ALL, as a SELECT of everything from it; UNION is such a SELECT DISTINCT.
 
-The inputs of a T-sort promote their times; then it is the union that is sorted, before its rows have their new ROWTIME.
+The inputs of a T-sort promote their times; then the union is sorted, before its rows get their new ROWTIME.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from rowtime.sql.places import refuse_at
 
 
 def flat(query: exp.Expr) -> list[exp.Expr]:
-    """The inputs of a UNION ALL of UNION ALLs, from left to right."""
+    """Return the inputs of nested UNION ALLs, from left to right."""
     query = query.unnest()
     if isinstance(query, exp.Union) and not query.args.get("distinct") and not query.args.get("order"):
         return [*flat(query.this), *flat(query.expression)]
     return [query]
 
 
-_AROUND = ("limit", "with_", "emit", "emit_changes", "emit_final")  # which stand around the whole
+_AROUND = ("limit", "with_", "emit", "emit_changes", "emit_final")  # clauses of the whole
 
 
 def distinct_union(query: exp.Union, names_of: Callable[[exp.Expr], Sequence[str]]) -> exp.Select:
-    """The SELECT DISTINCT that a UNION means; ``names_of`` binds a query and names its columns."""
+    """Return the SELECT DISTINCT that a UNION means; ``names_of`` binds a query and names its columns."""
     inner = query.copy()
     order = inner.args.pop("order", None)
     for around in (*_AROUND, "distinct"):
@@ -40,7 +40,7 @@ def distinct_union(query: exp.Union, names_of: Callable[[exp.Expr], Sequence[str
 
 
 def sorted_union(query: exp.Union, text: str, names_of: Callable[[exp.Expr], Sequence[str]]) -> exp.Select:
-    """The SELECT that a sorted UNION ALL means; ``names_of`` binds a query and names its columns."""
+    """Return the SELECT that a sorted UNION ALL means; ``names_of`` binds a query and names its columns."""
     inner = query.copy()
     order = inner.args.pop("order")
     for around in _AROUND:
@@ -60,7 +60,7 @@ def sorted_union(query: exp.Union, text: str, names_of: Callable[[exp.Expr], Seq
 
 
 def _promoted(query: exp.Expr, first: exp.Expr, text: str) -> exp.Expr:
-    """What is sorted by: ROWTIME as each input promotes it."""
+    """Return the sort expression: ROWTIME as each input promotes it."""
     led: exp.Expr = first.this
     by_rowtime = isinstance(led, exp.Column) and led.name.lower() == "rowtime"
     for part in flat(query):
@@ -85,7 +85,7 @@ def _column(name: str, at: exp.Expr | None = None) -> exp.Column:
 
 
 def common(parts: Sequence[BoundQuery]) -> Mapping[str, exp.Expr]:
-    """The columns that are one function of the rowtime in all inputs; so they are it in the union."""
+    """Return the columns that are the same function of the rowtime in all inputs, and so in the union."""
     names = [part.node.emits().names for part in parts]
     found = {}
     for place, name in enumerate(names[0]):

@@ -1,4 +1,4 @@
-"""Window calls as what the kernels compute: functions over frames, and an expression over their values."""
+"""Window calls in the form of the kernels: functions over frames, and an expression over their values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Want:
 
 @dataclass(frozen=True)
 class Wants:
-    """What a call needs, and its value over the columns of what it needs."""
+    """The functions that a call needs, and its value over their columns."""
 
     wants: tuple[Want, ...]
     value: Callable[..., exp.Expr] = lambda column: column
@@ -44,7 +44,7 @@ _EDGES: dict[type[exp.Expr], bool] = {
 
 
 def wants_of(call: exp.Expr, frame: Frame, by: exp.Expr | None) -> Wants:
-    """What the call before OVER needs; ``by``: the function of the rowtime that its window orders by."""
+    """Return the functions of the call before OVER; ``by``: the function of the rowtime that its window orders by."""
     condition, call = (call.expression.this, call.this) if isinstance(call, exp.Filter) else (None, call)
     ignore = isinstance(call, exp.IgnoreNulls)
     call = call.this if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) else call
@@ -111,7 +111,7 @@ def _counted(argument: exp.Expr, frame: Frame) -> Wants:
 
 
 def _present(call: exp.Count) -> exp.Expr:
-    """1 where COUNT counts."""
+    """Return 1 where COUNT counts."""
     if isinstance(call.this, exp.Star):
         return ONE
     given = [part for part in (call.this, *call.expressions) if part is not None]
@@ -139,7 +139,7 @@ def _decayed(call: exp.Expr, condition: exp.Expr | None, frame: Frame) -> Wants:
 
 
 def _distinct(call: exp.Expr, condition: exp.Expr | None, frame: Frame) -> Wants:
-    """COUNT(DISTINCT value); the least and the greatest of distinct values are those of all."""
+    """Return COUNT(DISTINCT value); the least and greatest of distinct values are those of all."""
     values = call.this.expressions
     if isinstance(call, exp.Min | exp.Max) and len(values) == 1:
         plain = call.copy()
@@ -163,7 +163,7 @@ def _distinct(call: exp.Expr, condition: exp.Expr | None, frame: Frame) -> Wants
 
 
 def _rank(call: exp.Expr, by: exp.Expr | None) -> Wants:
-    """One more than the rows, or than the values, that came at an earlier value of what orders the window."""
+    """Return one more than the number of rows, or of values, at an earlier value of the window's order."""
     if by is None:
         name = "DENSE_RANK" if isinstance(call, exp.DenseRank) else "RANK"
         hint = f"Write {name}() OVER (ORDER BY s.ROWTIME), or of a rounded ROWTIME."
@@ -203,7 +203,7 @@ def _nth(value: exp.Expr, function: Nth, frame: Frame) -> Wants:
 
 
 def _lag(call: exp.Lag, frame: Frame, *, ignore: bool) -> Wants:
-    """The row k before the current one, as far as the frame reaches; else the default."""
+    """Return the row k before the current one, if the frame reaches it; else the default."""
     k = _literal(call.args.get("offset"), 0, "LAG")
     if frame.upper:
         raise NoWindow("R161", "LAG counts from the current row", "End its frame with CURRENT ROW, or leave it out.")

@@ -1,7 +1,7 @@
-"""Binds the windows that are after FROM: ``TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), INTERVAL '1' HOUR))``.
+"""Binds the windows after FROM: ``TABLE(TUMBLE(TABLE s, DESCRIPTOR(t), INTERVAL '1' HOUR))``.
 
-They add the columns ``window_start`` and ``window_end`` and group nothing (semantics 12); what
-is known of the columns' clocks lets a GROUP BY above them close.
+They add the columns ``window_start`` and ``window_end`` but do not group (semantics 12); the clocks of these columns
+let a GROUP BY above them close.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class WindowTable:
         self.function = call.name.upper()
 
     def bind(self) -> BoundQuery:
-        """The operator, and the clocks of the columns; raises ``Refused``."""
+        """Return the operator, and the clocks of the columns; raises ``Refused``."""
         arguments = self._arguments()
         if not arguments:
             raise Refused(self._unread())
@@ -51,7 +51,7 @@ class WindowTable:
         if scope.problems or time is None or spans is None:
             raise Refused(*scope.problems)
         at = scope.inlined(time)
-        # The time follows the rowtime upwards, or a mark that never goes back.
+        # The time follows the rowtime, or a mark that never goes back.
         known = follows(at) and order_of(at, scope.facts if is_value(at) else marks_of(scope.input)).direction > 0
         lineage = {**scope.source.lineage, **(spans.lineage(NAMES, at) if known else {})}
         value = scope.computed(time)
@@ -61,7 +61,7 @@ class WindowTable:
         return BoundQuery(windows_of(name, source, spans, value, NAMES, gate=gate), lineage)
 
     def _arguments(self) -> list[exp.Expr]:
-        """The arguments by place; named ones are put into theirs."""
+        """Return the arguments by position; named ones are put in theirs."""
         given = self.call.expressions
         if not any(isinstance(node, exp.Kwarg) for node in given):
             return list(given)
@@ -74,7 +74,7 @@ class WindowTable:
         return [found[name] for name in names if name in found]
 
     def _scope(self, data: exp.Expr) -> Scope:
-        """The names of what is read: a stream, a view or a query."""
+        """Return the names of the input: a stream, a view or a query."""
         binder = self.binder
         given = input_of(data)
         if isinstance(given, exp.Table):
@@ -100,7 +100,7 @@ class WindowTable:
     # -- sessions ---------------------------------------------------------------------
 
     def _session(self, scope: Scope, arguments: list[exp.Expr]) -> BoundQuery:
-        """SESSION(TABLE s PARTITION BY k, DESCRIPTOR(ROWTIME), gap), or with DESCRIPTOR(k) before the gap."""
+        """Bind SESSION(TABLE s PARTITION BY k, DESCRIPTOR(ROWTIME), gap), or with DESCRIPTOR(k) before the gap."""
         self._refuse_taken(scope)
         time = self._time(scope, arguments[1] if len(arguments) > 1 else None)
         keys = [*arguments[0].expressions] if isinstance(arguments[0], TableArgument) else []
@@ -119,7 +119,7 @@ class WindowTable:
         return BoundQuery(made, {NAMES[1]: col(ROWTIME)})
 
     def _time(self, scope: Scope, node: exp.Expr | None) -> exp.Expr | None:
-        """What DESCRIPTOR names: one column, or ROWTIME."""
+        """Return the one column of DESCRIPTOR, or ROWTIME."""
         named = isinstance(node, exp.Anonymous) and node.name.upper() == "DESCRIPTOR" and len(node.expressions) == 1
         if node is None or not named:
             hint = "The time must be DESCRIPTOR(ROWTIME)."
@@ -129,5 +129,5 @@ class WindowTable:
 
 
 def _ordered(scope: Scope, time: exp.Expr) -> bool:
-    """True if the time is a column of a known order, which has no NULL."""
+    """Return True if the time is a column of a known order, which has no NULL."""
     return any(isinstance(time, exp.Column) and c.name == time.name and c.order.moves for c in scope.columns)

@@ -1,8 +1,8 @@
-"""The windows of GROUP BY: what TUMBLE, HOP and CUMULATE stand for, and which clock they have.
+"""The windows of GROUP BY: the meaning of TUMBLE, HOP and CUMULATE, and their clocks.
 
-A window of a row is a function of its time: TUMBLE is STEP. Overlapping windows are columns
-of an operator (`operators.windows.hop`); of their ends the plan knows a *clock*, a function of the
-rowtime that no later row's end lies below (``Earliest``), so their groups close.
+A window of a row is a function of its time: TUMBLE is STEP. Overlapping windows are columns of an operator
+(`operators.windows.hop`). The plan knows a *clock* of their ends: a function of the rowtime such that no later row's
+end is below it (``Earliest``), so their groups close.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ class Spans:
 
     @property
     def copies(self) -> int:
-        """The most windows that hold one instant."""
+        """Return the greatest number of windows that contain one instant."""
         return 1 if self.months is not None else -(-self.size // self.slide)
 
     @property
     def one(self) -> bool:
-        """True if each instant lies in exactly one window."""
+        """Return True if each instant is in exactly one window."""
         return self.months is not None or self.slide == self.size
 
     def edges(self, time: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
-        """Start and end of the window that holds ``time`` and ends first."""
+        """Return start and end of the window that contains ``time`` and ends first."""
         if self.months is not None:
             start: exp.Expr = stepped(time, self.months, self.offset)
             return start, exp.Add(this=start.copy(), expression=self.months.copy())
@@ -75,7 +75,7 @@ class Spans:
         return moved(ends.copy(), -self.size), ends
 
     def clocks(self, time: exp.Expr) -> tuple[exp.Expr, ...]:
-        """What start and end are over a time that follows the rowtime or a mark; none where nothing is known."""
+        """Return start and end over a time that follows the rowtime or a mark; none if unknown."""
         start, end = self.edges(time)
         if self.one:
             return start, end
@@ -84,7 +84,7 @@ class Spans:
         return (end,) if self.grows else (start, end)
 
     def lineage(self, names: Sequence[str], time: exp.Expr) -> dict[str, exp.Expr]:
-        """The clocks of the columns ``names`` of start and end."""
+        """Return the clocks of the columns ``names`` of start and end."""
         found = self.clocks(time)
         if not self.one:
             found = tuple(Earliest(this=clock) if is_value(clock) else clock for clock in found)
@@ -92,14 +92,14 @@ class Spans:
 
 
 def of_micros(length: int) -> exp.Interval:
-    """An interval of so many µs, in the largest unit that it is a whole number of."""
+    """Return an interval of so many µs, in the largest possible unit."""
     units = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MINUTE", 60_000_000), ("SECOND", 1_000_000))
     unit, width = next(((u, w) for u, w in units if length and length % w == 0), ("MICROSECOND", 1))
     return exp.Interval(this=exp.Literal.string(str(length // width)), unit=exp.var(unit))
 
 
 def moved(node: exp.Expr, by: int) -> exp.Expr:
-    """A time plus so many µs, as one interval."""
+    """Return a time plus so many µs, as one interval."""
     inner, before = unshifted(node)
     total = before + by
     if not total:
@@ -110,13 +110,13 @@ def moved(node: exp.Expr, by: int) -> exp.Expr:
 
 
 def stepped(time: exp.Expr, width: exp.Expr, offset: int, on: int = 0) -> exp.Expr:
-    """The greatest multiple of ``width`` counted from ``offset`` that is <= time, plus ``on`` µs."""
+    """Return the greatest multiple of ``width`` counted from ``offset`` that is <= time, plus ``on`` µs."""
     step = Step(this=moved(time.copy(), -offset) if offset else time.copy(), expression=width.copy())
     return moved(step, offset + on)
 
 
 def earliest(at: exp.Expr) -> exp.Expr | None:
-    """The clock of an inlined column that has no order but a clock over the rowtime alone."""
+    """Return the clock of an inlined column that has no order but a clock over the rowtime alone."""
     node, by = unshifted(at)
     if not isinstance(node, Earliest) or any(c.name != ROWTIME for c in node.find_all(exp.Column)):
         return None
@@ -124,12 +124,12 @@ def earliest(at: exp.Expr) -> exp.Expr | None:
 
 
 def has_clock(scope: Scope, node: exp.Expr) -> bool:
-    """True for a column that has no order but a clock over the rowtime, perhaps shifted."""
+    """Return True for a column, perhaps shifted, that has no order but a clock over the rowtime."""
     return earliest(scope.inlined(node)) is not None
 
 
 def is_value(at: exp.Expr) -> bool:
-    """True if an inlined expression is the value itself, not only its clock."""
+    """Return True if an inlined expression is the value itself, not only its clock."""
     return not any(
         isinstance(part, Earliest) or (isinstance(part, exp.Column) and part.name.startswith(MARK))
         for part in at.walk()
@@ -138,17 +138,17 @@ def is_value(at: exp.Expr) -> bool:
 
 @dataclass
 class Windows:
-    """The overlapping windows that one SELECT speaks of, as columns ``__h0``, … of their ends."""
+    """The overlapping windows in one SELECT, as columns ``__h0``, … of their ends."""
 
     hops: dict[tuple[str, Spans], tuple[str, exp.Expr]] = field(default_factory=dict)
     lineage: dict[str, exp.Expr] = field(default_factory=dict)
     gap: int | None = None
-    """Of the sessions, in µs."""
+    """The gap of the sessions, in µs."""
     stagger: tuple[tuple[exp.Expr, ...], int] | None = None
     """The keys of WINDOWED BY STAGGER, and its length in µs."""
 
     def bind(self, scope: Scope, call: exp.Anonymous) -> exp.Expr:
-        """A call whose arguments are bound, over columns."""
+        """Bind a call whose arguments are bound, over columns."""
         name, _, edge = call.name.upper().partition("_")
         if name == "SESSION":
             return self._session(scope, call, edge)
@@ -162,14 +162,14 @@ class Windows:
         return end if edge == "END" else exp.Sub(this=end, expression=TICK.copy())
 
     def staggered(self, keys: Sequence[exp.Expr], length: int) -> exp.Expr:
-        """The end of the window that opened with the first row of the bound ``keys``, as a column."""
+        """Return the end of the window that opened with the first row of the bound ``keys``, as a column."""
         self.stagger = (tuple(keys), length)
         time = col(ROWTIME)
         self.lineage[STAGGERED] = Earliest(this=moved(time, 1))  # a window that may still get rows ends later
         return col(STAGGERED)
 
     def _session(self, scope: Scope, call: exp.Anonymous, edge: str) -> exp.Expr:
-        """An edge of the session, as a column that the grouping has."""
+        """Return an edge of the session, as a column of the grouping."""
         gap = gap_of(scope, call, call.expressions)
         if gap is not None and self.gap not in (None, gap):
             scope.refuse("R106", f"{readable(call)} has a different gap from the one in GROUP BY", call)
@@ -184,7 +184,7 @@ class Windows:
         return exp.Sub(this=end, expression=of_micros(spans.size)), end.copy()
 
     def above(self, source: Operator, keys: Sequence[Item], fresh: str) -> Operator:
-        """The input under the windows that ``keys`` group by."""
+        """Return the input with the windows that ``keys`` group by."""
         if self.stagger is not None:
             parts, length = self.stagger
             named = tuple(Item(Column(f"__g{n}"), part) for n, part in enumerate(parts))
@@ -197,17 +197,17 @@ class Windows:
         return source
 
     def shown(self, key: exp.Expr) -> str:
-        """A key as its user would write it, windows among them."""
+        """Return a key, windows included, as a user would write it."""
         if key.name in (SESSION_START, SESSION_END):
             return "SESSION(ROWTIME, …)"
         found = next((time for name, time in self.hops.values() if name == key.name), None)
         return readable(key) if found is None else f"HOP({readable(found)}, …)"
 
 
-def windows_of(  # noqa: PLR0913 - the window of a row, and where it stands
+def windows_of(  # noqa: PLR0913 - the window of a row, and its place
     name: str, source: Operator, spans: Spans, time: exp.Expr, names: tuple[str, str], *, gate: bool = False
 ) -> Hop:
-    """The operator that adds the windows of ``time`` to its input."""
+    """Return the operator that adds the windows of ``time`` to its input."""
     facts = {ROWTIME: ROWTIME_FACT, **{column.name: column.known for column in source.emits().columns}}
     start, end = spans.edges(time)
 
@@ -233,7 +233,7 @@ SHAPES = {
 
 
 def spans_of(scope: Scope, call: exp.Expr, arguments: Sequence[exp.Expr], name: str) -> Spans | None:
-    """The windows that the arguments behind the time describe; ``None`` with a problem (R113)."""
+    """Return the windows that the arguments after the time describe; ``None`` with a problem (R113) if invalid."""
     intervals = 1 if name == "TUMBLE" else 2
     problem = SHAPES[name]
     if intervals <= len(arguments) <= intervals + 1:
@@ -252,7 +252,7 @@ def spans_of(scope: Scope, call: exp.Expr, arguments: Sequence[exp.Expr], name: 
 
 
 def gap_of(scope: Scope, call: exp.Anonymous, arguments: Sequence[exp.Expr]) -> int | None:
-    """The gap of a SESSION whose bound arguments are a time and the gap, in µs; ``None`` with a problem."""
+    """Return the gap of a SESSION (bound arguments: a time and the gap) in µs; ``None`` with a problem."""
     gap = duration_of(arguments[1]) if len(arguments) == 2 else None  # noqa: PLR2004
     if not gap or gap < 0:
         scope.refuse("R113", f"{call.name} takes {SHAPES['SESSION']}", call)
@@ -266,7 +266,7 @@ def gap_of(scope: Scope, call: exp.Anonymous, arguments: Sequence[exp.Expr]) -> 
 
 
 def _offset(node: exp.Expr) -> int | None:
-    """An offset in µs: an interval as it stands, a TIME as the time since midnight."""
+    """Return an offset in µs: of an interval, or of a TIME since midnight."""
     if isinstance(node, exp.Cast):
         return since_midnight(node)
     if isinstance(node, exp.Neg):
@@ -276,7 +276,7 @@ def _offset(node: exp.Expr) -> int | None:
 
 
 def refuse_outside(scope: Scope, node: exp.Expr) -> None:
-    """Refuse the windows of GROUP BY where nothing is grouped (R139)."""
+    """Refuse (R139) the windows of GROUP BY outside of GROUP BY."""
     for part in node.walk():
         if isinstance(part, exp.Anonymous) and part.name.upper() in _ONLY_GROUPED:
             name = part.name.upper()

@@ -1,4 +1,4 @@
-"""Formats and their options: what may follow USING and in OPTIONS, one file a kind of source or sink."""
+"""Formats and their options: the words after USING and in OPTIONS, one file per kind of source or sink."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ TABLES: Final[Mapping[str, Format]] = {
     "orc": Format("orc", options_of(*taking(anything, "path", "mergeSchema", *_ANY_FILES))),
     "text": Format("text", options_of(*taking(anything, "path", "wholetext", "lineSep", *_ANY_FILES))),
 }
-"""Formats of static tables whose options are known: all those of Spark's readers have an effect there."""
+"""Formats of static tables with known options: there, all options of Spark's readers have an effect."""
 _NEAR: Final = 0.7
 _EXACT: Final = frozenset({"path", "rowtime.column", "ordered", "ends"})
-"""Options that are found by their exact names, so they are kept as they are spelled here."""
+"""Options that are looked up by their exact names, so they keep this spelling."""
 
 Given = tuple[tuple[str, str], ...]
 
 
 def written_problems(kind: str, given: Given, place: Place) -> list[Problem]:
-    """What is wrong with the options of a stream where a pump writes to it (R541)."""
+    """Return problems (R541) with the options of a stream to which a pump writes."""
     form = _form(FORMATS, kind, given)
     found = []
     if kind in DIRECTORIES and "path" not in {name for name, _ in given}:
@@ -82,7 +82,7 @@ def written_problems(kind: str, given: Given, place: Place) -> list[Problem]:
 
 
 def checked_options(statement: CreateStream | CreateTable) -> Given:
-    """The options of a definition, with rowtime's own names as they are spelled here; raises ``Refused``."""
+    """Return the options of a definition, with the standard spelling of rowtime's own; raises ``Refused``."""
     kind, name = (statement.using or "").lower(), statement.name.place
     if wrong := [*column_problems(statement.columns)]:
         raise Refused(*wrong)
@@ -93,7 +93,7 @@ def checked_options(statement: CreateStream | CreateTable) -> Given:
             hint = f"Did you mean {near[0]}? " if near else ""
             there = f"{hint}There are: {', '.join(sorted(set(FORMATS) - {'log'}))}."
             raise refuse("R210", f"there is no format {statement.using}", there, name)
-        return statement.options  # any source of Spark's can be a table
+        return statement.options  # any Spark source can be a table
     found = _problems(_form(known, kind or "log", statement.options), statement)
     if known is TABLES and kind in LAKES:
         found += place_problems(kind, (one for one, _ in statement.options), name)
@@ -103,7 +103,7 @@ def checked_options(statement: CreateStream | CreateTable) -> Given:
 
 
 def read_problems(kind: str, given: Given, columns: Sequence[tuple[str, str]], place: Place) -> list[Problem]:
-    """What a stream lacks where a query reads it: where its items are (R207, R504), and what folders say (R596)."""
+    """Return what a stream lacks that a query reads: the place of its items (R207, R504), and partitions (R596)."""
     names = {name.lower() for name, _ in given}
     if kind in DIRECTORIES and "path" not in names:
         return [Problem("R207", f"a {kind} source needs a path", place, "Add OPTIONS (path '/data/in').")]
@@ -129,7 +129,7 @@ def read_problems(kind: str, given: Given, columns: Sequence[tuple[str, str]], p
 
 
 def _folders(given: Given, columns: Sequence[str], place: Place) -> Iterator[Problem]:
-    """What the names of folders cannot give (R596): columns that nobody declares, all of them, or the rowtime."""
+    """Yield problems (R596) with partition folders: undeclared columns, all columns, or the rowtime."""
     told = {name.lower(): value for name, value in given}
     split = [part.strip() for part in told.get(PARTITIONS.lower(), "").split(",") if part.strip()]
     for name in split:
@@ -150,7 +150,7 @@ def _folders(given: Given, columns: Sequence[str], place: Place) -> Iterator[Pro
 
 
 def _lines(given: Given, place: Place) -> Iterator[Problem]:
-    """Options (R542) by which a line is no record, so that nobody knows how far a file that grows is complete."""
+    """Yield problems (R542) with options that make a line not a record, so that a growing file has no complete part."""
     told = {name.lower(): value.lower() for name, value in given}
     if told.get(GROWING) != "true":
         return
@@ -166,7 +166,7 @@ _ENCODINGS: Final = tuple((name, ("utf-8", "utf8", "us-ascii", "iso-8859-1")) fo
 
 
 def _form(known: Mapping[str, Format], kind: str, given: Given) -> Format | None:
-    """The options of a format; those of a database depend on its driver."""
+    """Return the options of a format; those of a database depend on its driver."""
     if kind != "jdbc":
         return known.get(kind)
     of_driver = jdbc.of_url(next((value for name, value in given if name.lower() == "url"), ""))
@@ -174,7 +174,7 @@ def _form(known: Mapping[str, Format], kind: str, given: Given) -> Format | None
 
 
 def _problems(form: Format | None, statement: CreateStream | CreateTable) -> list[Problem]:
-    """What is wrong with the options of a definition: names (R540), values (R541), those without effect (R542)."""
+    """Return problems with the options of a definition: names (R540), values (R541), those without effect (R542)."""
     seen: set[str] = set()
     problems = []
     for (name, value), at in zip(statement.options, statement.option_places, strict=True):
@@ -202,7 +202,7 @@ def _problem(form: Format, name: str, value: str, given: Given, at: OptionPlace)
 
 
 def _meant(value: str, wanted: str) -> str:
-    """A hint for a value that nearly spells one of a few words."""
+    """Return a hint if a value nearly spells one of a few words."""
     words = [word for part in wanted.split(" or ") for word in part.split(", ")]
     near = difflib.get_close_matches(value.lower(), [word.lower() for word in words], n=1, cutoff=_NEAR)
     return f"Did you mean {near[0]}?" if near else ""

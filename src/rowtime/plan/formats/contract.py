@@ -1,7 +1,7 @@
-"""What a format says of its options: which there are, what each takes, which have no effect here.
+"""A format's options: their names and values, and which have no effect here.
 
-Names of options mean the same in upper and lower case, as in Spark. An option that no format
-knows would be accepted and ignored by Spark; here it is refused, with the nearest name.
+Names of options mean the same in upper and lower case, as in Spark. Spark would accept and ignore an unknown option;
+rowtime refuses it, with the nearest name.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Final
 from zoneinfo import available_timezones
 
 Check = Callable[[str], str]
-"""What a value should be, in words, where it is not that; empty where it is."""
+"""Returns what a value should be, in words, if it is not; empty if it is."""
 
 MOST_SHOWN: Final = 25  # names in a hint
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option: what it takes; ``written``: what it takes where a pump writes, if that is less.
+    """One option: the values it takes; ``written``: those for a stream to which a pump writes, if fewer.
 
-    ``because``: why it has no effect here; then only the values ``alike``, which change nothing, are taken.
+    ``because``: why it has no effect here; then only the values ``alike``, which change nothing, are accepted.
     ``meaning``, ``default`` and ``values`` are for the tables of docs/options.md, in Markdown: an option without a
-    meaning is passed on, and ``values`` are those of an option that ``takes`` does not check. ``side``: ``source`` or
+    meaning is passed on, and ``values`` describes an option that ``takes`` does not check. ``side``: ``source`` or
     ``sink`` if the option has a meaning only there.
     """
 
@@ -42,7 +42,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Format:
-    """The options of a format. ``others``: what is wrong with a name that is not listed, or ``None`` to let it through.
+    """The options of a format. ``others`` judges names that are not listed: a problem, or ``None`` to let them through.
 
     ``others`` takes the name and all names that are given beside it, in lower case. ``open`` describes the names that
     it lets through, and ``passed`` says to whom options without a meaning are passed on: both are for docs/options.md.
@@ -55,11 +55,11 @@ class Format:
     passed: str = ""
 
     def option(self, name: str) -> Option | None:
-        """An option by its name, in any case."""
+        """Return an option by its name, in any case."""
         return self.options.get(name.lower())
 
     def nearest(self, name: str) -> str:
-        """A hint: the name that was probably meant, or those that there are."""
+        """Return a hint with the name that was probably meant, or with all names."""
         known = [option.name for option in self.options.values() if not option.because]
         spelled = {one.lower(): one for one in known}
         near = difflib.get_close_matches(name.lower(), list(spelled), n=1, cutoff=0.7)
@@ -70,7 +70,7 @@ class Format:
 
 
 def as_table(form: Format) -> Format:
-    """A format whose files or rows are read as a static table, by Spark alone: all of its options have an effect."""
+    """Return a format as a static table that Spark alone reads: all of its options have an effect."""
     read = (
         replace(option, takes=anything, because="") if option.because else option for option in form.options.values()
     )
@@ -78,50 +78,50 @@ def as_table(form: Format) -> Format:
 
 
 def values_of(check: Check) -> str:
-    """Describe in words what a check accepts, by values that hardly any check accepts."""
+    """Describe in words the values that a check accepts, found with values that hardly any check accepts."""
     return next((words for odd in ("", "?", "no value") if (words := check(odd))), "a text")
 
 
 def options_of(*options: Option) -> dict[str, Option]:
-    """Options by their names in lower case."""
+    """Return options by their lower-case names."""
     return {option.name.lower(): option for option in options}
 
 
 def taking(takes: Check, *names: str, written: Check | None = None) -> list[Option]:
-    """Options that all take the same."""
+    """Return options that all take the same values."""
     return [Option(name, takes, written) for name in names]
 
 
 def unused(because: str, *names: str, alike: tuple[str, ...] = ()) -> list[Option]:
-    """Options of Spark that have no effect here, all for one reason."""
+    """Return options of Spark that have no effect here, all for one reason."""
     return [Option(name, anything, because=because, alike=alike) for name in names]
 
 
 def words(text: str) -> list[str]:
-    """Names that are in a text with blanks between them."""
+    """Split a text with names at its blanks."""
     return text.split()
 
 
 # -- values -----------------------------------------------------------------------------
 
 
-def anything(value: str) -> str:  # noqa: ARG001 - it takes all
-    """Every text."""
+def anything(value: str) -> str:  # noqa: ARG001 - it accepts everything
+    """Accept every text."""
     return ""
 
 
 def some(value: str) -> str:
-    """A text that is not empty."""
+    """Accept a text that is not empty."""
     return "" if value.strip() else "a text"
 
 
 def boolean(value: str) -> str:
-    """``true`` or ``false``, in any case."""
+    """Accept ``true`` or ``false``, in any case."""
     return "" if value.strip().lower() in ("true", "false") else "true or false"
 
 
 def whole(least: int = 0, most: int | None = None) -> Check:
-    """A whole number."""
+    """Accept a whole number."""
 
     def check(value: str) -> str:
         words = f"a whole number from {least}" + (f" to {most}" if most is not None else "")
@@ -135,32 +135,32 @@ def whole(least: int = 0, most: int | None = None) -> Check:
 
 
 def number(value: str) -> str:
-    """A decimal number."""
+    """Accept a decimal number."""
     return "" if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)", value.strip()) else "a number"
 
 
 def one_of(*names: str) -> Check:
-    """One of some words, in any case."""
+    """Accept one of some words, in any case."""
     return lambda value: "" if value.lower() in {name.lower() for name in names} else _either(names)
 
 
 def character(value: str) -> str:
-    """One character, or an escape for one, as that of a tab."""
+    """Accept one character, or an escape for one, such as that of a tab."""
     return "" if len(value) == 1 or re.fullmatch(r"\\[\\0tbfnr'\"]|\\u[0-9a-fA-F]{4}", value) else "one character"
 
 
 def characters(value: str) -> str:
-    """One character or several, blanks too."""
+    """Accept one character or several, blanks too."""
     return "" if value else "one character or several"
 
 
 def few_characters(value: str) -> str:
-    """One character or none."""
+    """Accept one character or none."""
     return "" if not value else character(value)
 
 
 def pattern(value: str) -> str:
-    """A pattern of Spark's for dates and times; letters that mean nothing are in quotes."""
+    """Accept Spark's patterns for dates and times; letters without a meaning are in quotes."""
     bare = re.sub(r"'[^']*'", "", value)
     odd = re.search(r"[A-Za-z]", re.sub(r"[GyMLdQqEDFahKkHmsSVzOXx]", "", bare))
     if "'" in bare or odd is not None or not value:
@@ -169,13 +169,13 @@ def pattern(value: str) -> str:
 
 
 def zone(value: str) -> str:
-    """A time zone by its name, or an offset."""
+    """Accept a time zone by its name, or an offset."""
     fits = re.fullmatch(r"(UTC|GMT|UT|Z)?([+-]\d{1,2}(:?\d{2})?)?", value) or value in available_timezones()
     return "" if value and fits else "a time zone, such as Europe/Berlin or +01:00"
 
 
 def encoding(value: str) -> str:
-    """A character set that Python, and so probably Java, has."""
+    """Accept a character set that Python has, and so probably Java."""
     try:
         "".encode(value)
     except LookupError:

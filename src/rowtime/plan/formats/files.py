@@ -22,9 +22,9 @@ PARQUET_CODECS: Final = {
     "lz4_raw": "lz4",
     "brotli": "brotli",
 }
-"""Spark's names of the ways to compress Parquet that rowtime writes, and Arrow's."""
+"""Spark's and Arrow's names of the Parquet codecs that rowtime writes."""
 TEXT_CODECS: Final = {"none": "", "uncompressed": "", "gzip": ".gz", "bzip2": ".bz2"}
-"""Ways to compress text files, and the endings by which readers know them."""
+"""Codecs of text files, and the suffixes by which readers recognize them."""
 
 ORDERED: Final = Option(
     "ordered",
@@ -43,10 +43,10 @@ ROWTIME_COLUMN: Final = Option(
 ROWTIME_WRITTEN: Final = replace(
     ROWTIME_COLUMN, meaning="the column to which ROWTIME is written, `''` for none", default="`rowtime`", side="sink"
 )
-"""The same option of a format whose rows always have a rowtime when they are read."""
+"""The same option, for a format whose rows always have a rowtime when they are read."""
 READS_TO_END: Final = Option(
     ENDS,
-    takes.anything,  # `check_ends` looks at it
+    takes.anything,  # `check_ends` checks it
     meaning="`true`: the stream ends when everything that exists has been read",
     default="`false`",
     values="true or false",
@@ -54,7 +54,7 @@ READS_TO_END: Final = Option(
 )
 MODE: Final = Option(
     "mode",
-    takes.anything,  # it is read together with `key`
+    takes.anything,  # checked together with `key`
     meaning="`append`: every row is added. `upsert`: a row replaces the row with the same key. `changes`: as `upsert`, "
     "and a row whose column `change` is `RETRACT` deletes the row with its key; the table has no such column",
     default="`append` without a key, `upsert` with one",
@@ -63,7 +63,7 @@ MODE: Final = Option(
 )
 KEY: Final = Option(
     "key",
-    takes.anything,  # it is read together with `mode`
+    takes.anything,  # checked together with `mode`
     meaning="the columns that identify a row of the table",
     default="none",
     values="names of columns, separated by commas",
@@ -71,7 +71,7 @@ KEY: Final = Option(
 )
 ROWS_PER_FILE: Final = "maxRecordsPerFile"
 PARTITIONS: Final = "partitionBy"
-"""What ``PARTITIONED BY (a, b)`` is among the options of a stream."""
+"""The name of ``PARTITIONED BY (a, b)`` among the options of a stream."""
 DIRECTORIES: Final = frozenset({"parquet", "csv", "json"})
 _UTF8: Final = takes.one_of("UTF-8", "UTF8")
 _LINES: Final = takes.one_of("\n", "\\n")
@@ -124,7 +124,7 @@ _COMMON: Final = (
     *unused("existing files are never replaced", "partitionOverwriteMode"),
 )
 GROWING: Final = "growing"
-"""The option of a source whose files get more lines after they have been read."""
+"""The option for a source whose files grow after they have been read."""
 _TEXT: Final = (
     Option(
         GROWING,
@@ -211,7 +211,7 @@ JSON: Final = Format(
 OF_ROWTIME: Final = frozenset(
     {"path", "rowtime.column", "ordered", ROWS_PER_FILE.lower(), PARTITIONS.lower(), ENDS, GROWING}
 )
-"""Options that are rowtime's own: Spark's readers and writers do not see them."""
+"""Options of rowtime: Spark's readers and writers do not get them."""
 GLOB: Final = "pathglobfilter"
 WRITES: Final = {
     "csv": (
@@ -224,11 +224,11 @@ WRITES: Final = {
         *("ignoreNullFields", "sortKeys", "writeNonAsciiCharacterAsCodePoint"),
     ),
 }
-"""Options that Spark's ``to_csv`` and ``to_json`` are given where a pump writes."""
+"""Options for Spark's ``to_csv`` and ``to_json`` in a stream to which a pump writes."""
 
 
 def names_of(glob: str) -> Callable[[str], bool]:
-    """Which names of files a glob means: ``*``, ``?``, ``[a-z]`` and ``{csv,txt}``."""
+    """Return a test of file names for a glob: ``*``, ``?``, ``[a-z]`` and ``{csv,txt}``."""
     found = re.search(r"\{([^{}]*)\}", glob)
     if found is None:
         return lambda name: fnmatchcase(name, glob)

@@ -1,8 +1,8 @@
 """Foreign streams of SQLstream: ``SERVER FILE_SERVER OPTIONS (DIRECTORY …)`` as ``USING csv OPTIONS (path …)``.
 
 ``SERVER KAFKA_SERVER OPTIONS (TOPIC …, SEED_BROKERS …)`` is ``USING kafka OPTIONS (subscribe …)``. A server of the
-script (``CREATE SERVER s TYPE 'KAFKA' …``) has a kind, and options that its streams need not repeat.
-Only what means the same in both is carried out. Anything else is refused, with the form to write instead.
+script (``CREATE SERVER s TYPE 'KAFKA' …``) has a kind, and options that its streams need not repeat. Only options with
+the same meaning in both systems are translated. Anything else is refused, with the form to write instead.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ FILES: Final = "file_server"
 TOPICS: Final = ("kafka_server", "kafka10_server")
 FORMS: Final = ("csv", "json", "parquet")
 KINDS: Final = {"file": FILES, "kafka": TOPICS[0], "kafka10": TOPICS[1]}
-"""The servers that are there anyway, by the TYPE of CREATE SERVER."""
+"""The predefined servers, by the TYPE of CREATE SERVER."""
 
 Translated = tuple[str, str] | None
-"""An option with its value, or ``None`` for one that needs no other."""
+"""An option with its value, or ``None`` if no option is needed."""
 _REGEX: Final = re.compile(r"\.\*|\.|\\([.\-_])|([A-Za-z0-9_-]+)")
 
 
 def of_server(statement: CreateStream, servers: Mapping[str, CreateServer]) -> CreateStream:
-    """The definition with ``USING``, if it names a server instead; raises ``Refused`` (R207) where there is none.
+    """Return the definition with ``USING`` instead of a server; raises ``Refused`` (R207) for an unknown server.
 
     ``servers`` are those that the script defines.
     """
@@ -53,7 +53,7 @@ def of_server(statement: CreateStream, servers: Mapping[str, CreateServer]) -> C
 
 
 def _with_options(statement: CreateStream, server: CreateServer) -> CreateStream:
-    """The definition on a server of this kind; an option that it gives itself counts before that of the server."""
+    """Return the definition on a server of this kind; its own options override those of the server."""
     own = {name.lower() for name, _ in statement.options}
     pairs = zip(server.options, server.option_places, strict=True)
     more = [(option, place) for option, place in pairs if option[0].lower() not in own]
@@ -66,7 +66,7 @@ def _with_options(statement: CreateStream, server: CreateServer) -> CreateStream
 
 
 def column_problems(columns: Iterable[ColumnDef]) -> Iterator[Problem]:
-    """What is wrong with OPTIONS of columns (R207): a column is found by its name, and has no other path."""
+    """Yield problems (R207) with OPTIONS of columns: a column is found by its name, and has no other path."""
     for column in columns:
         for option, value in column.options:
             steps = value.removeprefix("$.").split(".")
@@ -100,7 +100,7 @@ def _translated(
 
 
 def _of_topic(given: Mapping[str, str]) -> Mapping[str, Callable[[str], Translated]]:
-    """What the options of a topic are; one that is written to has a FORMATTER."""
+    """Return the translations of a topic's options; a topic to write to has a FORMATTER."""
     form = lambda value: ("format", value.lower()) if value.lower() == "json" else _nothing("json")(value)  # noqa: E731
     return {
         "topic": _named("topic" if "formatter" in given else "subscribe"),
@@ -110,7 +110,7 @@ def _of_topic(given: Mapping[str, str]) -> Mapping[str, Callable[[str], Translat
         "row_path": _nothing("$"),
         "character_encoding": _nothing("utf-8", "utf8"),
         "formatter_include_rowtime": _with_rowtime,
-        "max_poll_records": _nothing(),  # how many records come at once, and how long is waited for them
+        "max_poll_records": _nothing(),  # how many records come at once, and how long to wait for them
         "poll_timeout": _nothing(),
         "formatter": form,
         "starting_time": lambda value: (
@@ -122,7 +122,7 @@ def _of_topic(given: Mapping[str, str]) -> Mapping[str, Callable[[str], Translat
 
 
 def _refuse(statement: CreateStream, form: str, what: str) -> NoReturn:
-    """R207, with what the definition may look like."""
+    """Raise R207, with an example of the definition."""
     shown, least, table = form if form in FORMS else "csv", {"path": "/data/in"}, _OPTIONS
     if (statement.server or "").lower() in TOPICS:
         given = {name.lower(): value for name, value in statement.options}
@@ -151,7 +151,7 @@ def _named(name: str) -> Callable[[str], Translated]:
 
 
 def _nothing(*values: str) -> Callable[[str], Translated]:
-    """For an option that changes nothing at these values, and cannot be had with others."""
+    """Return a translation to nothing for an option without effect at these values; others are refused."""
 
     def check(value: str) -> Translated:
         if values and value.lower() not in values:
@@ -162,12 +162,12 @@ def _nothing(*values: str) -> Callable[[str], Translated]:
 
 
 def _with_rowtime(value: str) -> Translated:
-    """A sink writes ROWTIME as a column, unless it is told not to."""
+    """Translate the option: a sink writes ROWTIME as a column, unless it is told not to."""
     return ("rowtime.column", "") if value.lower() == "false" else _nothing("true")(value)
 
 
 def _glob(regex: str) -> Translated:
-    """The glob that takes the same names as a simple regular expression."""
+    """Return the glob that matches the same names as a simple regular expression."""
     parts, at = [], 0
     while at < len(regex):
         found = _REGEX.match(regex, at)
@@ -186,7 +186,7 @@ _OPTIONS: Final[Mapping[str, Callable[[str], Translated]]] = {
     "quote_character": _named("quote"),
     "character_encoding": _named("encoding"),
     "filename_pattern": _glob,
-    "skip_header": _nothing("false"),  # rowtime takes columns by the names in a header, SQLstream by their places
+    "skip_header": _nothing("false"),  # rowtime finds columns by the names in a header, SQLstream by position
     "write_header": lambda value: ("header", value.lower()),
     "static_files": lambda value: (ENDS, "true") if value.lower() == "true" else _nothing("false")(value),
     "row_separator": _nothing("\n", "\\n"),

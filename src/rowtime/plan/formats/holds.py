@@ -1,6 +1,6 @@
-"""What a server takes of a value, beside its type: judged at the gate of the pump, before the tick commits.
+"""A server's limits on values, besides types: checked at the gate of the pump, before the tick commits.
 
-What a database or a broker refuses after the commit would be refused again by every start.
+A value that a database or a broker refuses after the commit would be refused again after every start.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from rowtime.sql.script import parse_expression
 if TYPE_CHECKING:
     from rowtime.plan.bind.stream_defs import StreamDef
 
-Hold = tuple[str, exp.Expr]  # what is demanded, in words, and as a condition over the target's columns
+Hold = tuple[str, exp.Expr]  # the demand in words, and as a condition over the target's columns
 
 REQUEST: Final = 1_048_576
-"""Bytes: what Kafka's producer takes as one record (``max.request.size``), unless it is told otherwise."""
-_AROUND: Final = 400  # bytes of a record beside its key, its value and the stream's name: headers, lengths, its batch
-_A_COLUMN: Final = 16  # bytes of a member of a JSON object beside its name and its value
+"""Bytes: the largest record of Kafka's producer (``max.request.size``) by default."""
+_AROUND: Final = 400  # bytes of a record besides its key, its value and the stream's name: headers, lengths, its batch
+_A_COLUMN: Final = 16  # bytes of a member of a JSON object besides its name and its value
 _FIXED: Final = frozenset(
     ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP")
 )
-_ESCAPED: Final = 6  # bytes that JSON may take for one
+_ESCAPED: Final = 6  # greatest number of bytes in JSON for one byte
 
 
 def holds_of(stream: StreamDef) -> tuple[Hold, ...]:
-    """What the target demands of each row."""
+    """Return the target's demands on each row."""
     options = {name.lower(): value for name, value in stream.options}
     if stream.format == "jdbc":
         known = options.get("url", "").lower().startswith("jdbc:postgresql:")
@@ -48,7 +48,7 @@ def holds_of(stream: StreamDef) -> tuple[Hold, ...]:
 
 
 def _without_null_inside(columns: Sequence[tuple[str, str]]) -> Iterator[Hold]:
-    """Protobuf has no NULL in a repeated field, nor as the value of a map."""
+    """Yield conditions for Protobuf: no NULL in a repeated field, nor as the value of a map."""
     for name, kind in columns:
         found = type_of(kind)
         if found is not None and (some := _some_null(quoted(name), found, 0)):
@@ -57,7 +57,7 @@ def _without_null_inside(columns: Sequence[tuple[str, str]]) -> Iterator[Hold]:
 
 
 def _some_null(path: str, kind: exp.DataType, depth: int) -> str:
-    """SQL: whether a NULL is inside of an array or a map of a value; empty if its type has neither."""
+    """Return SQL that tests for a NULL inside an array or a map; empty if the type has neither."""
     if kind.this is exp.DType.STRUCT:
         parts = (_some_null(f"{path}.{quoted(part.name)}", part.args["kind"], depth) for part in kind.expressions)
         return " OR ".join(f"COALESCE({part}, FALSE)" for part in parts if part)
@@ -70,7 +70,7 @@ def _some_null(path: str, kind: exp.DataType, depth: int) -> str:
 
 
 def _in_partitions(columns: Sequence[tuple[str, str]], names: str, *, named: bool) -> Iterator[Hold]:
-    """An empty text would be NULL in the name of a partition. ``named``: the name of a folder has the value."""
+    """Yield conditions for partitions: an empty text would become NULL. ``named``: the folder's name has the value."""
     partitions = {name.strip() for name in names.split(",")}
     for name, kind in columns:
         if name in partitions and kind.upper().startswith(("STRING", "CHAR", "VARCHAR")):
@@ -81,7 +81,7 @@ def _in_partitions(columns: Sequence[tuple[str, str]], names: str, *, named: boo
 
 
 def _may_name(name: str) -> exp.Expr:
-    """Its text is not the one for NULL, has no NUL, and is short enough with three bytes for each odd character."""
+    """Test for a valid name: not the one for NULL, no NUL, and short enough with three bytes for each odd character."""
     text = quoted(name)
     given = [parse_expression(text), exp.Literal.string(ESCAPED), exp.Literal.string("")]
     plain = exp.Anonymous(this="TRANSLATE", expressions=given)
@@ -94,7 +94,7 @@ def _may_name(name: str) -> exp.Expr:
 
 
 def _without_nul(columns: Sequence[tuple[str, str]]) -> Iterator[Hold]:
-    """No database keeps a text with the character NUL."""
+    """Yield conditions: no database stores a text with the character NUL."""
     for name, kind in columns:
         text, upper = quoted(name), kind.upper()
         if upper.startswith(("STRING", "CHAR", "VARCHAR")):
@@ -105,9 +105,10 @@ def _without_nul(columns: Sequence[tuple[str, str]]) -> Iterator[Hold]:
 
 
 def _in_both_calendars(columns: Sequence[tuple[str, str]]) -> Iterator[Hold]:
-    """Java's calendar, by which drivers get times, has no 1582-10-05 to 1582-10-14; they would become other days.
+    """Yield conditions on dates: drivers use Java's calendar, which lacks 1582-10-05 to 1582-10-14.
 
-    Which instants are in these days goes by the time zone of the JVM, so there a day more is refused at each end.
+    These days would become others. Which instants are in them depends on the time zone of the JVM, so one more day is
+    refused at each end.
     """
     for name, kind in columns:
         if (upper := kind.strip().upper()) in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"):
@@ -118,14 +119,14 @@ def _in_both_calendars(columns: Sequence[tuple[str, str]]) -> Iterator[Hold]:
 
 
 def _at(kind: str, day: str) -> str:
-    """The beginning of a day (UTC) as a value of a type of times."""
+    """Return the beginning of a day (UTC) as a value of a time type."""
     if kind in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         return f"CAST('{day} 00:00:00Z' AS TIMESTAMP)"
     return f"CAST('{day}' AS {kind})"
 
 
 def _small_enough(stream: StreamDef, options: Mapping[str, str]) -> Iterator[Hold]:
-    """A record that is larger than the producer's limit is never sent."""
+    """Yield conditions on size: a record larger than the producer's limit is never sent."""
     names = [name for name, _ in stream.columns]
     varying = [(name, kind) for name, kind in stream.columns if kind.upper() not in _FIXED]
     limit = int(options.get("kafka.max.request.size", REQUEST))
@@ -137,7 +138,7 @@ def _small_enough(stream: StreamDef, options: Mapping[str, str]) -> Iterator[Hol
         return
     whole = f"{_size(names)} + {_size(keys)} + {around} <= {limit}" if keys else f"{_size(names)} + {around} <= {limit}"
     if all(kind.upper().startswith(("STRING", "CHAR", "VARCHAR")) for _, kind in varying):
-        # Most rows are seen to be small without their JSON.
+        # Most rows are recognized as small without making their JSON.
         lengths = " + ".join(f"COALESCE(OCTET_LENGTH({quoted(name)}), 0)" for name, _ in varying)
         fixed = 40 * (len(stream.columns) - len(varying))
         whole = f"({lengths}) * {_ESCAPED * (2 if keys else 1)} + {fixed + around} <= {limit} OR {whole}"
@@ -145,6 +146,6 @@ def _small_enough(stream: StreamDef, options: Mapping[str, str]) -> Iterator[Hol
 
 
 def _size(names: Sequence[str]) -> str:
-    """The bytes of a JSON object of some columns."""
+    """Return the size in bytes of a JSON object of some columns."""
     members = ", ".join(f"'{name.replace(chr(39), chr(39) * 2)}', {quoted(name)}" for name in names)
     return f"OCTET_LENGTH(TO_JSON(NAMED_STRUCT({members})))"

@@ -28,7 +28,7 @@ POSTGRESQL: Final = words("""
     sslhostnameverifier sslkey sslmode sslpassword sslpasswordcallback sslrootcert sspiServiceClass stringtype
     targetServerType tcpKeepAlive tcpNoDelay unknownLength useSpnego xmlFactoryFactory
 """)
-"""What the driver of PostgreSQL takes (42.7)."""
+"""The options of PostgreSQL's driver (42.7)."""
 
 _ISOLATIONS: Final = ("READ_COMMITTED", "READ_UNCOMMITTED", "REPEATABLE_READ", "SERIALIZABLE")
 _OURS: Final = (
@@ -66,7 +66,7 @@ _SPARKS: Final = (
 
 
 def _other(driver: str, known: Sequence[str]) -> Format:
-    """The options of a table whose driver has ``known`` ones; of a driver that nobody knows all pass but slips."""
+    """Return the options of a driver with ``known`` ones; for an unknown driver all pass but misspellings."""
     options = options_of(*_OURS, *_SPARKS, *taking(anything, *known))
 
     def refused(name: str, given: Sequence[str]) -> str | None:
@@ -85,5 +85,5 @@ OTHER_DRIVERS: Final = _other("", ())
 
 
 def of_url(url: str) -> Format:
-    """The options of a table at a url."""
+    """Return the options of a table at a URL."""
     return JDBC if not url or url.startswith("jdbc:postgresql:") else OTHER_DRIVERS

@@ -51,7 +51,7 @@ _NAMED: Final = (
         side="sink",
     ),
 )
-"""Settings of Kafka's clients for which rowtime has a default of its own, or that most topics need."""
+"""Settings of Kafka's clients with a default of rowtime, or that most topics need."""
 
 
 def _partitions(value: str) -> str:
@@ -63,7 +63,7 @@ def _partitions(value: str) -> str:
 
 
 def _other(name: str, given: Sequence[str]) -> str | None:
-    """Behind ``kafka.`` a class of the user's own may have settings that no list has."""
+    """Allow ``kafka.`` settings that no list has, if a class of the user may read them."""
     has_plugin = any(one.removeprefix(PREFIX) in PLUGINS for one in given if one.startswith(PREFIX))
     if name.lower().startswith(PREFIX):
         return None if has_plugin else f"Kafka's clients have no setting {name[len(PREFIX) :]}"
@@ -137,7 +137,7 @@ KAFKA: Final = Format(
         ),
         Option(
             "mode",
-            takes.anything,  # `TopicOptions` looks at it, beside the keys
+            takes.anything,  # `TopicOptions` checks it, together with the keys
             meaning="`changes`, with `key.columns`: a row whose column `change` is `RETRACT` becomes a tombstone",
             default="`append`",
             values="append or changes",

@@ -1,4 +1,4 @@
-"""The settings of Kafka's clients (consumer, producer, admin) behind ``kafka.``, and what each takes."""
+"""The settings of Kafka's clients (consumer, producer, admin) after ``kafka.``, with their values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SET_BY_SPARK: Final = {
     "transactional.id": "with transactions 'true' rowtime gives it, of the topic and the stream",
     "partition.assignment.strategy": "ticks assign partitions themselves",
 }
-"""What the connector or rowtime sets itself, and why."""
+"""Settings of the connector or of rowtime itself, with the reason."""
 
 _MILLIS: Final = """
     connections.max.idle.ms default.api.timeout.ms fetch.max.wait.ms heartbeat.interval.ms max.poll.interval.ms
@@ -61,7 +61,7 @@ PLUGINS: Final = frozenset(
     security.providers ssl.engine.factory.class partitioner.class
 """)
 )
-"""Settings that name a class of the user's own, which may read settings that nobody else knows."""
+"""Settings that name a class of the user, which may read settings that no list has."""
 _WORDS: Final = {
     "bootstrap.servers": some,
     "acks": one_of("all", "-1", "0", "1"),
@@ -87,4 +87,4 @@ SETTINGS: Final[dict[str, Check]] = {
     **dict.fromkeys(PLUGINS, some),
     **_WORDS,
 }
-"""Every setting that may be given, without its prefix, and what it takes."""
+"""Every setting that users may give, without its prefix, and its values."""

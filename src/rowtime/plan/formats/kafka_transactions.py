@@ -1,7 +1,7 @@
-"""What the options of a topic are to the client that writes transactions, which is librdkafka and not Java's.
+"""Translates the options of a topic for the client that writes transactions: librdkafka, not Java's.
 
-A setting that would decide how the brokers are reached, or where a record goes, is translated or refused. What only
-tunes Java's client is left out.
+A setting that decides how brokers are reached, or where a record goes, is translated or refused. Settings that only
+tune Java's client are dropped.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _KILO: Final = 1024
 DEFAULTS: Final[Mapping[str, str | int]] = {
     "compression.type": "none",
     "linger.ms": 5,
-    "message.max.bytes": 1_048_576,  # as Java's
-    "partitioner": "murmur2_random",  # as Java's, so that a key goes to the same partition
+    "message.max.bytes": 1_048_576,  # as in Java's client
+    "partitioner": "murmur2_random",  # as in Java's client, so that a key goes to the same partition
     "queue.buffering.max.kbytes": 32 * _KILO,
     "transaction.timeout.ms": 300_000,
 }
 
 
 def client_settings(options: Mapping[str, str]) -> dict[str, str | int]:
-    """The settings of librdkafka, of options with names in lower case. Raises ``Refused`` (R504)."""
+    """Return the settings of librdkafka, from options with lower-case names. Raises ``Refused`` (R504)."""
     given = {name.removeprefix(PREFIX): value for name, value in options.items() if name.startswith(PREFIX)}
     found: dict[str, str | int] = {**DEFAULTS, **_stores(given), **_login(given)}
     for name, value in given.items():
@@ -69,7 +69,7 @@ def client_settings(options: Mapping[str, str]) -> dict[str, str | int]:
 
 
 def _stores(given: Mapping[str, str]) -> dict[str, str]:
-    """Certificates and keys in files. Java's own kind of store nobody else reads."""
+    """Translate certificates and keys in files. Only Java reads Java's own kind of store."""
     found = {}
     if place := given.get("ssl.truststore.location"):
         if given.get("ssl.truststore.type", "JKS").upper() != "PEM":
@@ -96,7 +96,7 @@ _READ: Final = frozenset(
 
 
 def _login(given: Mapping[str, str]) -> dict[str, str]:
-    """The user and the password of ``sasl.jaas.config``, where the mechanism is one with these."""
+    """Translate the user and password of ``sasl.jaas.config``, if the mechanism has these."""
     for name in given:
         known = name in _SAME or name in _CALLED or name in _READ or name in PLUGINS or name.startswith(_TUNES)
         if _SECURITY.match(name) and not known:

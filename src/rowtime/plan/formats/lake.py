@@ -1,4 +1,4 @@
-"""Options of lake tables: where a table is, how rows get into it, and into which partitions."""
+"""Options of lake tables: the place of a table, how rows are written, and its partitions."""
 
 from __future__ import annotations
 
@@ -27,42 +27,42 @@ LAKES: Final = frozenset({"delta", "iceberg"})
 INTERVAL: Final = "commit.interval"
 FILES: Final = "optimize.files"
 STARTS: Final = "startingVersion"
-"""The first version that a stream reads; of Iceberg the id of a snapshot. ``latest``: what comes from now on."""
+"""The first version that a stream reads; for Iceberg the id of a snapshot. ``latest``: only new versions."""
 SKIPS: Final = "skipChangeCommits"
-"""True: versions that change or remove rows give none. The names are those of Delta's own source, for both formats."""
+"""True: skip versions that change or remove rows. Both formats use the names of Delta's own source."""
 VERSION: Final = "versionAsOf"
 """The version that a static table has."""
 
 
 _MISREAD: Final = re.compile(r"%[0-9A-Fa-f]{2}|[\[\]^|\\#?\x00-\x1f]")
 CATALOG: Final = "catalog."
-"""Begins the names of options that describe the catalog itself; pyiceberg knows them."""
+"""Prefix of options for the catalog itself; pyiceberg knows them."""
 
 
 def _qualified(value: str) -> str:
-    """A name with its namespace."""
+    """Accept a name with its namespace."""
     return "" if all(value.split(".")[1:]) and "." in value.strip(".") else "a table in a namespace, such as db.visits"
 
 
 def path_of_delta(value: str) -> str:
-    """A path that the package deltalake opens: it decodes a path like a URL, and takes other signs for parts of one."""
+    """Accept a path that deltalake opens: it decodes a path like a URL, and some characters have a meaning there."""
     wanted = "a path without [ ] ^ | \\ # ? and without % before two hexadecimal digits, which deltalake cannot open"
     found = unquote(value) if value.lower().startswith("file:") else value
     return wanted if _MISREAD.search(found) else takes.some(value)
 
 
 def _version(value: str) -> str:
-    """A version, or the word for those that come."""
+    """Accept a version, or the word for new versions."""
     return "" if value.isdecimal() or value.lower() == "latest" else "a version, such as 12, or latest"
 
 
 def duration(value: str) -> str:
-    """A fixed time, as 1 minute."""
+    """Accept a fixed duration, such as 1 minute."""
     return "" if micros_of(value) else "a duration, such as 30 seconds or 1 minute"
 
 
 def micros_of(value: str) -> int:
-    """µs; 0 for what is none."""
+    """Return a duration in µs; 0 for anything else."""
     try:
         found = duration_of(parse_expression(f"INTERVAL {value}"))
     except Refused:
@@ -161,7 +161,7 @@ STATIC: Final = {
 
 
 def place_problems(kind: str, given: Iterable[str], place: Place) -> Iterator[Problem]:
-    """What is missing (R207, R504) of where a lake table is; ``given``: the names of the options."""
+    """Yield what is missing (R207, R504) from the place of a lake table; ``given``: the names of the options."""
     names = {name.lower() for name in given}
     if kind == "delta" and "path" not in names:
         yield Problem("R207", "a delta table needs a path", place, "Add OPTIONS (path '/data/visits').")

@@ -1,4 +1,4 @@
-"""Options of a schema registry: where it is, who asks it, and which subject the schemas of a topic have."""
+"""Options of a schema registry: its address and credentials, and the subject of a topic's schemas."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ AUTHORITIES: Final = f"{PREFIX}ssl.ca.location"
 MOCK: Final = "mock://"
 AVRO: Final = ("avro", "debezium-avro")
 KIND_OF: Final = {**dict.fromkeys(AVRO, "AVRO"), "json-schema": "JSON", "protobuf": "PROTOBUF"}
-"""The kind of the schemas of each format whose records begin with the id of one (Confluent's wire format)."""
+"""The kind of schema of each format whose records begin with a schema id (Confluent's wire format)."""
 FRAMED: Final = tuple(KIND_OF)
 MESSAGE: Final = "protobuf.message"
-"""The option that names the message of a schema: its first one by default. It says what is read, so it is kept."""
+"""The option that names the message of a schema: the first one by default. It affects what is read, so it is stored."""
 ENVELOPES: Final = ("debezium-json", "debezium-avro")
-"""Formats that are read only: changes of a table of a database."""
+"""Formats that are only read: changes of a database table."""
 READ_OR_WRITTEN: Final = ("format", "value.format")
 _MOCK: Final = re.compile(r"mock://[A-Za-z0-9][\w.-]*")
 
 
 def _url(value: str) -> str:
-    """One address, or several with commas between them; ``mock://name`` is alone."""
+    """Accept one address, or several with commas between them; ``mock://name`` is alone."""
     if value.startswith(MOCK):
         return "" if _MOCK.fullmatch(value) else "mock:// and a name of letters, digits, . _ and -"
     parts = [part.strip() for part in value.split(",")]
@@ -86,7 +86,7 @@ OPTIONS: Final = (
 
 @dataclass(frozen=True)
 class RegistryOptions:
-    """A registry as a stream names it; ``subject`` is empty where it follows from the topic."""
+    """A registry in a stream's options; ``subject`` is empty if it follows from the topic."""
 
     urls: tuple[str, ...]
     subject: str = ""
@@ -98,7 +98,7 @@ class RegistryOptions:
 
     @classmethod
     def of(cls, named: Mapping[str, str]) -> RegistryOptions:
-        """Read them; `lacking` has said what is missing."""
+        """Read the options; `lacking` has reported missing ones."""
         given = {name.lower(): value for name, value in named.items()}
         urls = tuple(part.strip().rstrip("/") for part in given.get(URL, "").split(","))
         registers = given.get(REGISTERS, "true").strip().lower() == "true"
@@ -107,21 +107,21 @@ class RegistryOptions:
 
     @property
     def called(self) -> str:
-        """The registry in messages."""
+        """Return the name of the registry in messages."""
         return f"the schema registry {', '.join(self.urls)}"
 
     def subject_of(self, topic: str) -> str:
-        """The subject of a topic's values: Confluent's TopicNameStrategy, unless it is named."""
+        """Return the subject of a topic's values: by Confluent's TopicNameStrategy, unless it is given."""
         return self.subject or f"{topic}-value"
 
 
 def form_of(named: Iterable[tuple[str, str]], option: str) -> str:
-    """The format of the records of a topic: ``format`` says it where they are read, ``value.format`` where written."""
+    """Return the record format of a topic: from ``format`` when reading, from ``value.format`` when writing."""
     return next((value.lower() for name, value in named if name.lower() == option), "json")
 
 
 def lacking(named: Iterable[tuple[str, str]], option: str, place: Place | None) -> Iterator[Problem]:
-    """What a topic lacks of a registry, or has in vain (R504); ``option``: ``format`` if it is read, else the other."""
+    """Yield missing or useless registry options (R504); ``option``: ``format`` for reading, else the other."""
     given = list(named)
     form, there = form_of(given, option), {name.lower() for name, _ in given}
     if form in FRAMED and URL not in there:

@@ -1,4 +1,4 @@
-"""Which types can be read back from the files of a directory with equal values; others are refused (R530)."""
+"""Which types can be read back with equal values from the files of a directory; others are refused (R530)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rowtime.sql.dialect import Rowtime
 
 _NESTED: Final = (exp.DataType.Type.ARRAY, exp.DataType.Type.MAP, exp.DataType.Type.STRUCT)
 _NAMES: Final = {"csv": "CSV", "json": "JSON", "parquet": "Parquet", "delta": "Delta", "iceberg": "Iceberg"}
-_TYPED: Final = frozenset({"parquet", *LAKES})  # whose files have types of their own
+_TYPED: Final = frozenset({"parquet", *LAKES})  # formats whose files have types of their own
 _TEXT: Final = "Write it as text: CAST(… AS STRING), or base64(…) for BINARY; and declare the column STRING."
 
 
@@ -27,9 +27,9 @@ def unheld(
     required: Sequence[str],
     at: Place,
 ) -> Iterator[Problem]:
-    """What a directory of a format cannot hold of ``columns`` (name and type, the rowtime too): a problem each.
+    """Yield a problem for each of ``columns`` (name and type, the rowtime too) that a directory's format cannot hold.
 
-    CSV drops a line in which nothing stands: that of a NULL in the only column.
+    CSV drops an empty line: that of a NULL in the only column.
     """
     if kind == "jdbc":
         yield from _beyond_a_database(columns, options, at)
@@ -53,7 +53,7 @@ def unheld(
 def _beyond_a_database(
     columns: Sequence[tuple[str, str]], options: Sequence[tuple[str, str]], at: Place
 ) -> Iterator[Problem]:
-    """Columns (R544) that a table of a database cannot have; arrays there are PostgreSQL's alone."""
+    """Yield problems (R544) for columns that a database table cannot have; only PostgreSQL has arrays."""
     url = next((value for name, value in options if name.lower() == "url"), "")
     for name, text in columns:
         try:
@@ -76,7 +76,7 @@ _WORDS: Final = ("ARRAY", "MAP", "STRUCT")
 
 
 def _unheld(kind: str, text: str) -> str | None:
-    """The part of a type that files of a format do not hold."""
+    """Return the part of a type that files of a format do not hold."""
     upper = " ".join(text.upper().split())
     if upper.startswith("INTERVAL"):
         return upper if kind in _TYPED or "MONTH" in upper or "YEAR" in upper else None
@@ -108,7 +108,7 @@ def _part(kind: str, part: exp.DataType) -> str | None:
 def no_partitions(
     kind: str, columns: Sequence[tuple[str, str]], options: Sequence[tuple[str, str]], at: Place
 ) -> Iterator[Problem]:
-    """Columns (R570) by whose values no rows are distinguished: by the key of a lake table, or in partitions."""
+    """Yield problems (R570) for columns that cannot distinguish rows: in the key of a lake table, or in partitions."""
     given = {name.lower(): value for name, value in options} if kind in LAKES | DIRECTORIES else {}
     types = dict(columns)
     for option, words, takes in ((PARTITIONS.lower(), "PARTITIONED BY", _PARTITION), ("key", "the key", _KEY)):
