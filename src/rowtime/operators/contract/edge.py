@@ -7,9 +7,11 @@ order of a stream is (rowtime, writer, position) (semantics 2.1).
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Literal
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal
 
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import ARRIVAL, ORIGIN, POSITION, ROWTIME, WRITER
@@ -165,6 +167,20 @@ class Shape:
     def internals(self) -> tuple[str, ...]:
         """Return the hidden columns of the rows."""
         return (ROWTIME, WRITER, POSITION, *([ARRIVAL] if self.arrival else []), *self.extra)
+
+
+def shaped_once(emits: Callable[[Any], Shape]) -> Callable[[Any], Shape]:
+    """Return the same method, which each operator runs once and keeps the shape of."""
+    key = f"{emits.__module__}.{emits.__qualname__}"  # a class and the one that it extends each have one
+
+    @wraps(emits)
+    def known(self: Any) -> Shape:
+        kept: dict[str, Shape] = self.__dict__
+        if key not in kept:
+            kept[key] = emits(self)
+        return kept[key]
+
+    return known
 
 
 @dataclass(frozen=True)

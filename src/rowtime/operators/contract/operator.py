@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rowtime.core.clock import Clocks, least
 from rowtime.expr.facts import Fact
-from rowtime.operators.contract.edge import Column, Delta, EventTime, Origin, Shape
+from rowtime.operators.contract.edge import Column, Delta, EventTime, Origin, Shape, shaped_once
 from rowtime.operators.contract.fires import FiresTold
 from rowtime.operators.contract.lineage import Link, Made, Pairs, named
 from rowtime.operators.contract.requirement import UNORDERED, Requirement
@@ -106,6 +106,12 @@ class Operator(ABC):
 
     name: str
     """Unique in its plan and stable across runs."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Keep what each operator emits: a tick asks for it a hundred times, and an operator never changes."""
+        super().__init_subclass__(**kwargs)
+        if "emits" in cls.__dict__:
+            cls.emits = shaped_once(cls.emits)  # type: ignore[assignment]
 
     if TYPE_CHECKING:  # a field or a property: a field cannot override a property of the base class
 

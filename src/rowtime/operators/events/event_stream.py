@@ -9,7 +9,7 @@ without such an event is refused as ``UNMATCHED_EDGE``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 import numpy as np
@@ -50,6 +50,11 @@ class EventStream(Stream):
     has_own_time: ClassVar[bool] = True
     promise: ClassVar[str] = "the strongest bound that each writer gave or its rows generated"
     reason: ClassVar[str] = "an event or a change below the bound of its writer is refused, or moved to the bound"
+
+    @classmethod
+    def over(cls, rows: Stream, shape: EventShape) -> EventStream:
+        """Return the stream whose rows are events of a shape."""
+        return cls(**{field.name: getattr(rows, field.name) for field in fields(rows)}, shape=shape)
 
     @property
     def gate(self) -> EventGate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from sqlglot import exp
@@ -144,7 +145,7 @@ class RowGroups(Groups):
         """Return the keys, and the arguments of aggregates."""
         return self.computed_first()
 
-    @property
+    @cached_property
     def accumulators(self) -> Accumulators:
         """Return the kept form of the aggregates."""
         return Accumulators(tuple((a.column.name, a.expression) for a in self.aggregates))

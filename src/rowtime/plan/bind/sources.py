@@ -226,7 +226,7 @@ class Sources:
                 raise refuse("R190", what, hint, pumps[0].place)
             if stream.shape.imports is not None:
                 return _importing(self, binder, source, stream.shape), None
-            source = EventStream(**vars(source), shape=stream.shape)
+            source = EventStream.over(source, stream.shape)
         if stream.format == TEMPORARY and not pumps:
             what = f"no pump fills the TEMPORARY stream {stream.name}"
             hint = f"Add CREATE PUMP … AS INSERT INTO {stream.name} SELECT STREAM …."
