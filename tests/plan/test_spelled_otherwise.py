@@ -9,7 +9,11 @@ from rowtime.plan.program import compile_script
 
 GIVEN = """CREATE STREAM s (k STRING, n INT);
 CREATE STREAM r (k STRING, n INT);
+CREATE STREAM t (tags ARRAY<STRING>, m MAP<STRING, INT>, parts ARRAY<STRUCT<sku: STRING, n: INT>>);
+CREATE STREAM app.o (k STRING, st STRUCT<x: INT>);
+CREATE TABLE app.kept (k STRING, n INT) USING csv OPTIONS (path '/x');
 """
+ELEMENTS = "FROM t LATERAL VIEW"
 MINUTE = "RANGE INTERVAL '1' MINUTE PRECEDING"
 HOUR = "RANGE INTERVAL '1' HOUR PRECEDING"
 
@@ -76,10 +80,44 @@ def plan_of(script: str) -> list[str]:
             "SELECT STREAM FLOOR(s.ROWTIME TO HOUR) AS h, k FROM s EMIT AFTER WATERMARK",
             "SELECT STREAM FLOOR(s.ROWTIME TO HOUR) AS h, k FROM s",
         ),
+        (f"SELECT STREAM tag {ELEMENTS} EXPLODE(tags) x tag", f"SELECT STREAM tag {ELEMENTS} EXPLODE(tags) x AS tag"),
+        (f"SELECT STREAM a, b {ELEMENTS} EXPLODE(m) x a, b", f"SELECT STREAM a, b {ELEMENTS} EXPLODE(m) x AS a, b"),
+        (f"SELECT STREAM col {ELEMENTS} EXPLODE(tags)", f"SELECT STREAM col {ELEMENTS} EXPLODE(tags) x AS col"),
+        (
+            f"SELECT STREAM x.* {ELEMENTS} EXPLODE(m) x",
+            f"SELECT STREAM key, value {ELEMENTS} EXPLODE(m) x AS key, value",
+        ),
+        (
+            f"SELECT STREAM pos, t.col {ELEMENTS} OUTER POSEXPLODE(tags) x",
+            f"SELECT STREAM pos, col {ELEMENTS} OUTER POSEXPLODE(tags) x AS pos, col",
+        ),
+        (f"SELECT STREAM sku {ELEMENTS} INLINE(parts)", f"SELECT STREAM x.sku {ELEMENTS} INLINE(t.parts) x AS sku, n"),
+        ("SELECT STREAM a FROM t, UNNEST(parts) AS x(a, b)", f"SELECT STREAM a {ELEMENTS} INLINE(parts) x AS a, b"),
+        ("SELECT STREAM tag FROM t, UNNEST(tags) AS tag", f"SELECT STREAM tag {ELEMENTS} EXPLODE(tags) x AS tag"),
+        ("SELECT STREAM p.sku FROM t, UNNEST(parts) AS p", f"SELECT STREAM p.sku {ELEMENTS} EXPLODE(parts) x AS p"),
+        (f"SELECT STREAM t.*, x.* {ELEMENTS} EXPLODE(tags) x AS u", f"SELECT STREAM * {ELEMENTS} EXPLODE(tags) x AS u"),
+        ("SELECT STREAM app.o.st.x FROM app.o", "SELECT STREAM o.st.x FROM app.o"),
+        (
+            "SELECT STREAM k FROM s WHERE k IN (SELECT k FROM app.kept WHERE app.kept.n > s.n AND app.kept.k <> '')",
+            "SELECT STREAM k FROM s WHERE k IN (SELECT k FROM app.kept WHERE kept.n > s.n AND kept.k <> '')",
+        ),
     ],
 )
 def test_a_form_is_the_plan_of_the_plain_one(form: str, plain: str) -> None:
     assert plan_of(form) == plan_of(plain)
+
+
+def test_a_star_names_the_input_or_its_elements() -> None:
+    text = f"{GIVEN}SELECT STREAM x.*, t.m {ELEMENTS} EXPLODE(tags) x AS tag; SELECT STREAM t.* {ELEMENTS} EXPLODE(m) x"
+    program = compile_script(text)
+    assert program.problems == ()
+    listed = [[name for name in sink.emits().names if name != "rowtime"] for sink in program.sinks]
+    assert listed == [["tag", "m"], ["tags", "m", "parts"]]
+
+
+def test_elements_have_no_other_columns() -> None:
+    (problem,) = compile_script(f"{GIVEN}SELECT STREAM x.m {ELEMENTS} EXPLODE(tags) x AS tag").problems
+    assert (problem.code, problem.message, problem.hint) == ("R103", "there is no column m in x", "There are: tag.")
 
 
 def test_a_union_is_distinct_over_the_union_all() -> None:

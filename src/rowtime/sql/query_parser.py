@@ -196,6 +196,17 @@ class RowtimeParser(MatchParser, IntervalParser, PeriodParser, WindowParser, Joi
             table.set("match", match)
         return self._parse_matches(table)
 
+    def _parse_lateral(self) -> exp.Lateral | None:
+        """``LATERAL VIEW EXPLODE(tags) x tag``: AS may be left out before the names of the columns."""
+        lateral = super()._parse_lateral()
+        alias = lateral.args.get("alias") if lateral is not None and lateral.args.get("view") else None
+        opens_clause = any(self._match_text_seq(*pair, advance=False) for pair in self.CLAUSE_PAIRS)
+        if alias is not None and alias.this and not alias.args.get("columns") and not opens_clause:
+            first = self._parse_id_var(any_token=False)
+            more = self._parse_csv(self._parse_id_var) if first is not None and self._match(TokenType.COMMA) else []
+            alias.set("columns", [first, *more] if first is not None else [])
+        return lateral
+
     def _parse_from_now(self, table: exp.Expr | None) -> None:
         """Parse ``s FROM NOW``, before the name of the input or after it."""
         first = self._curr

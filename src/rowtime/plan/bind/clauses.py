@@ -12,6 +12,7 @@ from sqlglot import exp
 from rowtime.core.errors import Problem, Refused
 from rowtime.operators.order.limit import Limit
 from rowtime.operators.rows.lifetimes import is_lifetimes
+from rowtime.plan.bind.lateral_views import OF_JSON
 from rowtime.plan.bind.panes import has_panes
 from rowtime.plan.bind.sources import Binder, BoundQuery
 from rowtime.sql.dialect import Rowtime
@@ -51,6 +52,8 @@ def refuse_later(text: str, query: exp.Expr) -> None:
     for entry in (one for one in query.expressions if isinstance(one, exp.Aliases)):
         names = ", ".join(name.sql(Rowtime) for name in entry.expressions)
         hint = f"Write it after the input: FROM … LATERAL VIEW {entry.this.sql(Rowtime)} x AS {names}."
+        if entry.this.name.upper() == "JSON_TUPLE":
+            hint = f"Select each value: {OF_JSON}."
         problems.append(Problem("R190", "an entry with several names is not supported", place_of(text, entry), hint))
     final = query.args.get("emit_final")
     if final is not None and (query.args.get("emit_changes") or query.args.get("emit_every")):

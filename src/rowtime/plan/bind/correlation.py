@@ -40,6 +40,11 @@ def instead_of(query: exp.Query, *, events: bool) -> str:
         return (
             "Compare with one value of a static table: x > (SELECT MAX(y) FROM t); only = ANY and <> ALL are supported."
         )
+    if isinstance(query.find_ancestor(exp.Join, exp.Select), exp.Join):
+        return (
+            "Select its answer below the join: FROM (SELECT STREAM *, x IN (…) AS known FROM s) AS s LEFT JOIN … "
+            "ON … AND s.known."
+        )
     return (
         "Write it in WHERE, and combine it with other conditions by AND; or write LEFT JOIN t ON t.k = s.k, "
         "and test for t.k IS NOT NULL."
@@ -187,6 +192,7 @@ def read(text: str, node: exp.Expr, tables: Tables, names_of: NamesOf) -> Inner:
     table = table_of(query, tables)
     if table is None and query.args.get("stream") is not True:
         raise refuse_at(text, query, "R105", "a stream cannot be read as a table", "Write SELECT STREAM.")
+    _without_schema(query, item)
     everything = exp.Select(expressions=[exp.Star()], from_=source.copy(), stream=True)
     columns = [one.name for one in table.columns] if table is not None else names_of(everything)
     inner = Inner(text, query, item, [column.lower() for column in columns], table is not None)
@@ -201,6 +207,21 @@ def read(text: str, node: exp.Expr, tables: Tables, names_of: NamesOf) -> Inner:
         hint = "Write it next to the other one: WHERE x IN (SELECT k FROM t) AND y IN (SELECT k FROM u); or join both."
         raise refuse_at(text, nested, "R190", what, hint)
     return inner
+
+
+def _without_schema(query: exp.Select, source: exp.Expr) -> None:
+    """Name columns by the last part of the name of their input alone: ``app.t.item`` is ``t.item``."""
+    path = [part.name.lower() for part in source.parts] if isinstance(source, exp.Table) else []
+    if len(path) < 2 or source.args.get("alias"):  # noqa: PLR2004 - a schema and a name
+        return
+    for column in query.find_all(exp.Column):
+        parts = column.parts
+        if [part.name.lower() for part in parts[: len(path)]] == path and len(parts) > len(path):
+            kept = [part.copy() for part in parts[len(path) - 1 :]]
+            for place, part in zip(
+                ("this", "table", "db", "catalog"), [*reversed(kept), None, None, None], strict=False
+            ):
+                column.set(place, part)
 
 
 def is_derived(join: exp.Join) -> bool:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from rowtime.core.columns import KEY, PASSED_ROWTIME, ROWTIME, SESSION_END
 from rowtime.expr.conditions import col
-from rowtime.expr.group_end import fixed_end
+from rowtime.expr.group_end import fixed_end, unshifted
 from rowtime.operators.contract import Operator
 from rowtime.operators.groups.group_by import GroupBy
 from rowtime.operators.groups.group_values import GroupByValues
@@ -74,7 +74,10 @@ class GroupPlan:
         )
 
     def lineage(self) -> dict[str, exp.Expr]:
-        """Return the columns that are functions of the groups' rowtime: keys whose groups all end equally later."""
+        """Return the columns that are functions of the groups' rowtime: keys whose groups all end equally later.
+
+        Such a key plus or minus an interval is one as well, for example TUMBLE_END.
+        """
         time = col(ROWTIME)
         own = self.stamp is not None or self.sort is not None
         if self.gap is not None:
@@ -84,12 +87,13 @@ class GroupPlan:
         ends = {end for end in known.values() if end is not None}
         if own or self.by_value or None in known.values() or len({text for text, _ in ends}) != 1:
             return {}
-        names = {item.column.name: known.get(item.expression.name) for item in self.items if _is_key(item)}
-        return {name: moved(time.copy(), -end[1]) for name, end in names.items() if end is not None}
+        shifted = {item.column.name: unshifted(item.expression) for item in self.items}
+        names = {name: (known.get(key.name), by) for name, (key, by) in shifted.items() if _is_key(key)}
+        return {name: moved(time.copy(), by - end[1]) for name, (end, by) in names.items() if end is not None}
 
 
-def _is_key(item: Item) -> bool:
-    return isinstance(item.expression, exp.Column) and item.expression.name.startswith(KEY)
+def _is_key(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column) and node.name.startswith(KEY)
 
 
 def former(node: exp.Expr) -> exp.Expr:

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from rowtime.expr.many_rows import is_aggregate
 from rowtime.plan.bind.correlation import conjuncts_of
+from rowtime.plan.bind.windows import is_edge
 
 _NAME = "qualify_{}"  # of a column that only the query above reads
 Outside = Callable[[exp.Expr], Sequence[exp.Column]]
@@ -103,7 +104,7 @@ class LiftedGroups:
         return above or changed(node, lambda part: self._filter(part, names))
 
     def _is_value(self, node: exp.Expr) -> bool:
-        return node in self._keys or is_aggregate(node) or isinstance(node, exp.Column)
+        return node in self._keys or is_aggregate(node) or isinstance(node, exp.Column) or is_edge(node)
 
     def _above(self, node: exp.Expr) -> exp.Expr:
         """Return an expression over the groups: keys and aggregates are columns of them, windows stay."""

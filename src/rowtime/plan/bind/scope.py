@@ -240,6 +240,8 @@ class Scope:
     def _column(self, column: exp.Column) -> exp.Expr:
         """Return a column of an input by its name; else, as in Spark, a struct field: ``s.x``, ``a.s.x``, ``s.x.y``."""
         parts = column.parts
+        if len(parts) > 3 and not self._inputs(parts[0].name) and self._has(parts[1].name, parts[2].name):  # noqa: PLR2004
+            parts = parts[1:]  # the schema of the input
         whole = 2 if len(parts) > 1 and self._has(parts[0].name, parts[1].name) else 1
         if len(parts) > whole and (whole > 1 or self._has("", parts[0].name)):
             value = self._named_column(_first(parts, whole, column))

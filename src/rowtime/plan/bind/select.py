@@ -27,6 +27,7 @@ from rowtime.operators.rows.select import Item, Select, unchanged
 from rowtime.operators.sorts.sort_by import SortBy
 from rowtime.operators.sorts.sort_by_values import SortByValues
 from rowtime.operators.streams.union_all import UnionAll
+from rowtime.plan.bind.asked_below import asked_below, has_asked_rows
 from rowtime.plan.bind.clauses import bind_with, limited, plain, refuse_later, spread_unbounded_state
 from rowtime.plan.bind.event_time import meeting
 from rowtime.plan.bind.from_clause import FromClause
@@ -88,18 +89,26 @@ class QueryBinder:
         if not isinstance(query, exp.Select):
             hint = "Write a LEFT ANTI JOIN b ON … for EXCEPT, and a LEFT SEMI JOIN b ON … for INTERSECT."
             raise refuse_at(self.text, query, "R114", "a query must be a SELECT, a UNION ALL or a UNION", hint)
-        if has_laterals(query):
-            return self._bare(without_laterals(query, self.text, lambda inner: self._names(inner, name)), name)
-        if query.args.get("qualify"):
-            names_of = partial(self._names, name=name)
-            return self._bare(qualified(query, self.text, names_of, self._subqueries(query, name).outside), name)
+        if (rewritten := self._rewritten(query, name)) is not None:
+            return self._bare(rewritten, name)
         if has_sets(query):
             return self._of_sets(query, name)
-        if has_group_subqueries(query):
-            return self._bare(LiftedGroups(query, self._subqueries(query, name).outside).filtered(), name)
         if has_subqueries(query):
             query = self._subqueries(query, name).joined()
         return _SelectBinder(self, query, name).bind()
+
+    def _rewritten(self, query: exp.Select, name: str) -> exp.Select | None:
+        """Return the plain query for one with elements of a value, with QUALIFY or with sub-queries in its groups."""
+        if has_laterals(query):
+            return without_laterals(query, self.text, lambda inner: self._columns(inner, name))
+        if has_asked_rows(query):
+            return asked_below(query, self.text)
+        if query.args.get("qualify"):
+            names_of = partial(self._names, name=name)
+            return qualified(query, self.text, names_of, self._subqueries(query, name).outside)
+        if has_group_subqueries(query) and not has_sets(query):
+            return LiftedGroups(query, self._subqueries(query, name).outside).filtered()
+        return None
 
     def _subqueries(self, query: exp.Select, name: str) -> Subqueries:
         return Subqueries(self.text, query, self.sources.table_of, lambda inner: self._apart().bind(inner, name).node)
@@ -147,8 +156,12 @@ class QueryBinder:
         return BoundQuery(UnionAll(self.sources.fresh(f"{name}.union"), inputs), common(parts))
 
     def _names(self, query: exp.Expr, name: str) -> tuple[str, ...]:
+        """Return the names of its columns."""
+        return tuple(column.name for column in self._columns(query, name))
+
+    def _columns(self, query: exp.Expr, name: str) -> tuple[Column, ...]:
         """Return the columns of a query, bound with operators of its own."""
-        return self._apart().bind(query, name).node.emits().names
+        return self._apart().bind(query, name).node.emits().columns
 
     def _apart(self) -> QueryBinder:
         """Return a binder with operators of its own, which knows the names of WITH."""

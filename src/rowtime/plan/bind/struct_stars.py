@@ -21,9 +21,9 @@ def fields_of(scope: Scope, entry: exp.Column) -> list[tuple[str, exp.Expr]]:
     path = [part.name for part in entry.parts[:-1]]
     kind = _type(scope, path)
     for name in path[_columns_from(scope, path) :]:
-        kind = next((k for n, k in _fields(kind) if n.lower() == name.lower()), None)
+        kind = next((k for n, k in fields_in(kind) if n.lower() == name.lower()), None)
     # The places stay those of the item, to which errors point.
-    return [(name, _located(_field([*path, name]), entry)) for name, _ in _fields(kind)]
+    return [(name, _located(_field([*path, name]), entry)) for name, _ in fields_in(kind)]
 
 
 def hint_of(scope: Scope, entry: exp.Column) -> str:
@@ -52,7 +52,8 @@ def _type(scope: Scope, path: Sequence[str]) -> exp.DataType | None:
     return None
 
 
-def _fields(kind: exp.DataType | None) -> list[tuple[str, exp.DataType]]:
+def fields_in(kind: exp.DataType | None) -> list[tuple[str, exp.DataType]]:
+    """Return the fields of a struct; none for another type."""
     if kind is None or kind.this is not exp.DataType.Type.STRUCT:
         return []
     return [(one.name, one.args["kind"]) for one in kind.expressions if isinstance(one, exp.ColumnDef)]

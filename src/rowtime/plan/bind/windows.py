@@ -128,6 +128,11 @@ def has_clock(scope: Scope, node: exp.Expr) -> bool:
     return earliest(scope.inlined(node)) is not None
 
 
+def is_edge(node: exp.Expr) -> bool:
+    """True for a call of TUMBLE, HOP or SESSION, or of their edges, which a query of groups has for each group."""
+    return isinstance(node, exp.Anonymous) and node.name.upper() in GROUP_FUNCTIONS
+
+
 def is_value(at: exp.Expr) -> bool:
     """Return True if an inlined expression is the value itself, not only its clock."""
     return not any(
