@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -123,6 +125,29 @@ def test_input_that_is_gone_ends_a_migration_before_anything_changes(spark: Spar
     assert place.run(BEFORE).changes == ()
 
 
+FILES = """CREATE STREAM f (k STRING, v BIGINT) USING json OPTIONS (path '{out}/in', rowtime.column 'at');
+CREATE STREAM minutes (k STRING, c BIGINT) USING parquet OPTIONS (path '{out}/minutes');
+CREATE PUMP p1 AS INSERT INTO minutes
+  SELECT STREAM k, COUNT(*) AS c FROM f WHERE v < {most} GROUP BY FLOOR(f.ROWTIME TO MINUTE), k;
+"""
+
+
+@pytest.mark.slow
+def test_what_is_left_of_files_begins_anew_as_the_hint_says(spark: SparkSession, tmp_path: Path) -> None:
+    place, folder = Place(tmp_path, spark), tmp_path / "out" / "in"
+    folder.mkdir(parents=True)
+    for minute in range(3):
+        row = f'{{"at": "2024-01-01 10:0{minute}:00", "k": "a", "v": {minute}}}\n'
+        (folder / f"{minute}.json").write_text(row)
+    place.run(FILES.replace("{most}", "100"))
+    assert len(place.rows("minutes")) == 2
+    (folder / "0.json").unlink()
+    with pytest.raises(Refused, match=r"(?s)R448 .*the input that is still there.* --checkpoint of its own"):
+        rt.migrate(tmp_path / "check", place.pipeline(FILES.replace("{most}", "2")), take_over=["p1"])
+    place.pipeline(FILES.replace("{most}", "2")).run_available(tmp_path / "own", take_over=["p1"])
+    assert len(place.rows("minutes")) == 2 + 1, "that of the second file; the minute of the third is open"
+
+
 def test_rows_that_were_skipped_are_not_read_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,11 +220,23 @@ def test_the_command_says_what_it_has_done(
 ) -> None:
     place = started(spark, tmp_path, 1)
     monkeypatch.setattr("rowtime.runtime.session.new_spark", lambda *_, **__: spark)
-    (tmp_path / "new.sql").write_text(NEW.replace("{out}", str(tmp_path / "out")))
-    at = [str(tmp_path / "new.sql"), "--home", str(tmp_path / "home"), "--checkpoint", str(tmp_path / "check")]
+    (tmp_path / "a new.sql").write_text(NEW.replace("{out}", str(tmp_path / "out")))
+    at = [str(tmp_path / "a new.sql"), "--home", str(tmp_path / "home"), "--checkpoint", str(tmp_path / "check")]
+    result = CliRunner().invoke(app, ["run", *at, "--available-now"])
+    command = re.search(
+        r"rowtime (migrate .*'.*/a new\.sql'.* --take-over p1 --take-over p2 --take-over p5)", result.output
+    )
+    assert (result.exit_code, "R401" in result.output, command is not None) == (1, True, True), result.output
     result = CliRunner().invoke(app, ["migrate", *at])
-    assert (result.exit_code, "R447" in result.output) == (1, True)
-    result = CliRunner().invoke(app, ["migrate", *at, *(word for pump in PUMPS for word in ("--take-over", pump))])
+    assert (result.exit_code, re.findall(r"--take-over (\w+)", result.output)) == (1, [*PUMPS]), result.output
+    assert command is not None
+    result = CliRunner().invoke(app, shlex.split(command[1]))
     assert result.exit_code == 0, result.output
     assert "computed again in 1 batch, as tick 1" in result.stdout
     assert f"p2 continues after {len(place.rows('raw'))} rows" in result.stdout
+    result = CliRunner().invoke(app, shlex.split(command[1]))
+    again = re.search(r"(?s)R449 the checkpoint already uses this script.*rowtime (run .*)\.$", result.output.strip())
+    assert (result.exit_code, again is not None) == (1, True), result.output
+    assert again is not None
+    result = CliRunner().invoke(app, [*shlex.split(again[1]), "--available-now"])
+    assert result.exit_code == 0, result.output

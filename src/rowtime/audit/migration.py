@@ -17,19 +17,21 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from rowtime.audit.replay import Part, Replay, in_parts, pinned
-from rowtime.core.errors import Refused, RowtimeError, refuse
+from rowtime.core.errors import Problem, Refused, RowtimeError, refuse
 from rowtime.core.stores import place_of
+from rowtime.plan.bind.sink_options import key_of_rows
 from rowtime.plan.clock_functions import fixed
-from rowtime.plan.formats.lake import LAKES
 from rowtime.plan.row_by_row import untuned
 from rowtime.plan.upgrade import targets
-from rowtime.runtime.claims import claim, pump_of
+from rowtime.runtime.claims import claim, pump_of, pumps_into
 from rowtime.runtime.endings import asked
 from rowtime.runtime.function_pins import keep, of_now
 from rowtime.runtime.meter import Meter
+from rowtime.runtime.narrow_tables import LIMITS, Narrowed, narrowed
 from rowtime.runtime.quiet import hiding
 from rowtime.runtime.report import cost_so_far
 from rowtime.runtime.session import active
+from rowtime.runtime.sinks.ownership import spelled
 from rowtime.runtime.sinks.staging import Gathered
 from rowtime.runtime.sources.contract import Limits
 from rowtime.state import cuts
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
     from rowtime.api.pipeline import Pipeline
     from rowtime.operators.contract import Delta
+    from rowtime.operators.sinks.sink import Sink as SinkNode
     from rowtime.plan.program import Program
     from rowtime.plan.stored import Fields, StoredPlan
     from rowtime.runtime.sinks.staging import Stage
@@ -72,6 +75,7 @@ class Migration(Replay):
         self.entry = {"sources": {}, "control": {}, "segments": {}, "outputs": {}, "totals": {}, **carried}
         self._last, self._refused, self._sums = last, defaultdict[str, list[str]](list), dict[str, int]()
         self._began = last.get("began", 0)
+        self._narrowed = narrowed(self.program.sinks, self.stages, last)
         self.checkpoint.show_refused(last)
         self.checkpoint.sweep(last)
         self._take_over(fixed(self.program, self._began))
@@ -86,6 +90,10 @@ class Migration(Replay):
 
     def _recover(self, last: Entry | None) -> None:
         """Leave what was computed of the parts before: nothing of this one is in the entry."""
+
+    def _limits(self) -> Narrowed:
+        """What the tables take now: all rows are new to the gates of their pumps."""
+        return self._narrowed
 
     def _ticked(self) -> None:
         meter = Meter(self._job_times)
@@ -125,7 +133,7 @@ class Migration(Replay):
             "refused": dict(self._refused),
             "sums": {**self.entry["sums"], **self._sums},
             "settings": [],
-            "cuts": cuts.note(self.checkpoint.folder, self._last, ()),
+            "cuts": cuts.note(self.checkpoint.folder, {**self._last, LIMITS: self._narrowed}, ()),
             "bounded": False,
         }
         spans = {name: span for name, span in old.spans.items() if name in kept}
@@ -162,9 +170,10 @@ def _before(place: Checkpoint, program: Program) -> tuple[StoredPlan, Entry]:
         raise refuse("R408", what, "Start the old script once; that finishes the tick.")
     if last.get("skipped"):
         what = f"rows of {last['skipped'][0]['sink']} were skipped by hand, and would be among the others again"
-        raise refuse("R449", what, "Start the new script with a --checkpoint of its own.")
+        hint = "Start the new script with a --checkpoint of its own, and give its pumps other names or --take-over."
+        raise refuse("R449", what, hint)
     if old.is_of(program.operators):
-        raise refuse("R449", "the checkpoint already uses this script", "Start it: rowtime run FILE.")
+        raise refuse("R449", "the checkpoint already uses this script", "Start it: rowtime run FILE --checkpoint DIR.")
     return old, last
 
 
@@ -195,38 +204,49 @@ class _Choice:
         return name in self.known
 
     def check(self) -> None:
-        """Raise ``Refused`` (R447) unless it is said of each sink what becomes of it."""
-        for node in self.program.sinks:
-            there = [name for name, its in self.known.items() if its["format"] != "console" and self._same(node, its)]
-            pump, where = pump_of(node.name), dict(node.options).get("stream", node.format)
-            if node.name in there and node.format in LAKES:
-                what = f"{pump} has written rows to {where}, and other SQL cannot continue the versions of a table"
-                raise refuse("R447", what, _NEW.replace("Or give", "Give"))
-            if node.name in there and pump not in self.pumps:
-                what = f"{pump} has written rows to {where}, and it is not specified what happens to its new ones"
-                hint = (
-                    f"rowtime migrate … --take-over {quote(pump)} (or ALTER PUMP {pump} TAKE OVER) appends new "
-                    f"rows at or above the bound of the existing rows; others are refused. {_NEW}"
-                )
-                raise refuse("R447", what, hint)
-            if node.name not in there and node.format != "console" and (there or node.name in self.known):
-                whose = pump_of(there[0]) if there else pump
-                what = f"{pump} writes to {where} now, and that name already has rows of the pump {whose}"
-                raise refuse("R447", what, "Keep the name and the target of an existing pump; give a new pump others.")
+        """Raise ``Refused`` unless it is said of each sink what becomes of it; one R447 a sink."""
+        if problems := [problem for node in self.program.sinks for problem in self._unsaid(node)]:
+            raise Refused(*problems)
 
-    def _same(self, node: Any, its: Fields) -> bool:
+    def _unsaid(self, node: SinkNode) -> Iterator[Problem]:
+        there = [name for name, its in self.known.items() if its["format"] != "console" and self._same(node, its)]
+        pump, where = pump_of(node.name), dict(node.options).get("stream", node.format)
+        into = pumps_into(node, self.program.catalog.pumps) or [pump]
+        if node.name in there and not {*into, pump} & {*self.pumps}:
+            what = f"{pump} has written rows to {where}, and it is not specified what happens to its new ones"
+            does = "writes the rows of the whole history by key: each replaces the existing row with its key"
+            if not key_of_rows(node):
+                does = "appends new rows at or above the bound of the existing rows; others are refused"
+            hint = (
+                f"rowtime migrate … --take-over {quote(into[0])} (or ALTER PUMP {spelled(into[0])} TAKE OVER) {does}. "
+                f"{_NEW}"
+            )
+            yield Problem("R447", what, hint=hint)
+        elif node.name not in there and node.format != "console" and (there or node.name in self.known):
+            whose = pump_of(there[0]) if there else pump
+            what = f"{pump} writes to {where} now, and that name already has rows of the pump {whose}"
+            hint = "Keep the name and the target of an existing pump; give a new pump others."
+            yield Problem("R447", what, hint=hint)
+
+    def _same(self, node: SinkNode, its: Fields) -> bool:
         now = self.old.of(node)
         before = replace(now, fields={**now.fields, **its})
         return untuned(before).target == untuned(now).target
 
 
 def _floors(stages: Mapping[str, Stage], last: Entry, choice: _Choice) -> dict[str, str]:
-    """Let the sinks that take over begin behind what is there; what becomes of each, in words."""
-    told = {}
+    """Let the sinks that take over begin behind what is there; what becomes of each, in words.
+
+    If rows replace those of their key, all of the history go out: nobody reads such a table by its bound, and each key
+    has its value by the new script, also if no row of it comes any more.
+    """
+    told, replacing = {}, [node.name for node in choice.program.sinks if key_of_rows(node)]
     for name, stage in stages.items():
         sent = last["control"].get(name, {}) if choice.takes_over(name) else {}
         told[name] = f"continues after {sent.get('sequence') or 0} rows" if choice.takes_over(name) else "is new"
         stage.base = max(stage.base, sent.get("sequence") or 0)
+        if name in replacing:
+            continue
         bounds = [at for at in (stage.floor, sent.get("floor"), sent.get("bound")) if at is not None]
         stage.floor = max(bounds) if bounds else None
     return told
@@ -286,7 +306,7 @@ def _retained() -> Iterator[None]:
             raise
         what = f"some of the input that was read is gone: {error.problems[0].message}"
         hint = (
-            "Nothing has changed. Give the new script a --checkpoint of its own, which begins with the input that "
-            "is still there."
+            "Nothing has changed. To begin with the input that is still there, start the new script with a "
+            "--checkpoint of its own, and give its pumps other names or --take-over."
         )
         raise refuse("R448", what, hint) from error

@@ -6,28 +6,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.client.home import Home
 from rowtime.client.log_items import Rows
 from rowtime.client.stream_log import entries_of
-from rowtime.core.columns import ROWTIME
+from rowtime.core.columns import ROW_NUMBER, ROWTIME
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.partition_folders import inside, values_of
 from rowtime.core.stores import Place
 from rowtime.operators.sinks.sink import Sink as SinkNode
-from rowtime.plan.bind.sink_options import CHANGE, LakeOptions
+from rowtime.plan.bind.sink_options import CHANGE, LakeOptions, key_of_rows
 from rowtime.plan.formats.lake import LAKES
 from rowtime.runtime.claims import pump_of
 from rowtime.runtime.file_form import FileForm, lines_of
-from rowtime.runtime.sinks.directory import files_of
+from rowtime.runtime.sinks.directory import STAGING, files_of
 from rowtime.runtime.sinks.lake import last_of_each
-from rowtime.runtime.sinks.lakes import lake_table
-from rowtime.runtime.sinks.ownership import tag_of
+from rowtime.runtime.sinks.lakes import lake_sink, lake_table
+from rowtime.runtime.sinks.ownership import read, tag_of
 from rowtime.runtime.sinks.staging import TEXT_FORMATS
 from rowtime.runtime.sinks.stream_log import writer_of
-from rowtime.state.checkpoint import Checkpoint
+from rowtime.state.checkpoint import Checkpoint, folder_of
 from rowtime.state.memory import read_table
 
 LINE = "line"  # the one column of a text file
@@ -53,7 +54,8 @@ def read_back(  # noqa: PLR0913 - which rows of which sink, and where they are
         files = files_of(Path(options["path"]).absolute(), pump_of(node.name), checkpoint.identity)
         return rows_of(node, _up_to(files, tick, checkpoint.plan.anew if checkpoint.plan else 0), skipped)
     if node.format in LAKES:
-        return of_lake(node, tick, checkpoint.identity)
+        anew = checkpoint.plan.anew if checkpoint.plan and numbers[0] else 0
+        return of_lake(node, tick, checkpoint.identity, anew)
     if node.format == "log":
         return _of_log(home.log_path(options["stream"]), writer_of(pump_of(node.name)), node, numbers)
     return None
@@ -128,21 +130,38 @@ def _of_log(log: Place, writer: str, node: SinkNode, numbers: tuple[int, int]) -
 # -- lake tables ----------------------------------------------------------------------
 
 
-def of_lake(node: SinkNode, tick: int, identity: str) -> pa.Table | None:
-    """The rows that a pump of a checkpoint has written up to a tick, or those of a table with a key.
+def of_lake(node: SinkNode, tick: int, identity: str, since: int = 0) -> pa.Table | None:
+    """The rows that a pump of a checkpoint has written from one tick to another, or those of a table with a key.
 
     ``None`` where others have changed the table, so that nobody can tell whose its rows are.
     """
     ending = f"-{tag_of(identity, pump_of(node.name))}.parquet"
 
     def mine(name: str) -> bool:
-        return name.startswith("part-") and name.endswith(ending) and int(name.split("-")[1]) <= tick
+        return name.startswith("part-") and name.endswith(ending) and since <= int(name.split("-")[1]) <= tick
 
     options = dict(node.options)
     table = lake_table(node.format, options, pump_of(node.name))
-    found = table.rows(mine, merged=bool(LakeOptions.of(options).key))
+    found = table.rows(mine, merged=bool(LakeOptions.of(options).key), every=not since)
     names = _columns_written(node)
     return found.select(names) if found is not None and found.num_columns else found
+
+
+def beside_others(node: SinkNode, checkpoint: Checkpoint, base: int, there: pa.Table, rows: pa.Table) -> pa.Table:
+    """What a table with a key has of the keys of certain rows; all of it, unless its pump has taken over.
+
+    ``base``: how many rows an older script of the checkpoint has written, which may be of other keys.
+    """
+    key = key_of_rows(node) if node.format in LAKES else ()
+    if not (key and there.num_columns and rows.num_rows):
+        return there
+    record = read(lake_sink(node).path / STAGING / folder_of(pump_of(node.name)))
+    if not (base or (record is not None and record.before and record.identity == checkpoint.identity)):
+        return there
+    keys = rows.select(key).cast(pa.schema([there.schema.field(name) for name in key])).group_by(list(key))
+    numbers = pa.table({**dict(zip(key, there.select(key).columns, strict=True)), ROW_NUMBER: np.arange(len(there))})
+    found = numbers.join(keys.aggregate([]), list(key), join_type="left semi")[ROW_NUMBER]
+    return there.take(found.sort())
 
 
 def left_in(node: SinkNode, rows: pa.Table, there: pa.Schema) -> pa.Table:

@@ -28,6 +28,7 @@ from rowtime.operators.streams.table import PINNED, tables_of
 from rowtime.operators.streams.table_versions import kept_versions
 from rowtime.plan.clock_functions import fixed
 from rowtime.plan.finite import is_finite
+from rowtime.plan.formats.lake import LAKES
 from rowtime.plan.upgrade import check_same
 from rowtime.runtime.endings import recorded_end
 from rowtime.runtime.engine import Engine
@@ -74,10 +75,14 @@ class Part:
 
 @dataclass
 class KeptSink:
-    """Keeps the staged files of a sink in a folder, in their order, and hands nothing over."""
+    """Keeps the staged files of a sink in a folder, in their order, and hands nothing over.
+
+    ``adopts``: files of results may be taken as they are; not for a table, which may have refused some of their rows.
+    """
 
     place: Place
     files: list[Place] = field(default_factory=list)
+    adopts: bool = True
 
     def folder(self, checkpoint: Place) -> Place:  # noqa: ARG002 - its own
         """The folder."""
@@ -166,8 +171,8 @@ def recorded(checkpoint: Checkpoint, *, by_tick: bool = False) -> list[Part]:
             f"{checkpoint.folder} has no tick to run again",
             "Give the checkpoint folder of a pipeline that has run.",
         )
-    since = [plan.since or 0 for plan in checkpoint.later_plans(last)]
-    ruling = [tick for tick in since if tick > _anew(checkpoint)]
+    since, anew = [plan.since or 0 for plan in checkpoint.later_plans(last)], _anew(checkpoint)
+    ruling = [tick for tick in since if tick > anew]
     ends: dict[int, Entry] = {last["tick"]: last}
     settings: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
     for cut in noted(checkpoint.folder, last):
@@ -177,6 +182,9 @@ def recorded(checkpoint: Checkpoint, *, by_tick: bool = False) -> list[Part]:
         ends.update((entry["tick"], entry) for entry in checkpoint.journal.entries())
     skips = last.get("skipped", ())
     places = [-1, *sorted(tick for tick in ends if tick >= 0 and tick not in since)]
+    if anew:  # what tables took when all before it was computed once more
+        took = {LIMITS: ends[anew - 1].get(LIMITS, {})}
+        ends |= {tick: {**ends[tick], **took} for tick in places if 0 <= tick < anew}
     return [
         Part(ends[tick], settings[before], bisect_right(ruling, tick), shown_in(skips, _after(before, since)))
         for before, tick in zip(places, places[1:], strict=False)
@@ -239,8 +247,11 @@ def replay(
     (scratch / ".lock").touch()  # it is a checkpoint, whatever it holds from the other one
     copy_folder(notes, scratch / "sources")
     place = Checkpoint(scratch.absolute())
-    names = {node.name for program in programs for node in program.sinks}
-    kept = {name: Stage(KeptSink(place.folder / "outputs" / folder_of(name)), place.folder) for name in names}
+    formats = {node.name: node.format for program in programs for node in program.sinks}
+    sinks = {name: KeptSink(place.folder / "outputs" / folder_of(name)) for name in formats}
+    for name, sink in sinks.items():
+        sink.adopts = formats[name] not in LAKES
+    kept = {name: Stage(sink, place.folder) for name, sink in sinks.items()}
     controls = (checkpoint.journal.last() or {}).get("control", {})
     for name, stage in kept.items():  # what took over from another pump goes on with its numbers
         stage.base, stage.floor = controls.get(name, {}).get("base", 0), controls.get(name, {}).get("floor")

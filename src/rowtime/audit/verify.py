@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rowtime.audit.read_back import left_in, read_back, rows_of, tables
+from rowtime.audit.read_back import beside_others, left_in, read_back, rows_of, tables
 from rowtime.audit.replay import KeptSink, Replay, in_parts, replay
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING, to_text
@@ -101,7 +101,7 @@ def _compared(
             skipped = skipped_lines(place, entry, node)
             given = read_back(node, home, entry["tick"], numbers, place, skipped=skipped)
         there = None if given is None else put_back(place, entry, node, numbers[0], given)
-        yield _output(node, entry, engine, there)
+        yield _output(node, entry, engine, place, there)
     ledgers = unskipped(entry), engine.entry["totals"]
     for gate in sorted({*ledgers[0], *ledgers[1]}):
         files = (
@@ -113,7 +113,9 @@ def _compared(
         yield _one(f"{gate}.rejected", "ledger", written.num_rows, "as a set", found)
 
 
-def _output(node: SinkNode, entry: Mapping[str, Any], engine: Replay, there: pa.Table | None) -> Compared:
+def _output(
+    node: SinkNode, entry: Mapping[str, Any], engine: Replay, place: Checkpoint, there: pa.Table | None
+) -> Compared:
     told, computed = (at["control"].get(node.name, {}) for at in (entry, engine.entry))
     counts = [
         *_told("rows in all", told.get("sequence", 0), computed.get("sequence", 0)),
@@ -125,8 +127,9 @@ def _output(node: SinkNode, entry: Mapping[str, Any], engine: Replay, there: pa.
         return _one(node.name, node.format, told.get("sequence", 0), "counted", counts)
     mixed = node.format in LAKES or (entry.get("skipped") and partitions_of(node.format, node.options))
     ordered = node.ordered and not mixed
-    compare = _in_order if ordered else _as_sets
-    found = [*counts, *compare(there, left_in(node, rows_of(node, sink.files), there.schema))]
+    compare, rows = _in_order if ordered else _as_sets, rows_of(node, sink.files)
+    there = beside_others(node, place, told.get("base", 0), there, rows)
+    found = [*counts, *compare(there, left_in(node, rows, there.schema))]
     return _one(node.name, node.format, there.num_rows, "in order" if ordered else "as a set", found)
 
 

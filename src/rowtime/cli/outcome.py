@@ -9,7 +9,9 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import typer
@@ -20,6 +22,7 @@ REFUSED = 1
 FAILED = 3
 SHOWN_CAUSES = 3
 
+_OFFERED = re.compile(r"(rowtime (?:run|migrate)) FILE(?: --checkpoint DIR)?")
 _CAUSED_BY = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -35,13 +38,22 @@ def guarded(command: Command) -> Command:
         except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
             raise
         except Refused as refused:
-            say_refused(refused.problems, as_json)
+            say_refused([_exactly(problem, options) for problem in refused.problems], as_json)
             raise typer.Exit(REFUSED) from None
         except Exception as error:  # noqa: BLE001 - the last stop before the shell
             _say_failed(error, as_json)
             raise typer.Exit(FAILED) from None
 
     return run  # type: ignore[return-value]
+
+
+def _exactly(problem: Problem, options: Mapping[str, object]) -> Problem:
+    """A problem whose hint names the script and the checkpoint of the command, so that it can be copied."""
+    if (file := options.get("file")) in (None, "-"):
+        return problem
+    given = [(f"--{name}", options.get(name)) for name in ("checkpoint", "home")]
+    words = [str(file), *(word for name, value in given if value is not None for word in (name, str(value)))]
+    return replace(problem, hint=_OFFERED.sub(lambda found: f"{found[1]} {shlex.join(words)}", problem.hint))
 
 
 def write_json(value: object, indent: int | None = 2) -> None:

@@ -36,8 +36,7 @@ def claim(  # noqa: PLR0913 - whose pumps, and what is asked of their targets
     asked = {name: _asked(checkpoint, entry, name, take_over, at) for name in stages}
     for node in nodes:
         if node.format == "kafka":
-            stream = dict(node.options)["stream"]
-            into = [name for name, pump in pumps.items() if pump.started and pump.target.text.lower() == stream.lower()]
+            into = pumps_into(node, pumps)
             taken = any(name in take_over for name in into)
             called = next(iter(into), "")
             asked[node.name] = replace(asked[node.name], take_over=taken, called=called, shared=True)
@@ -65,6 +64,14 @@ def let_leave(checkpoint: Checkpoint, home: Home, at: int) -> None:
 def pump_of(sink: str) -> str:
     """The name of the pump that a sink belongs to."""
     return sink.removesuffix(".sink")
+
+
+def pumps_into(node: SinkNode, pumps: Mapping[str, CreatePump]) -> list[str]:
+    """The pumps whose rows a sink writes: several if it is a topic."""
+    if node.format != "kafka":
+        return [pump_of(node.name)]
+    stream = dict(node.options)["stream"].lower()
+    return [name for name, pump in pumps.items() if pump.started and pump.target.text.lower() == stream]
 
 
 def log_of(target: Mapping[str, Any]) -> str | None:

@@ -194,6 +194,13 @@ def mode_and_key(options: Mapping[str, str], target: str) -> tuple[str, tuple[st
     return mode, key
 
 
+def key_of_rows(sink: Sink) -> tuple[str, ...]:
+    """The columns of a table of which it has one row each; empty if every row of a sink is added."""
+    if sink.format in LAKES or sink.format == "jdbc":
+        return mode_and_key({name.lower(): value for name, value in sink.options}, "a table")[1]
+    return ()
+
+
 def listed(text: str) -> tuple[str, ...]:
     """Return the names in a comma-separated list."""
     return tuple(part.strip() for part in text.split(",") if part.strip())

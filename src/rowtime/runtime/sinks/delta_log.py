@@ -132,8 +132,8 @@ class DeltaLog:
         with asking(self._path):
             return spare(self._table)
 
-    def rows(self, files: Callable[[str], bool], *, merged: bool) -> pa.Table | None:
-        """The rows of files of certain names; if rows are ``merged``, all.
+    def rows(self, files: Callable[[str], bool], *, merged: bool, every: bool) -> pa.Table | None:
+        """The rows of files of certain names; if rows are ``merged``, all. ``every``: they are all of the pump.
 
         ``None`` where the log has had changes by which rows get into other files.
         """
@@ -147,7 +147,7 @@ class DeltaLog:
         if history[-1]["version"] or done - {"CREATE TABLE", "WRITE", "OPTIMIZE", "ADD FEATURE"}:
             return None
         if "OPTIMIZE" in done:
-            return whole(table, self._path) if len(pumps) == 1 and None not in pumps else None
+            return whole(table, self._path) if every and len(pumps) == 1 and None not in pumps else None
         # The log has paths as parts of URLs; `file_uris` would have the table's own folder encoded, too.
         paths = pa.table(table.get_add_actions(flatten=False))["path"].to_pylist()
         names = sorted(unquote(path) for path in paths)

@@ -209,8 +209,8 @@ class IcebergTable:
 
         return spare(self._table)
 
-    def rows(self, files: Callable[[str], bool], *, merged: bool) -> pa.Table | None:
-        """The rows of files of certain names; if rows are ``merged``, all.
+    def rows(self, files: Callable[[str], bool], *, merged: bool, every: bool) -> pa.Table | None:
+        """The rows of files of certain names; if rows are ``merged``, all. ``every``: they are all of the pump.
 
         ``None`` where snapshots have had changes, or are no longer there.
         """
@@ -225,7 +225,7 @@ class IcebergTable:
             return None
         if "replace" in kinds:
             pumps = {pump for kind, pump in done if kind == "append"}
-            return table.scan().to_arrow() if len(pumps) == 1 and None not in pumps else None
+            return table.scan().to_arrow() if every and len(pumps) == 1 and None not in pumps else None
         folder = f"{self._spelled(self._place / _DATA)}/"
         names = sorted(one.removeprefix(folder) for one in table.inspect.files()["file_path"].to_pylist())
         parts = [read_table(self._place / _DATA / name) for name in names if files(published(name))]

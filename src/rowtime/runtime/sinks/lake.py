@@ -123,8 +123,8 @@ class LakeTable(Protocol):
         """How many files of the table that was committed to could be parts of larger ones."""
         ...
 
-    def rows(self, files: Callable[[str], bool], *, merged: bool) -> pa.Table | None:
-        """The rows of files of certain names; if rows are ``merged``, all.
+    def rows(self, files: Callable[[str], bool], *, merged: bool, every: bool) -> pa.Table | None:
+        """The rows of files of certain names; if rows are ``merged``, all. ``every``: they are all of the pump.
 
         ``None`` where rows have got into other files since.
         """

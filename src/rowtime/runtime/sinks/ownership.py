@@ -194,7 +194,7 @@ def _other(asked: Asked, target: str, whose: str, there: There | None) -> Refuse
         "This checkpoint has written none of it"
     )
     pump = asked.statement
-    name = pump if pump.isidentifier() else '"' + pump.replace('"', '""') + '"'
+    name = spelled(pump)
     if asked.shared:
         hint = (
             "Go on with that pipeline's checkpoint; or write into another topic; or let this pump take over with "
@@ -209,6 +209,11 @@ def _other(asked: Asked, target: str, whose: str, there: There | None) -> Refuse
         "its rows follow the existing ones, nothing is removed, and the other pipeline can no longer write there."
     )
     return refuse("R440", what, hint)
+
+
+def spelled(pump: str) -> str:
+    """A pump as statements name it."""
+    return pump if pump.isidentifier() else '"' + pump.replace('"', '""') + '"'
 
 
 def fenced(record: Record, target: str, *, shared: bool = False) -> Refused:
