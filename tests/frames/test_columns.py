@@ -48,16 +48,17 @@ def test_what_is_not_plain_is_left_to_a_query(text: str) -> None:
     assert selected(ROWS, [item("n AS n", SCOPE).value.sql, item(text, SCOPE).value.sql]) is None
 
 
-def test_plain_columns_of_few_rows_are_selected_without_a_query(
+def test_plain_columns_are_selected_without_a_query(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(Query, "rows", lambda self: asked.append(self.sql))
     few = LocalFrame(spark, FIELDS, ROWS).selectExpr("k AS x", "*").drop("n").selectExpr("x", "0 AS route")
     assert few.toArrow().to_pydict() == {"x": ROWS["c2"].to_pylist(), "route": [0] * 4}
-    assert not asked
     many = pa.table({"c0": pa.array(range(FEW_ROWS + 1), pa.int64())})
-    LocalFrame(spark, [("n", "bigint")], many).selectExpr("n AS m")._table()
+    assert LocalFrame(spark, [("n", "bigint")], many).selectExpr("n AS m")._table() is not None
+    assert not asked
+    LocalFrame(spark, [("n", "bigint")], many).selectExpr("n + 1 AS m")._table()
     assert len(asked) == 1
 
 

@@ -322,7 +322,7 @@ class LocalFrame(Rows):
         fields = [(one.name, one.value.type) for one in items]
         if self._shared:
             self._table()
-        if not behind and isinstance(self._rows, pa.Table) and self._rows.num_rows <= FEW_ROWS:
+        if not behind and isinstance(self._rows, pa.Table):
             found = selected(self._rows, [one.value.sql for one in items])
             if found is not None:
                 return LocalFrame(self._session, fields, found)
