@@ -1,1 +1,1 @@
-"""The data plane: a session, sources, sinks, ticks and pipelines on Spark."""
+"""The data plane: session, sources, sinks, ticks and pipelines on Spark."""

@@ -1,9 +1,9 @@
-"""Statements that act: rows and bounds of a script, which take effect once per checkpoint.
+"""Statements with an effect: rows and bounds of a script, which take effect once per checkpoint.
 
-They are written by a writer of their own, whose name comes from the checkpoint's plan; what
-it has written before is skipped, so an interrupted start is finished by the next one.
-The checkpoint keeps which statements have taken effect. A bound or an end that a script gets
-later takes effect at its next start; rows do not, for they would be behind others, and are refused, as are drops.
+They are written by a writer of their own, whose name comes from the checkpoint's plan; items that it has written before
+are skipped, so an interrupted start is finished by the next one. The checkpoint records which statements have taken
+effect. A bound or an end that is added to a script later takes effect at the next start. Rows do not, because they
+would be late, and are refused; so are drops.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ _OLD_WRITER = re.compile(rb"script-[0-9a-f]{12}")
 
 
 DONE, DROPPED = STATEMENTS_DONE, "statements.dropped"
-WRITER = "statements.writer"  # who wrote the rows of the script
+WRITER = "statements.writer"  # the writer of the script's rows
 """Files of a checkpoint: its statements have taken effect; so have those that drop streams."""
 
 
 def performed(program: Program, checkpoint: Checkpoint) -> bool:
-    """True once the statements of a script have taken effect: with its first tick, if it runs any."""
+    """Return True once the statements of a script have taken effect: with its first tick, if it runs any."""
     if program.sinks and checkpoint.journal.last() is None:
-        return False  # what a start has done that died before is done again as far as it was taken back
+        return False  # an interrupted start is repeated as far as it was undone
     return (checkpoint.folder / DONE).exists()
 
 
 def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
-    """Insert the rows and set the bounds of a script, what is not done yet.
+    """Insert the rows and set the bounds of a script, as far as that is not done yet.
 
-    Raises ``Refused`` (R145) for rows and drops that the script did not have when its statements took effect.
+    Raises ``Refused`` (R145) for rows and drops that were added after the script's statements took effect.
     """
     done = checkpoint.folder / DONE
     if not (program.actions or program.drops or program.dropped_schemas):
@@ -62,7 +62,7 @@ def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
     drops = list(dropped)
     if performed(program, checkpoint):
         if not done.read_bytes():
-            return  # of a version that did not keep which have
+            return  # of a version that did not record which have
         before = unsealed(done)["statements"]
         asked = _new(asked, before)
     if checkpoint.journal.last() is not None or before:
@@ -86,7 +86,7 @@ def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
 
 
 def _new(asked: Sequence[Statement], before: Sequence[str]) -> Sequence[Statement]:
-    """Those of the statements that have not taken effect."""
+    """Return the statements that have not taken effect."""
     left, new = Counter(before), []
     for statement in asked:
         left[_said(statement)] -= 1
@@ -101,7 +101,7 @@ def _new(asked: Sequence[Statement], before: Sequence[str]) -> Sequence[Statemen
 
 
 def _drops(program: Program) -> dict[str, str]:
-    """What a script drops, as it is kept, and as the statement says it; the streams of a schema are there as one."""
+    """Return what a script drops, in stored form, and the statement's text; the streams of a schema count as one."""
     schemas = program.dropped_schemas
     alone = [name for name in program.drops if not name.startswith(tuple(f"{schema}." for schema in schemas))]
     said = {json.dumps(["DropSchema", name]): f"DROP SCHEMA {name}" for name in schemas}
@@ -109,7 +109,7 @@ def _drops(program: Program) -> dict[str, str]:
 
 
 def _check_drops(statements: Sequence[str]) -> None:
-    """Refuse (R145) to drop what the script did not drop at first: its rows may have been read."""
+    """Refuse (R145) drops that the script did not have at first: the rows may have been read."""
     hint = "Take it out and drop the stream in a script of its own."
     what = "was not in the script when it first ran, and a script drops streams once per checkpoint"
     if statements:
@@ -117,7 +117,7 @@ def _check_drops(statements: Sequence[str]) -> None:
 
 
 def _said(statement: Statement) -> str:
-    """What a statement says, however it is spelled."""
+    """Return a statement's content, independent of its spelling."""
     if isinstance(statement, InsertValues):
         said: list[object] = [statement.columns, [[_constant(value) for value in row] for row in statement.rows]]
     elif isinstance(statement, SetBound):
@@ -130,7 +130,7 @@ def _said(statement: Statement) -> str:
 
 
 def _end_files(program: Program, statement: EndStream, checkpoint: Checkpoint) -> bool:
-    """Let a stream over files end once what is there has been read; False for a stream of another kind."""
+    """End a stream over files once all present files have been read; return False for another kind of stream."""
     name, stream = statement.stream.text.lower(), program.catalog.stream(statement.stream.text)
     if stream is None or not is_finite(stream.format):
         return False
@@ -142,17 +142,17 @@ def _end_files(program: Program, statement: EndStream, checkpoint: Checkpoint) -
 
 
 def writer_of(checkpoint: Checkpoint) -> str:
-    """The writer of this checkpoint's statements, kept there before it writes anything."""
+    """Return the writer of this checkpoint's statements, recorded there before it writes anything."""
     path = checkpoint.folder / WRITER
     if not path.exists():
         write_over(path, sealed({"writer": f"script-{uuid.uuid4().hex[:12]}"}))
-    if _OLD_WRITER.fullmatch(path.read_bytes()):  # of a version that wrote the bare name
+    if _OLD_WRITER.fullmatch(path.read_bytes()):  # of a version that wrote only the name
         return path.read_text()
     return str(unsealed(path)["writer"])
 
 
 def _perform(program: Program, home: Home, stream: str, statements: list[Statement], name: str) -> None:
-    """The statements about one stream, in their order; the script's own writer leaves after them."""
+    """Apply the statements about one stream, in order; the script's own writer leaves after them."""
     with open_writer(stream, home=home.path, writer=name) as writer:
         already, position = writer.position, 0
         for statement in statements:
@@ -162,11 +162,11 @@ def _perform(program: Program, home: Home, stream: str, statements: list[Stateme
                         writer.insert([row])
                     position += 1
             elif isinstance(statement, SetBound) and statement.column and position and not statement.writer:
-                if position >= already:  # an item of the script's own writer, behind its rows
+                if position >= already:  # an item of the script's own writer, after its rows
                     _set_column(writer, statement)
                 position += 1
             else:
-                # A bound that is set twice is one bound: it needs no counting.
+                # Setting a bound twice has no further effect, so it need not be counted.
                 _promise(home, stream, statement)
         writer.close(leave=bool(position))
 

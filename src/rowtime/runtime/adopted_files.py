@@ -1,4 +1,4 @@
-"""Who writes the files of a directory itself: results that are not written twice."""
+"""Adopted files: operators write a directory's files themselves, so that results are not written twice."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Types = Callable[[Operator], Sequence[str]]
 
 
 def adopted_files(program: Program, types: Types, takers: Collection[str]) -> dict[str, dict[str, str]]:
-    """Operators whose one consumer is a sink of Parquet, one of the ``takers``, with its columns and which of theirs.
+    """Return operators whose only consumer is one of the Parquet sinks ``takers``, with its columns' names there.
 
-    What such an operator writes as its result is what the directory holds: the file is renamed into place, and nothing
-    is written twice. What only gives its columns other names is left out; so is the edge of a pump that casts and
-    checks nothing, by the ``types`` of an operator's columns. What makes events may write those that are final as what
-    gives them out would.
+    The results of such an operator are the content of the directory: the file is renamed into place, and nothing is
+    written twice. Operators that only rename columns are skipped; so is a pump edge that casts and checks nothing,
+    according to the ``types`` of an operator's columns. An operator that makes events may write final ones in the form
+    of the operator that emits them.
     """
     readers = Counter(child.name for node in program.operators for child in node.inputs)
     found = {}
     for sink in program.sinks:
         form = FileForm.of(sink, ())
         if sink.format not in ("parquet", *LAKES) or sink.name not in takers or form.codec or form.most or form.folders:
-            continue  # files of the state are compressed in one way, of any length, and have all columns
+            continue  # files of the state have one codec, any length, and all columns
         named = {name: name for name in sink.emits().names}
         maker, columns, alone = _below(sink.input, named, readers, types)
         there = {ROWTIME, *maker.emits().names} >= set(columns.values())
@@ -42,7 +42,7 @@ def adopted_files(program: Program, types: Types, takers: Collection[str]) -> di
 def _below(
     node: Operator, columns: dict[str, str], readers: Mapping[str, int], types: Types | None = None
 ) -> tuple[Operator, dict[str, str], bool]:
-    """What is below operators that only give columns other names, its columns, and if nobody else reads any."""
+    """Return the operator below renames, its columns, and whether nobody else reads one of them."""
     alone = readers[node.name] == 1
     while (renames := _renames(node, types)) is not None:
         columns = {name: renames.get(own, own) for name, own in columns.items()}
@@ -59,7 +59,7 @@ def _renames(node: Operator, types: Types | None) -> dict[str, str] | None:
 
 
 def _of_events(emit: Operator, taken: Mapping[str, str], readers: Mapping[str, int]) -> dict[str, dict[str, str]]:
-    """The operator below that can write final events as the sink takes them."""
+    """Return the operator below that can write final events in the sink's form."""
     columns = emit.final_columns(taken)
     if columns is None:
         return {}

@@ -1,7 +1,7 @@
-"""What Spark's analyzer says of the expressions of a plan, before any tick: types, functions, and what is random.
+"""Asks Spark's analyzer about the expressions of a plan, before any tick: types, functions, and randomness.
 
-Each expression is typed over a table without rows that has the columns of the operator's input; no job runs. What
-Spark refuses is reported as `check` reports: with the place in the script of the smallest part that it refuses.
+Each expression is typed over an empty table with the columns of the operator's input; no job runs. A refusal of Spark
+is reported like those of `check`: with the place in the script of the smallest refused part.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from rowtime.sql.places import place_of
 
 Wrong = AnalysisException | ParseException
 _UNKNOWN = ("UNRESOLVED_COLUMN", "MISSING_ATTRIBUTES")
-"""Columns of ours that the frame does not have: the binder has looked up those of the user."""
-_SOME_DAY = 1_700_000_000_000_000  # µs; which does not matter: functions of the clock have a type
+"""Hidden columns that the frame does not have: the binder has checked those of the user."""
+_SOME_DAY = 1_700_000_000_000_000  # µs; any value will do: clock functions only need a type
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 _LOGGER = "SQLQueryContextLogger"  # PySpark writes each refusal to it, with Java's stack trace
 
 
 def analysed(spark: SparkSession, program: Program) -> list[Problem]:
-    """The problems (R107, R111) that Spark finds in the expressions of a program, in the order of the script."""
+    """Return the problems (R107, R111) that Spark finds in a program's expressions, in the order of the script."""
     with quietly():
         analyst = _Analyst(spark, fixed(program, _SOME_DAY))
         found = [problem for node in analyst.program.operators for problem in analyst.of_types(node)]
@@ -53,7 +53,7 @@ def analysed(spark: SparkSession, program: Program) -> list[Problem]:
 
 
 def misfits(program: Program, spark: SparkSession) -> list[Problem]:
-    """The problems (R220) of assignments at the edges of pumps that no value of a type can fit; without a job."""
+    """Return the problems (R220) of pump assignments that no value of a type can fit; without a job."""
     types = ColumnTypes(spark)
     return [problem for edge in program.edges for problem in _misfits(edge, types, spark)]
 
@@ -76,8 +76,8 @@ def _spark_may(spark: SparkSession, given: str, target: str) -> bool:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Keep what Spark refuses off standard error: it is reported as a problem."""
-    logger = PySparkLogger.getLogger(_LOGGER)  # one of logging's own class could not take what PySpark hands it
+    """Keep Spark's refusals off standard error: they are reported as problems."""
+    logger = PySparkLogger.getLogger(_LOGGER)  # logging's own class does not accept PySpark's arguments
     if _speaks not in logger.filters:
         logger.addFilter(_speaks)
     before = _quiet.set(True)
@@ -92,20 +92,20 @@ def _speaks(_record: logging.LogRecord) -> bool:
 
 
 def words_of(wrong: Exception) -> str:
-    """What Spark says, in its first line, without the names of its classes."""
+    """Return the first line of Spark's message, without class names."""
     said = next((line for line in str(wrong).split("\n") if line.strip()), "")
     return in_words(said.split(" SQLSTATE", 1)[0].strip()) or type(wrong).__name__
 
 
 @dataclass(frozen=True)
 class _Frame:
-    """A table without rows, and the expressions that stand over its columns."""
+    """An empty table, and the expressions over its columns."""
 
     table: DataFrame
     trees: list[exp.Expr]
 
     def wrong(self, trees: Sequence[exp.Expr]) -> Wrong | None:
-        """Why Spark refuses some expressions; ``None`` where it takes them."""
+        """Return why Spark refuses some expressions; ``None`` if it accepts them."""
         try:
             self._typed(trees)
         except (AnalysisException, ParseException) as wrong:
@@ -113,7 +113,7 @@ class _Frame:
         return None
 
     def repeats(self, trees: Sequence[exp.Expr]) -> bool:
-        """Whether Spark holds some expressions for functions of their row; those that it refuses pass."""
+        """Return whether Spark considers some expressions functions of their row; refused ones count as such."""
         try:
             plan = self._typed(trees)._jdf.queryExecution().analyzed()  # noqa: SLF001 - Spark's own plan says it
         except (AnalysisException, ParseException):
@@ -121,7 +121,7 @@ class _Frame:
         return bool(plan.deterministic())
 
     def aggregates(self, tree: exp.Expr) -> bool:
-        """Whether Spark holds an expression for an aggregate; one that it refuses is none."""
+        """Return whether Spark considers an expression an aggregate; a refused one is not."""
         try:
             plan = self._typed([tree])._jdf.queryExecution().analyzed()  # noqa: SLF001 - as above
         except (AnalysisException, ParseException):
@@ -141,7 +141,7 @@ class _Analyst:
         self._known = spark_functions(spark)
 
     def of_types(self, node: Operator) -> Iterator[Problem]:
-        """Declared types that Spark does not know, which are those of unknown collations."""
+        """Yield problems of declared types that Spark does not know: those with unknown collations."""
         for column in () if node.inputs else node.emits().columns:
             if "COLLATE" in column.type.upper():
                 try:
@@ -152,7 +152,7 @@ class _Analyst:
                     yield Problem("R107", what)
 
     def problems(self, node: Operator) -> Iterator[Problem]:
-        """What Spark refuses in one operator."""
+        """Yield Spark's refusals in one operator."""
         trees = [tree for tree in trees_of(node) if not isinstance(tree.unnest(), _PLAIN)]
         for frame in self._frames(node, trees) if trees else ():
             scalars = [tree for tree in frame.trees if not has_aggregates(tree) and generator(tree) is None]
@@ -163,15 +163,15 @@ class _Analyst:
                     yield from (problem for tree in some for problem in self._of(tree, frame))
 
     def _of_users(self, tree: exp.Expr, frame: _Frame) -> Iterator[Problem]:
-        """What is said of calls of functions that are not Spark's own: of aggregates, and of what does not repeat.
+        """Yield problems of calls of users' functions: aggregates, and functions that are not deterministic.
 
-        Nobody knows what of such an aggregate a tick could keep.
+        It is unknown what a tick could keep of such an aggregate.
         """
         odd: list[exp.Expr] = []
         for call in reversed([one for one in tree.find_all(exp.Anonymous) if one.name.lower() not in self._known]):
             name, place = call.name, place_of(self.program.text, call)
             if any(part is one for part in call.walk() for one in odd):
-                continue  # what is inside has been told
+                continue  # the inner one has been reported
             if frame.aggregates(call):
                 what = f"{name} is an aggregate of the session, which rowtime cannot split into ticks"
                 hint = f"Write a function of the list of its values, {name}(COLLECT_LIST(x)), which has them in order."
@@ -200,9 +200,9 @@ class _Analyst:
             yield Problem("R111", what, place_of(self.program.text, random), hint)
 
     def _frames(self, node: Operator, trees: Sequence[exp.Expr]) -> list[_Frame]:
-        """Each expression goes with the first table that has its columns; one without such a table is ours."""
+        """Return the frames; each expression belongs to the first with its columns, or is rowtime's own."""
         tables = [self._types.rows(source) for source in node.inputs]
-        with suppress(AnalysisException, ParseException):  # what is at fault in between is found by itself
+        with suppress(AnalysisException, ParseException):  # errors in between are found by themselves
             tables += self._types.between(node)
         known = [({name.lower() for name in table.columns}, _Frame(table, [])) for table in tables]
         left = list(trees)
@@ -225,7 +225,7 @@ def _parts(tree: exp.Expr) -> list[exp.Expr]:
 
 
 def _smallest(tree: exp.Expr, frame: _Frame, wrong: Wrong) -> tuple[exp.Expr, Wrong]:
-    """The smallest part of an expression that is refused for the same reason, and what Spark says of it."""
+    """Return the smallest part of an expression that is refused for the same reason, and Spark's message."""
     for part in _parts(tree):
         inner = frame.wrong([part])
         if inner is not None and inner.getCondition() == wrong.getCondition():
@@ -234,9 +234,10 @@ def _smallest(tree: exp.Expr, frame: _Frame, wrong: Wrong) -> tuple[exp.Expr, Wr
 
 
 def _random(tree: exp.Expr, frame: _Frame) -> exp.Expr | None:
-    """The smallest part whose value is no function of its row, by Spark's own word; ``None`` for no such part.
+    """Return the smallest part that Spark says is not a function of its row; ``None`` for no such part.
 
-    Spark says so of aggregates that look at the order of rows as well; here they look at stream order, and repeat.
+    Spark also says so of aggregates that depend on the order of rows; here they use stream order, and are
+    deterministic.
     """
     if tree.find(exp.Window) or frame.repeats([tree]):
         return None

@@ -1,7 +1,7 @@
-"""Rows told apart by what they say of themselves: those that go on, and those that a gate refuses.
+"""Separates rows by a column of their own: those that pass, and those that a gate refuses.
 
-No position is looked up, so rows need no place. A small tick is fetched once, and what goes on is on the driver
-then; of a large one a job counts, and what does not fit is written in another.
+Positions are not looked up, so rows need no place. A small tick is fetched once, and accepted rows stay on the driver;
+for a large one, a job counts, and another one writes the refused rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BEHIND: Final = "OUT_OF_ORDER"
 
 @dataclass(frozen=True)
 class Apart:
-    """The rows that go on, and the refused ones as ``name.rejected`` has them; how many there are of each."""
+    """The accepted rows, and the refused ones as in ``name.rejected``; with their numbers."""
 
     accepted: DataFrame
     refused: Rejection | None
@@ -44,8 +44,7 @@ class Apart:
 def apart(rows: DataFrame, broken: str, count: int | None, reason: str = MALFORMED, clock: str = ROWTIME) -> Apart:
     """Refuse the rows in which the column ``broken`` is not NULL; ``count``: an upper limit of how many there are.
 
-    ``clock``: SQL of the time that refuses a row, by default its own; what ``broken`` says of a row is in
-    ``raw_record``.
+    ``clock``: SQL of the time that refuses a row, by default its own; the text of ``broken`` goes to ``raw_record``.
     """
     fits: DataFrame
     refused: DataFrame | None
@@ -84,10 +83,10 @@ def _rejection(rows: DataFrame, broken: str, reason: str, clock: str) -> Rejecti
 
 
 def above(tick: RunningTick, node: Sink, delta: Delta, floor: int) -> Delta:
-    """The rows of a pump that took a log over, at ``floor`` (µs UTC) or above; others are refused (semantics 2.3).
+    """Return the rows of a pump after a log's takeover, at ``floor`` (µs UTC) or above; refuse others.
 
-    The writer's clock in the log is that of the pump before. A row below it is ``OUT_OF_ORDER``, in the ledger as
-    ``<pump>.takeover``. The gate is there until the pump's own bound has reached that clock.
+    Semantics 2.3. The writer's clock in the log is that of the former pump. A row below it is ``OUT_OF_ORDER``, in the
+    ledger as ``<pump>.takeover``. The gate is there until the pump's own bound has reached that clock.
     """
     bound = tick.control(node).bound
     if delta.rows is None or max(delta.lowest, BEGINNING if bound is None else bound) >= floor:
@@ -98,6 +97,6 @@ def above(tick: RunningTick, node: Sink, delta: Delta, floor: int) -> Delta:
     if found.refused is None:
         return delta
     refused = found.counts[BEHIND]
-    # Only what it refuses: how many rows pass while it is there depends on the cut into ticks.
+    # Count only refused rows: how many rows pass while the gate is there depends on the cut into ticks.
     tick.turn_away(gate, found.refused, {"in": refused, "accepted": 0, BEHIND: refused})
     return replace(delta, rows=found.accepted, peek=None, files=None)

@@ -1,4 +1,4 @@
-"""Arrival clocks in a journal entry: below which arrival time no item of a writer can come any more."""
+"""Arrival clocks from a journal entry: no item of a writer can come any more with an arrival time below its clock."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from rowtime.runtime.intake import Taken
 
 
 class Arrivals:
-    """Those of the streams of a program; those of an event stream are known to who imports its bounds."""
+    """The arrival clocks of a program's streams; those of an event stream matter to the importers of its bounds."""
 
     def __init__(self, operators: Sequence[Operator]) -> None:
         self._importers = {source: node.name for node in operators if (source := node.imports_from()) is not None}
         self._timed_by = timed_by(operators)
 
     def of(self, entry: Mapping[str, Any], stream: str) -> Mapping[str, int]:
-        """Of the writers of a stream, µs; of those that are away what they had reached."""
+        """Return the clocks of a stream's writers, µs; for writers that are away, their last ones."""
         importer = self._importers.get(stream)
         away: Mapping[str, int] = _control(entry, importer or stream).get("away", {})
         found: Mapping[str, int] = entry.get("clocks", {}).get(stream, {})
         return {**away, **(found if importer is None else clocks_of(Imported.of(_control(entry, importer))))}
 
     def waiting(self, entry: Mapping[str, Any]) -> set[str]:
-        """The operators that hold bounds until arrival clocks pass them."""
+        """Return the operators that hold bounds until arrival clocks pass them."""
         return {name for name in self._importers.values() if _control(entry, name).get("pending")}
 
     def let_out(self, entry: Mapping[str, Any], taken: Mapping[str, Taken]) -> bool:
-        """True if arrival clocks alone may let something out: only where something is held that they time."""
+        """Return True if arrival clocks alone may release something: if an operator that they time holds something."""
         held = {key.rsplit("/", 1)[0] for key in entry.get("held", ())} | self.waiting(entry)
         timing = {stream for name in held for stream in self._timed_by.get(name, ())}
         return any(
@@ -42,7 +42,7 @@ class Arrivals:
         )
 
     def move(self, entry: Mapping[str, Any], stream: str, arrived: Mapping[str, int]) -> bool:
-        """True if a reading has raised one of a stream whose rows come with none of their own."""
+        """Return True if a reading has raised a clock of a stream whose rows have no rowtimes of their own."""
         clocks = self.of(entry, stream)
         if not any(at > clocks.get(writer, BEGINNING) for writer, at in arrived.items()):
             return False

@@ -1,4 +1,4 @@
-"""Who is asked for each change of its events, and who may leave out what it takes back within a tick."""
+"""Which operators must show each change of their events, and which may skip retractions within a tick."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from rowtime.plan.program import Program
 
 
 def asked_changes(program: Program) -> frozenset[str]:
-    """The operators of which a consumer asks for each change.
+    """Return the operators with a consumer that needs each change.
 
-    An event that begins and ends within a tick is then known as open first, as it would be if it were cut into two.
+    An event that begins and ends within a tick is then shown as open first, as if the tick were cut into two.
     """
     asked: set[str] = set()
     for node in reversed(program.operators):

@@ -1,8 +1,8 @@
-"""How Spark reaches Azure's stores as the driver does: by what the environment says of the account.
+"""Gives Spark the driver's access to Azure's stores: the account of the environment.
 
-Spark's file system (ABFS) asks the service of Data Lake Storage. Azurite, the emulator, has Blob Storage only, which
-ABFS speaks too. Without TLS it has to be told which client to take: for its own choice, that of Apache, it looks for a
-factory of TLS sockets that it only makes for ``https``.
+Spark's file system (ABFS) uses the service of Data Lake Storage. Azurite, the emulator, has Blob Storage only, which
+ABFS supports too. Without TLS the client has to be set: the default, Apache's, looks for a factory of TLS sockets that
+it only makes for ``https``.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ import os
 from typing import Final
 from urllib.parse import urlsplit
 
-ACCOUNT: Final = "devstoreaccount1"  # Azurite's own, with a key that Microsoft publishes
+ACCOUNT: Final = "devstoreaccount1"  # Azurite's own account; Microsoft publishes its key
 _KEY: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 _ADDRESS: Final = "http://127.0.0.1:10000"
 
 
 def account() -> str:
-    """The account whose containers ``az://container`` names; empty if nothing says it."""
+    """Return the account of the containers in ``az://container``; empty if none is set."""
     return os.environ.get("AZURE_STORAGE_ACCOUNT_NAME", ACCOUNT if _emulated() else "")
 
 
 def azure_settings(url: str) -> dict[str, str]:
-    """The settings of Hadoop for ``abfss://container@account…/…``: the key of the account, or where Azurite is.
+    """Return Hadoop's settings for ``abfss://container@account…/…``: the account's key, or Azurite's address.
 
-    None for another URL.
+    No settings for another URL.
     """
     if not url.startswith("abfss:"):
         return {}

@@ -1,8 +1,8 @@
 """The ``foreachBatch`` driver: Spark's streaming queries call the engine's one tick.
 
-Spark replays a batch with the same id and rows until its own commit; the journal entry
-comes before that, so a batch that Spark repeats after a crash is already committed and is
-left out. Direct sources of the same pipeline are asked in every tick as well.
+Spark replays a batch with the same id and rows until its own commit. The journal entry comes before that, so a batch
+that Spark repeats after a crash is already committed and is skipped. Every tick also reads the direct sources of the
+same pipeline.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ POLL = 0.1  # seconds
 
 
 class BatchDriver:
-    """Runs one Spark streaming query for each handed DataFrame; ticks are taken in turn.
+    """Runs one Spark streaming query for each given DataFrame; their ticks take turns.
 
-    ``tell`` is called with each tick, ``idle`` when there was nothing to do for the direct sources.
+    ``tell`` is called with each tick, ``idle`` when the direct sources had nothing to do.
     """
 
     def __init__(self, engine: Engine, tell: Callable[[TickReport], None], idle: Callable[[], None]) -> None:
@@ -38,11 +38,11 @@ class BatchDriver:
 
     @property
     def sources(self) -> Mapping[str, BatchSource]:
-        """The handed DataFrames by stream."""
+        """Return the given DataFrames by stream."""
         return {name: s for name, s in self._engine.sources.items() if isinstance(s, BatchSource)}
 
     def run(self, stop: threading.Event, *, available_now: bool) -> None:
-        """Run until ``stop`` is set or every query has ended by itself; what makes one fail is raised."""
+        """Run until ``stop`` is set or every query has ended; raises the error of a query that failed."""
         try:
             self._start(available_now=available_now)
             while any(query.isActive for query in self._queries) and not stop.wait(POLL):
@@ -51,7 +51,7 @@ class BatchDriver:
                     self._idle()
             self._raise()
             while available_now and not stop.is_set() and self._between():
-                pass  # what the direct sources still have
+                pass  # read the rest of the direct sources
         finally:
             self._halt()
 
@@ -74,7 +74,7 @@ class BatchDriver:
         self._started.set()
 
     def _between(self) -> bool:
-        """A tick of the direct sources, between batches; True if there was something to do."""
+        """Run a tick of the direct sources, between batches; return True if there was something to do."""
         if len(self.sources) == len(self._engine.sources):
             return False
         with self._turn:
@@ -109,8 +109,8 @@ class BatchDriver:
                 kept.unpersist()
 
     def _halt(self) -> None:
-        self._started.set()  # nobody waits for what has failed
-        with self._turn:  # the tick under way ends; none follows
+        self._started.set()  # so that nobody waits after a failure
+        with self._turn:  # the current tick ends; none follows
             self._over = True
         for query in self._queries:
             query.stop()

@@ -1,7 +1,7 @@
-"""Brokers: what a Kafka cluster says about its topics, asked through the connector's own client.
+"""Brokers: metadata of a Kafka cluster's topics, through the connector's own client.
 
-The client is the ``AdminClient`` that Spark's connector brings along, called in the driver's JVM, so that every
-``kafka.*`` option (security, resolution, isolation) means here what it means where Spark reads.
+The client is the ``AdminClient`` of Spark's connector, called in the driver's JVM, so that every ``kafka.*`` option
+(security, resolution, isolation) means the same as when Spark reads.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ T = TypeVar("T")
 SERVERS: Final = "kafka.bootstrap.servers"
 TIMEOUT_MILLIS: Final = "5000"
 
-# What Kafka's client says, and Spark's reader where a record does not come in time.
+# Errors of Kafka's client, and of Spark's reader when a record does not come in time.
 _NO_ANSWER: Final = re.compile(r"org\.apache\.kafka\.common\.[\w.]*Exception|Cannot fetch record for offset")
 
-_NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"  # Kafka's word for none
+_NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"  # Kafka's value for no id
 _CLIENT: Final = "org.apache.kafka.clients.admin.AdminClient"
 
-# Kafka's own default is a minute; the user's options come after these.
+# Kafka's own default is a minute; the user's options override these.
 _DEFAULTS: Final = {"default.api.timeout.ms": TIMEOUT_MILLIS, "request.timeout.ms": TIMEOUT_MILLIS}
 
 
 class Partition(NamedTuple):
-    """One partition of a topic; as a writer it is named so that names sort as partitions do."""
+    """One partition of a topic; its writer names sort in the order of partitions."""
 
     topic: str
     number: int
@@ -45,24 +45,24 @@ class Partition(NamedTuple):
 
     @classmethod
     def of(cls, writer: str) -> Partition:
-        """The partition of a writer's name; topic names hold no slash."""
+        """Return the partition of a writer's name; topic names contain no slash."""
         topic, number = writer.rsplit("/", 1)
         return cls(topic, int(number))
 
 
 class Extent(NamedTuple):
-    """The offsets that a partition holds: [first, end)."""
+    """The offsets that a partition has: [first, end)."""
 
     first: int
     end: int
 
 
 class Brokers:
-    """A connection to a cluster: opened at the first question, kept, and dropped when one fails.
+    """A connection to a cluster: opened by the first request, kept, and dropped when one fails.
 
-    ``options`` are those of Spark's connector, with lower-case names. Every question
-    raises ``Failure``: R501 where the brokers do not answer within a few seconds
-    (``kafka.default.api.timeout.ms``), R502 where the connector is not on the class path.
+    ``options`` are those of Spark's connector, with lower-case names. Every request raises ``Failure``: R501 if the
+    brokers do not answer within a few seconds (``kafka.default.api.timeout.ms``), R502 if the connector is not on the
+    class path.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -76,31 +76,31 @@ class Brokers:
         self._ids: dict[str, str] = {}
 
     def partitions(self, *topics: str) -> list[Partition]:
-        """The partitions of topics, in order; ``Failure`` (R501) where there is no such topic."""
+        """Return the partitions of topics, in order; ``Failure`` (R501) for an unknown topic."""
         self._ids.clear()
         return self._ask(lambda admin: [p for topic in topics for p in self._described(admin, topic)])
 
     def ids(self, *topics: str) -> dict[str, str]:
-        """The ids of topics, which one made again under the same name does not have; none where a broker has none."""
+        """Return the ids of topics, which change when a topic is made again; none if a broker has no ids."""
         self._ask(lambda admin: [self._described(admin, topic) for topic in topics if topic not in self._ids])
         return {topic: self._ids[topic] for topic in topics if self._ids[topic] != _NO_ID}
 
     def matching(self, pattern: str) -> list[str]:
-        """The topics whose whole name matches a Java regular expression; none is no error."""
+        """Return the topics whose whole name matches a Java regular expression; possibly none."""
         topics = self._ask(lambda admin: [str(topic) for topic in admin.listTopics().names().get()])
         matches = self._ask(lambda _: [t for t in topics if self._jvm.java.util.regex.Pattern.matches(pattern, t)])
         return sorted(matches)
 
     def extents(self, partitions: Iterable[Partition]) -> dict[Partition, Extent]:
-        """Which offsets each partition holds now; with ``read_committed``, up to the open transaction."""
+        """Return which offsets each partition has now; with ``read_committed``, up to the open transaction."""
         asked = list(partitions)
-        # The ends first: what is written or aged out in between can then not put them below.
+        # Get the ends first: then concurrent writes or retention cannot put an end below its beginning.
         ends = self._ask(lambda admin: self._offsets(admin, asked, "latest"))
         firsts = self._ask(lambda admin: self._offsets(admin, asked, "earliest"))
         return {p: Extent(firsts[p], max(ends[p], firsts[p])) for p in asked}
 
     def _described(self, admin: Any, topic: str) -> list[Partition]:
-        """Asked again each time: a consumer's ``partitionsFor`` may be minutes old."""
+        """Ask again each time: a consumer's ``partitionsFor`` may be minutes old."""
         future = admin.describeTopics(self._jvm.java.util.List.of(topic)).topicNameValues().get(topic)
         try:
             found = future.get()
@@ -126,12 +126,12 @@ class Brokers:
         return kafka.clients.admin.ListOffsetsOptions(kafka.common.IsolationLevel.valueOf(level))
 
     def close(self) -> None:
-        """Drop the connection; the next question opens it again."""
+        """Drop the connection; the next request opens it again."""
         admin, self._admin = self._admin, None
         if admin is not None:
             try:
                 admin.close(self._jvm.java.time.Duration.ofSeconds(1))
-            except Py4JError:  # the JVM is gone, and the connection with it
+            except Py4JError:  # the JVM is gone, and so is the connection
                 return
 
     def _ask(self, question: Callable[[Any], T]) -> T:
@@ -144,7 +144,7 @@ class Brokers:
 
     def _connected(self) -> Any:
         jvm = _jvm()
-        if self._admin is None or self._jvm is not jvm:  # a new Spark has a JVM view of its own
+        if self._admin is None or self._jvm is not jvm:  # a new Spark has another JVM view
             self._jvm = jvm
             self._admin = self._open(jvm)
         return self._admin
@@ -155,7 +155,7 @@ class Brokers:
             settings.put(name, value)
         try:
             return jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
-        except TypeError:  # py4j takes the name of a class that it cannot find for a package
+        except TypeError:  # py4j takes an unknown class name for a package
             raise _no_connector(f"{_CLIENT} is not on Spark's class path") from None
 
     def _failure(self, what: str, hint: str) -> Failure:
@@ -164,7 +164,7 @@ class Brokers:
 
 @contextmanager
 def answering(what: str, hint: str) -> Iterator[None]:
-    """Raise ``Failure`` (R501) if a job of Spark fails on Kafka: ``what`` failed, and Kafka's message."""
+    """Raise ``Failure`` (R501) if a Spark job fails in Kafka: ``what`` failed, with Kafka's message."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -187,7 +187,7 @@ def _no_connector(what: str) -> Failure:
 
 
 def _cause(error: Py4JJavaError) -> str:
-    """What the innermost Java exception says, without its package."""
+    """Return the message of the innermost Java exception, without its package."""
     exception = error.java_exception
     while exception.getCause() is not None:
         exception = exception.getCause()

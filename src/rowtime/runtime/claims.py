@@ -1,4 +1,4 @@
-"""Claims: before a pipeline does anything, its pumps ask for their targets, and dropped pumps leave theirs."""
+"""Claims: before a pipeline does anything, its pumps claim their targets, and dropped pumps release theirs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.journal import behind
 
 
-def claim(  # noqa: PLR0913 - whose pumps, and what is asked of their targets
+def claim(  # noqa: PLR0913 - whose pumps, and the claims on their targets
     checkpoint: Checkpoint,
     nodes: Sequence[SinkNode],
     stages: Mapping[str, Stage],
@@ -25,9 +25,9 @@ def claim(  # noqa: PLR0913 - whose pumps, and what is asked of their targets
     at: int,
     pumps: Mapping[str, CreatePump],
 ) -> None:
-    """Ask for the targets of all pumps, ``at`` (µs UTC); all of them or none is recorded.
+    """Claim the targets of all pumps, ``at`` (µs UTC); either all claims are recorded or none.
 
-    ``pumps``: those of the script; several share the sink of a topic, and one of them that takes over is enough.
+    ``pumps``: those of the script; several share the sink of a topic, and a takeover by one of them is enough.
 
     Raises ``Refused``: R440 to R442, see `runtime.sinks.ownership`, and ``Failure`` (R420) if a target has rows of this
     checkpoint that its journal does not know of: an older copy of it has been restored.
@@ -54,7 +54,7 @@ def claim(  # noqa: PLR0913 - whose pumps, and what is asked of their targets
 
 
 def let_leave(checkpoint: Checkpoint, home: Home, at: int) -> None:
-    """Let the writers of pumps that the script no longer has leave their logs, which would wait for them for ever."""
+    """Let the writers of dropped pumps leave their logs, which would otherwise wait for them for ever."""
     entry = checkpoint.journal.last() or {}
     for name, target in (checkpoint.plan.retired if checkpoint.plan else {}).items():
         if stream := log_of(target):
@@ -75,7 +75,7 @@ def pumps_into(node: SinkNode, pumps: Mapping[str, CreatePump]) -> list[str]:
 
 
 def log_of(target: Mapping[str, Any]) -> str | None:
-    """The stream whose log a sink writes, by what a plan says of its target."""
+    """Return the stream whose log a sink writes, from its target in a plan."""
     return dict(target["options"])["stream"] if target["format"] == "log" else None
 
 

@@ -1,11 +1,11 @@
-"""A tick looked at row by row: which rows have an expression that fails, so that the others go on.
+"""Examines a tick row by row: finds the rows with an expression that fails, so that the others pass.
 
-In ANSI mode one row whose expression cannot be computed (`10 / 0`, a text that is no number) ends Spark's whole job. So
-a tick runs without a thought of that, and only one that fails for a value is run again like this. Then WHERE and the
-select list of each row are tried (`operators.rows.attempt`), and a row for which one fails is refused as MALFORMED at
-the gate of its query. What is tried is what is computed without this look: a chain of views is tried as one query,
-condition after condition, and of a view below groups only what the groups ask for. So the refused rows follow from the
-input, and not from what else a tick holds.
+In ANSI mode one row whose expression cannot be computed (`10 / 0`, a text that is not a number) ends Spark's whole job.
+So a tick runs normally first, and only if it fails for a value is it run again like this. Then WHERE and the select
+list of each row are tried (`operators.rows.attempt`), and a row for which one fails is refused as MALFORMED at the gate
+of its query. Exactly the expressions are tried that a normal tick computes: a chain of views is tried as one query,
+condition after condition, and for a view below groups only the columns that the groups need. So the refused rows depend
+on the input, and not on what else a tick contains.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Chain:
-    """What Selects upon each other compute, over the rows of ``base``: conditions in their order, columns by name.
+    """The combined expressions of a chain of Selects over the rows of ``base``: conditions in order, columns by name.
 
-    ``columns`` is ``None`` where they are those of the base.
+    ``columns`` is ``None`` if they are those of the base.
     """
 
     base: Delta
@@ -49,7 +49,7 @@ class Chain:
     columns: Mapping[str, exp.Expr] | None = None
 
     def over(self, node: exp.Expr) -> exp.Expr:
-        """An expression over the columns as one over those of the base."""
+        """Return an expression over the columns as one over those of the base."""
         known = self.columns
         if known is None:
             return node
@@ -61,7 +61,7 @@ class Chain:
 
 
 class CloseLook:
-    """The steps of one tick, with rows whose expressions fail refused; ``defers``: a Select below others only adds."""
+    """The steps of one tick that refuse rows whose expressions fail; ``defers``: a Select below others only adds."""
 
     def __init__(self, program: Program, *, defers: bool) -> None:
         self._readers: dict[str, list[Operator]] = defaultdict(list)
@@ -75,7 +75,7 @@ class CloseLook:
         self._chains: dict[str, Chain] = {}
 
     def step(self, tick: RunningTick, node: Operator, deltas: Sequence[Delta]) -> Delta:
-        """The results of an operator without the rows that cannot be computed."""
+        """Return the results of an operator without the rows that cannot be computed."""
         tick.gate_of = self.query_of
         if not deltas or deltas[0].rows is None:
             return node.step(tick, deltas)
@@ -92,7 +92,7 @@ class CloseLook:
         return node.step(tick, [deltas[0] if rows is None else rows, *deltas[1:]])
 
     def query_of(self, node: Operator) -> str:
-        """The view, pump or query that an operator is a part of."""
+        """Return the view, pump or query that an operator is a part of."""
         found = [name for name in self._queries if node.name == name or node.name.startswith(f"{name}.")]
         return max(found, key=len, default=node.name)
 
@@ -111,7 +111,7 @@ class CloseLook:
     def _tried(
         self, tick: RunningTick, node: Operator, chain: Chain, shape: Operator, demands: Collection[exp.Expr]
     ) -> Delta | None:
-        """The rows of a chain with the columns of ``shape``, if the conditions and ``demands`` can be computed.
+        """Return the rows of a chain with the columns of ``shape``, if the conditions and ``demands`` can be computed.
 
         ``None`` if nothing is computed, so that nothing can fail.
         """
@@ -140,9 +140,9 @@ def _told(node: exp.Expr) -> tuple[str, str]:
 
 
 def closer(error: Exception, program: Program, tap: object, before: CloseLook | None) -> CloseLook | None:
-    """How a tick is run again that the value of a row has failed (SQLSTATE 22: data exception); ``None`` if it is not.
+    """Return how to run a tick again after the value of a row failed (SQLSTATE 22: data exception), or ``None``.
 
-    ``before``: how it was run. What the ``tap`` of a trace has seen of it does not count.
+    ``before``: how it was run. The ``tap`` of a trace ignores it.
     """
     if program.stops or before is not None or not any(map(_of_a_value, causes(error))):
         return None
@@ -153,17 +153,17 @@ def closer(error: Exception, program: Program, tap: object, before: CloseLook | 
 
 
 def _of_a_value(error: BaseException) -> bool:
-    """True if something cannot be computed of a value."""
+    """Return True if an expression cannot be computed for a value."""
     of_spark = isinstance(error, PySparkException | Py4JJavaError)
     return isinstance(error, Overflow) or (of_spark and _OF_A_VALUE.search(str(error)) is not None)
 
 
 def columns_asked_for(operators: Sequence[Operator]) -> dict[str, frozenset[str]]:
-    """By the name of each operator the columns of it that its readers ask for; of ``operators`` inputs come first.
+    """Return, by operator, the columns that its readers need; ``operators`` have inputs first.
 
-    A column that nobody asks for may be computed or not: Spark leaves it out where its rows pass at once, and computes
-    it where they are written on the way. So a row is refused for a column that cannot be computed only if somebody asks
-    for it: whether it is refused follows from the query, and not from the cut.
+    A column that nobody needs may be computed or not: Spark skips it if its rows pass at once, and computes it if they
+    are written on the way. So a row is refused for a failing column only if somebody needs the column: this depends on
+    the query, and not on the cut.
     """
     read = {child.name for node in operators for child in node.inputs}
     asked = {node.name: set[str]() if node.name in read else set(node.readable()) for node in operators}
@@ -176,9 +176,9 @@ def columns_asked_for(operators: Sequence[Operator]) -> dict[str, frozenset[str]
 
 
 def asked_of(node: Operator, number: int, above: Collection[str]) -> Iterable[str]:
-    """The columns of an input that an operator reads if those ``above`` are asked of it.
+    """Return the columns of an input that an operator reads if those ``above`` are read from it.
 
-    If it does not say so itself: of an input whose columns it passes on, what its fields name; else all.
+    By default: for an input whose columns it passes on, those that its fields name; else all.
     """
     found, child = node.required_columns(number, above), node.inputs[number]
     if found is not None:
@@ -189,7 +189,7 @@ def asked_of(node: Operator, number: int, above: Collection[str]) -> Iterable[st
 
 
 def _mentioned(value: Any, names: frozenset[str], *, top: bool = True) -> Iterator[str]:
-    """The columns that the fields of an operator name, in expressions or as text."""
+    """Yield the columns that the fields of an operator name, in expressions or as text."""
     if isinstance(value, exp.Expr):
         yield from columns_in([value])
     elif isinstance(value, str):

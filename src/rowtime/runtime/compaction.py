@@ -1,4 +1,4 @@
-"""``rowtime optimize``: writes the small files of lake tables into large ones, beside whoever else writes there."""
+"""``rowtime optimize``: combines the small files of lake tables into large ones, concurrently with other writers."""
 
 from __future__ import annotations
 

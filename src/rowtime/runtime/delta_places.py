@@ -1,4 +1,4 @@
-"""Where Delta tables are, as far as the package deltalake can open them."""
+"""The places of Delta tables that the package deltalake can open."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from rowtime.plan.formats.lake import path_of_delta
 
 
 def delta_place(path: str) -> Place:
-    """Where a table is.
+    """Return the place of a table.
 
-    Raises what `place_of` does, and R541 for a folder whose path deltalake takes for another one.
+    Raises what `place_of` does, and R541 for a folder whose path deltalake would misread.
     """
     what = "the path of the Delta table"
     found = place_of(path, what) if on_store(path) and not path.startswith("memory:") else local(path, what)

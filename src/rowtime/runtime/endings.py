@@ -1,9 +1,8 @@
-"""The end of a stream over files, which is an act of its own (semantics 2.6).
+"""The end of a stream over files, which has to be requested (semantics 2.6).
 
-Reading everything that is there ends nothing: a file may come tomorrow. A stream ends where its
-definition, the start of the run, or a statement says so, once every file that is there has been
-taken. The end follows the last of these files, and its place is journaled: a file that comes
-later follows the end, and its rows are refused, in a live run as in a replay.
+Reading all present files ends nothing: a file may come tomorrow. A stream ends if its definition, the options of the
+run, or a statement say so, once every present file has been read. The end follows the last of these files, and its
+position is journaled: a file that comes later follows the end, and its rows are refused, in a live run as in a replay.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ Settings = Sequence[Mapping[str, Any]]
 
 
 def asked(settings: Settings, streams: Collection[Stream]) -> tuple[set[str], list[Mapping[str, Any]]]:
-    """The streams that are to end, among bounds that were set by hand; and the other bounds."""
+    """Return the streams to end, out of the bounds that were set manually; and the other bounds."""
     finite = {node.name for node in streams if is_finite(node.source[0])}
     ends = {one["operator"] for one in settings if one["operator"] in finite}
     return ends, [one for one in settings if one["operator"] not in ends]
 
 
-def with_end(  # noqa: PLR0913 - what is known of the stream
+def with_end(  # noqa: PLR0913 - facts about the stream
     node: Stream, source: Source, part: Slice, before: Notes, clocks: Mapping[str, int], *, wanted: bool
 ) -> tuple[Slice, dict[str, Any]]:
-    """A range, with the end behind it if the stream ends here; and what the journal has to say of that.
+    """Return a range, with the end after it if the stream ends here; and the notes for the journal.
 
     ``before``: the notes of the stream; ``wanted``: this run, or a statement, ends streams over files.
     """
@@ -49,8 +48,8 @@ def with_end(  # noqa: PLR0913 - what is known of the stream
 
 
 def recorded_end(part: Slice, ended: Mapping[str, int]) -> Slice:
-    """A range with the end that is before the files numbered ``ended``, perhaps among its rows."""
-    # Before the first row of the file that follows.
+    """Return a range with the end before the files numbered ``ended``, perhaps among its rows."""
+    # Before the first row of the following file.
     bounds = tuple(BoundItem(writer, (number << ROWS_BITS) - 1, END) for writer, number in ended.items())
     inside = any(part.end.get(writer, 0) > number for writer, number in ended.items())
     return replace(

@@ -1,8 +1,7 @@
 """The engine: runs the ticks of one program on one checkpoint.
 
-A tick asks every source for its next range, lets the operators step in plan order, commits
-one journal entry, and publishes what the sinks have staged. Whoever drives the ticks, a
-loop or Spark's ``foreachBatch``, calls the same ``tick``.
+A tick asks every source for its next range, lets the operators step in plan order, commits one journal entry, and
+publishes the rows that the sinks have staged. A loop and Spark's ``foreachBatch`` call the same ``tick``.
 """
 
 from __future__ import annotations
@@ -71,25 +70,25 @@ Tap = Callable[[Operator, Delta], None]
 
 
 class Settle(Protocol):
-    """Keeps what a start has changed, or takes it back."""
+    """Keeps the changes of a start, or undoes them."""
 
     def __call__(self, *, succeeded: bool) -> None:
-        """Once more does nothing."""
+        """Do it; calling it again has no effect."""
 
 
-FAULTS_A_TICK = 1_000  # files that cannot be read, each of which only a job has found
+FAULTS_A_TICK = 1_000  # unreadable files, each found by a job of its own
 _EMPTY: Entry = {"tick": -1, "sources": {}, "control": {}, "segments": {}, "outputs": {}, "totals": {}}
 
 
 @dataclass
 class Engine:
-    """One program at work. ``ends``: streams over files end once they are read.
+    """Runs one program. ``ends``: streams over files end once they are read.
 
-    ``available_now``: what is there now is to be read, so the passing of time alone is no reason for another tick.
-    ``hook`` is called with the name of each point of a tick at which a crash is tested, ``tap`` with
-    what each operator has made of a tick, while it can be read. ``changes``: how the plan differs from the one that
-    ran before, in words. ``take_over``: pumps that take their targets over from those of other checkpoints.
-    ``settle`` says how the start has ended, as `FirstStart.settle` does.
+    ``available_now``: only present input is read, so the passing of time is no reason for another tick. ``hook`` is
+    called with the name of each point of a tick at which crashes are tested, ``tap`` with each operator's results of a
+    tick, while they can be read. ``changes``: how the plan differs from the former one, in words. ``take_over``: pumps
+    that take over their targets from those of other checkpoints. ``settle`` reports how the start has ended, as
+    `FirstStart.settle` does.
     """
 
     spark: SparkSession
@@ -113,7 +112,7 @@ class Engine:
         self.presence, self.watch = Presence(), Watch()
         self.plan = self.program.described()
         self._fresh, self._failed, self._here, self._most = True, False, True, sys.maxsize
-        self.skipped_in: Checkpoint | None = None  # where the rows of skips are, if not in the checkpoint
+        self.skipped_in: Checkpoint | None = None  # the place of skipped rows, if not the checkpoint
         self._close_look: CloseLook | None = None
         self._ending: set[str] = set()
         self._began = BEGINNING
@@ -121,7 +120,7 @@ class Engine:
         self.types = ColumnTypes(self.spark)
         self._narrowed: Narrowed = {}
         self._job_times = JobTimes(self.spark)
-        self._tail: dict[int, Mapping[str, Any]] = {}  # how the tick of that number has ended, for the next entry
+        self._tail: dict[int, Mapping[str, Any]] = {}  # by tick, how it ended, for the next entry
         self._take_over(self.program)
 
     def _take_over(self, program: Program) -> None:
@@ -136,10 +135,10 @@ class Engine:
         self._uncounted = uncounted(plan)
         self._watched = to_watch(plan, self._uncounted)
 
-    # -- life -------------------------------------------------------------------------
+    # -- start and stop ----------------------------------------------------------------
 
     def start(self) -> None:
-        """Take the checkpoint over: check that it fits, finish the last commit, sweep the rest, change its plan."""
+        """Open the checkpoint: check that it fits, finish the last commit, remove leftovers, change its plan."""
         self.checkpoint.acquire()
         try:
             self.checkpoint.check()
@@ -155,7 +154,7 @@ class Engine:
             raise
 
     def stop(self) -> None:
-        """Give the checkpoint back, and what the sinks hold open; a first start without a tick is taken back."""
+        """Release the checkpoint and the sinks' resources; a first start without a tick is undone."""
         try:
             if not self._failed:
                 self._handing_over.settle(self.entry, now=True)
@@ -178,7 +177,7 @@ class Engine:
         self.checkpoint.published = self.entry["tick"]
 
     def _change(self, upgrade: Upgrade) -> None:
-        """Go on with another plan, from the next tick on."""
+        """Continue with another plan, from the next tick on."""
         self.entry = change(self.checkpoint, self.program, upgrade, self.entry, self.clock())
         self.changes = upgrade.lines
         settings.done(self.checkpoint.folder, self.entry["settings"])
@@ -187,7 +186,7 @@ class Engine:
     # -- one tick ---------------------------------------------------------------------
 
     def tick(self) -> TickReport | None:
-        """Run one tick; ``None`` if there was nothing to do, and then nothing is journaled."""
+        """Run one tick; ``None`` if there was nothing to do; then nothing is journaled."""
         secrets, folder = self.program.secrets, self.checkpoint.folder
         with quiet.hiding(secrets), naming_disks(folder), active(self.spark), self.watch:
             report = self._tried()
@@ -197,19 +196,19 @@ class Engine:
     def _tried(self) -> TickReport | None:
         attempts = FAULTS_A_TICK
         while True:
-            if self._failed:  # what it left half done is finished or swept, as after a crash
+            if self._failed:  # its leftovers are finished or removed, as after a crash
                 self._handing_over.forget()
                 self._recover(self.checkpoint.journal.settle())
             self._failed, attempts = True, attempts - 1
             try:
                 report = self._ticked()
             except Uncomputed as error:
-                self._here = False  # Spark says what is wrong, or computes it
-                if isinstance(error, TooMany):  # so it would be with the next ticks
+                self._here = False  # Spark reports the problem, or computes it
+                if isinstance(error, TooMany):  # the next ticks would fail in the same way
                     self._most = FEW if self._most > FEW else -1
             except Exception as error:
                 if isinstance(error, Failure) and error.problems[0].code == "R406":
-                    self.checkpoint.journal.check_driver()  # what is gone, its successor may have removed
+                    self.checkpoint.journal.check_driver()  # missing files may have been removed by a successor
                 self._close_look = closer(error, self.program, self.tap, self._close_look)
                 if self._close_look is None and (not attempts or not sets_aside(self.sources.values(), error)):
                     raise
@@ -276,14 +275,14 @@ class Engine:
         return seen_by(self.program, self.entry, self.entry["tick"] + 1)
 
     def _limits(self) -> Narrowed:
-        """What tables take from this tick on, where that is less than is declared."""
+        """Return the limits of tables from this tick on, if narrower than declared."""
         return self._narrowed
 
     def _cuts(self, taken: Mapping[str, Taken], set_by_hand: Sequence[object]) -> bool:
-        """True if this tick's input cannot be read again as one with what came before it.
+        """Return True if this tick's input cannot be read again as one with the earlier input.
 
-        A bound is set in between, by hand or on all writers; or a writer joins, who starts at the clock before; or a
-        table of a database takes something else.
+        This is so if a bound is set in between, manually or on all writers; if a writer joins, because it starts at the
+        clock; or if a database table's limits change.
         """
         joined = any(part.joined and name in self.entry["sources"] for name, part in taken.items())
         other = self.entry["tick"] >= 0 and self.entry.get(LIMITS, {}) != self._limits()
@@ -336,7 +335,7 @@ class Engine:
     def _tidy(self, running: RunningTick) -> None:
         for segment in running.dropped():
             self._memory.drop(segment.path)
-        # Files of results on their way are of no use once the tick is committed.
+        # Files of intermediate results are not needed once the tick is committed.
         for path in (*(segment.path for segment in running.dropped()), *running.passing()):
             begin_to_remove(self.checkpoint.folder / path)
 
@@ -358,12 +357,12 @@ class Engine:
             "held": {
                 key: sum(row[1] for row in rows)
                 for key, rows in entry["segments"].items()
-                if not key.endswith(OF_TABLES)  # nothing waits there
+                if not key.endswith(OF_TABLES)  # no row waits there
             },
             "since": since(self.program, self.entry, entry["segments"], deltas, self.clock()),
         }
 
-    # -- what there is to do ----------------------------------------------------------
+    # -- work to do -------------------------------------------------------------------
 
     def _discover(self) -> tuple[dict[str, Taken], dict[str, Any]]:
         taken: dict[str, Taken] = {}
@@ -390,11 +389,11 @@ class Engine:
                 return True
             if intake.part.bounds:
                 return True
-        # Every tick raises arrival clocks to its own time, so of what is available now only the first look asks for it.
+        # Every tick raises arrival clocks to its own time, so for available input only the first look requires one.
         return (self._fresh or not self.available_now) and self._arrivals.let_out(self.entry, taken)
 
     def close(self) -> None:
-        """Release what sources hold open."""
+        """Release the resources of sources."""
         for source in self.sources.values():
             with contextlib.suppress(AttributeError):
                 source.close()  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What becomes of an error inside a tick: files that cause it are set aside, and a disk that is full has a code."""
+"""Handles an error inside a tick: sets aside the files that cause it, and gives a full disk an error code."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _HINT: Final = "Free some space, or give the user that runs rowtime the right to
 
 
 def sets_aside(sources: Iterable[Source], error: Exception) -> bool:
-    """True if a source leaves out what a tick failed for, so that it can be tried again at once."""
+    """Return True if a source sets aside the cause of a tick's failure, so that it can be tried again at once."""
     asked = (getattr(source, "blame", None) for source in sources)
     return any(blame is not None and blame(error) for blame in asked)
 
 
 @contextmanager
 def naming_disks(checkpoint: Place) -> Iterator[None]:
-    """``Failure`` (R422) for a disk that is full or cannot be written: of the checkpoint, or of Spark's own folders."""
+    """Raise ``Failure`` (R422) for a disk that is full or read-only: of the checkpoint, or of Spark's own folders."""
     try:
         yield
     except OSError as error:

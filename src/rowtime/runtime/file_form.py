@@ -1,4 +1,4 @@
-"""The form of the files that a directory sink writes: Parquet or lines of text, and how they are compressed."""
+"""The form of the files that a directory sink writes: Parquet or lines of text, and the compression."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from rowtime.plan.formats.lake import LAKES
 from rowtime.sql.generate import literal
 
 FUNCTIONS: Final = {"csv": "to_csv", "json": "to_json"}
-LARGEST: Final = 256 << 20  # bytes with which a file of a folder is full
+LARGEST: Final = 256 << 20  # bytes at which a file in a partition folder is full
 _OPENED: Final[Mapping[str, Callable[[Path, str], object]]] = {"": Path.open, ".gz": gzip.open, ".bz2": bz2.open}
-# Spark's own defaults cut times off at milliseconds, and blanks from the edges of a text in CSV.
+# Spark's own defaults truncate times to milliseconds, and trim blanks of a text in CSV.
 _TIMES: Final = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
@@ -34,13 +34,14 @@ _AS_TOLD: Final[Mapping[str, Mapping[str, str]]] = {
 
 @dataclass(frozen=True)
 class FileForm:
-    """``kind``: ``parquet``, or the ending of text files, each of which begins with ``header``.
+    """``kind``: ``parquet``, or the suffix of text files, each of which begins with ``header``.
 
-    ``codec``: Arrow's name for Parquet, empty for its default; the ending of a compressed text file. ``split``: columns
-    of which all rows of a file have the same values; ``required``: those that the file says hold no NULL. ``most``: how
-    many rows a file has at most; 0 for any number. ``folders``: the names of folders have the values of ``split``, and
-    the files do not. ``largest``: with so many bytes a file is full, whatever rows follow; 0 for any number.
-    ``dictionary``: whether Parquet lists the values that repeat, which makes a file smaller and takes as long again.
+    ``codec``: Arrow's name for Parquet, empty for its default; the suffix of a compressed text file. ``split``: columns
+    in which all rows of a file have the same values; ``required``: columns that the file declares non-null. ``most``:
+    the greatest number of rows in a file; 0 for any number. ``folders``: the names of folders have the values of
+    ``split``, and the files do not. ``largest``: a file with so many bytes is full, whatever rows follow; 0 for any
+    number. ``dictionary``: whether Parquet uses dictionaries for repeated values, which makes a file smaller and takes
+    twice as long.
     """
 
     kind: str = "parquet"
@@ -55,7 +56,7 @@ class FileForm:
 
     @classmethod
     def of(cls, node: SinkNode, names: Sequence[str]) -> FileForm:
-        """The form of a sink's files, whose columns have these names."""
+        """Return the form of a sink's files, whose columns have these names."""
         given = {name.lower(): value for name, value in node.options}
         codec = given.get("compression", given.get("codec", given.get("parquet.compression", ""))).lower()
         most = int(given.get(ROWS_PER_FILE.lower(), 0))
@@ -71,11 +72,11 @@ class FileForm:
 
     @property
     def ending(self) -> str:
-        """The ending of a file's name."""
+        """Return the suffix of a file's name."""
         return f".{self.kind}{self.codec if self.kind in FUNCTIONS else ''}"
 
     def opened(self, path: Path) -> IO[bytes]:
-        """A new file of text, which begins with the header."""
+        """Open a new text file, and write the header."""
         file = cast("IO[bytes]", _OPENED[self.codec](path, "wb"))
         if self.header is not None:
             file.write((self.header + "\n").encode())
@@ -83,13 +84,13 @@ class FileForm:
 
 
 def lines_of(file: Place) -> list[str]:
-    """The lines of a text file, compressed or not."""
+    """Return the lines of a text file, compressed or not."""
     opened = {".gz": gzip.decompress, ".bz2": bz2.decompress}.get(file.suffix, bytes)
     return opened(file.read_bytes()).decode().split("\n")[:-1]
 
 
 def writer_options(kind: str, options: Sequence[tuple[str, str]]) -> str:
-    """What ``to_csv`` or ``to_json`` is given, as a map in SQL."""
+    """Return the options of ``to_csv`` or ``to_json``, as a map in SQL."""
     known = {name.lower(): name for name in WRITES[kind]}
     told = {known[name.lower()]: value for name, value in options if name.lower() in known}
     if kind == "csv":
@@ -99,13 +100,13 @@ def writer_options(kind: str, options: Sequence[tuple[str, str]]) -> str:
 
 
 def _split(node: SinkNode) -> tuple[str, ...]:
-    """The columns that part the files of a lake table, unless their rows are merged into it."""
+    """Return the columns that split the files of a lake table, unless its rows are merged."""
     told = LakeOptions.of(dict(node.options)) if node.format in LAKES else None
     return () if told is None or told.key else told.partitions
 
 
 def _header(names: Sequence[str], given: Mapping[str, str]) -> str:
-    """The first line of a CSV file; names are quoted where they have to be."""
+    """Return the first line of a CSV file; names are quoted if necessary."""
     line = io.StringIO()
     separator = given.get("sep", given.get("delimiter", ",")).replace("\\t", "\t")
     quote = given.get("quote", '"')

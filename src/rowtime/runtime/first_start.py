@@ -1,10 +1,10 @@
-"""The first start of a script: what it defines and drops takes effect when that start succeeds.
+"""The first start of a script: its definitions and drops take effect when that start succeeds.
 
-Streams are defined, and the rows of the script inserted, before the first tick runs, for the tick reads them. Until
-that tick is committed a record in the home says so (`client.starts`). By it all of that is taken back if the start
-fails or dies, so that the corrected script starts as if there had been no other. Streams to which somebody else has
-written in the meantime stay. Streams are dropped behind that tick. A later start defines what the script has changed
-in the same way, until it has taken the checkpoint over.
+Streams are defined, and the rows of the script inserted, before the first tick runs, because the tick reads them. Until
+that tick is committed, a record in the home says so (`client.starts`). With it everything is undone if the start fails
+or dies, so that a corrected script starts as if there had been no other. Streams to which somebody else has written in
+the meantime stay. Streams are dropped after that tick. A later start defines the script's changes in the same way,
+until it has opened the checkpoint.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rowtime.state.files import make_folder
 
 @dataclass
 class FirstStart:
-    """What a start changes outside its checkpoint, until it is settled."""
+    """The changes of a start outside its checkpoint, until it is settled."""
 
     program: Program
     home: Home
@@ -49,16 +49,16 @@ class FirstStart:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        """Take that back if the start has failed; one that runs no first tick has succeeded."""
+        """Undo the changes if the start has failed; one that runs no first tick has succeeded."""
         if error is not None or not self.program.sinks or self.checkpoint.journal.last() is not None:
             self.settle(succeeded=error is None)
 
     def perform(self) -> None:
-        """Carry out the statements of the script, what is not done yet."""
+        """Apply the statements of the script that have not taken effect yet."""
         perform(self.program, self.home, self.checkpoint)
 
     def settle(self, *, succeeded: bool) -> None:
-        """Keep what the start has changed if it ``succeeded`` or has committed a tick, else take it back."""
+        """Keep the changes of the start if it ``succeeded`` or has committed a tick, else undo them."""
         start, self.start = self.start, None
         if start is None:
             return
@@ -70,7 +70,7 @@ class FirstStart:
             (self.checkpoint.folder / DONE).unlink(missing_ok=True)
 
     def _writers(self) -> list[str]:
-        """Who writes what the script says once."""
+        """Return the writers of the statements that take effect once."""
         actions = self.program.actions
         if not actions:
             return []

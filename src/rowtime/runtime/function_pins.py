@@ -1,8 +1,7 @@
-"""What functions of one's own are, so that a start tells if one is another than at the first start.
+"""Fingerprints of users' functions, so that a start detects a function that has changed since the first start.
 
-A function is known by what it does: its code, the values that it has from around it, and the functions of its own
-module that it calls. Its name and its place do not matter. Its text is not kept, so what has changed can
-be told and not undone.
+A function is identified by its behaviour: its code, the values of its closure, and the functions of its own module that
+it calls. Its name and place do not matter. Its source is not stored, so a change can be detected but not undone.
 """
 
 from __future__ import annotations
@@ -30,21 +29,21 @@ if TYPE_CHECKING:
 
 FILE: Final = "functions.json"
 VERSION: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
-"""Of Python: another one makes other code of the same text, so that nothing can be compared."""
+"""The version of Python: another version compiles the same source differently, so fingerprints would differ."""
 _PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 
 
 def print_of(function: Callable[..., Any]) -> str:
-    """A short text that equal functions have in common, in every process of one version of Python."""
+    """Return a short text that is equal for equal functions, in every process of one version of Python."""
     return hashlib.sha256(repr([*_parts(function, {})]).encode()).hexdigest()[:16]
 
 
 def _parts(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
-    """What a value is made of; what cannot be compared between processes counts by its type."""
+    """Yield the parts of a value; values that cannot be compared between processes count by their type."""
     if isinstance(value, _PLAIN):
         yield repr(value)
     elif id(value) not in seen:
-        seen[id(value)] = value  # which stays, so that nothing else gets its number
+        seen[id(value)] = value  # kept alive, so that no other object gets its id
         yield from _inside(value, seen)
 
 
@@ -61,8 +60,8 @@ def _inside(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
 
 
 def _called(value: Any, seen: dict[int, Any]) -> Iterator[Any]:
-    """What something is made of that can be called."""
-    if callable(getattr(value, "func", None)) and hasattr(value, "evalType"):  # what PySpark's udf made
+    """Yield the parts of a callable."""
+    if callable(getattr(value, "func", None)) and hasattr(value, "evalType"):  # made by PySpark's udf
         yield from (str(value.returnType), value.evalType)
         yield from _parts(value.func, seen)
     elif isinstance(value, CodeType):
@@ -98,7 +97,7 @@ def _of_function(function: FunctionType, seen: dict[int, Any]) -> Iterator[Any]:
 
 
 def _without_text(function: FunctionType) -> CodeType:
-    """The code of a function, without its docstring."""
+    """Return the code of a function, without its docstring."""
     code = function.__code__
     if function.__doc__ is None or not code.co_consts or code.co_consts[0] != function.__doc__:
         return code
@@ -106,9 +105,9 @@ def _without_text(function: FunctionType) -> CodeType:
 
 
 def prints(program: Program, given: Mapping[str, Callable[..., Any]], spark: SparkSession) -> dict[str, str]:
-    """What the functions of Python are that a script calls, by their names in small letters.
+    """Return the fingerprints of the Python functions that a script calls, by lower-case name.
 
-    Those of the pipeline and of the script, and those of the session. One that cannot be looked into is left out.
+    These are functions of the pipeline, the script and the session. One that cannot be inspected is omitted.
     """
     called = {name.lower() for name in re.findall(r"(\w+)`?\s*\(", program.written)}
     scripted = {name: function for name, (function, _) in program.catalog.python.items()}
@@ -118,9 +117,9 @@ def prints(program: Program, given: Mapping[str, Callable[..., Any]], spark: Spa
 
 
 def check(checkpoint: Checkpoint, now: Mapping[str, str], renewed: Collection[str]) -> dict[str, Any] | None:
-    """What a checkpoint is to keep of functions from this start on; ``None`` if it has that.
+    """Return the record of functions for a checkpoint from this start on; ``None`` if it is unchanged.
 
-    ``renewed``: those that are meant to be others. Raises ``Refused`` (R450) for another one that is not.
+    ``renewed``: functions that may have changed. Raises ``Refused`` (R450) for another changed one.
     """
     kept, wanted = recorded(checkpoint), {name.lower() for name in renewed}
     last = checkpoint.journal.last()
@@ -140,12 +139,12 @@ def check(checkpoint: Checkpoint, now: Mapping[str, str], renewed: Collection[st
 
 
 def of_now(now: Mapping[str, str]) -> dict[str, Any]:
-    """What a checkpoint has of functions all of whose results are of today's."""
+    """Return the record for functions all of whose results are by their present code."""
     return {name: {"python": VERSION, "print": one, "before": []} for name, one in now.items()}
 
 
 def check_replay(checkpoint: Checkpoint, now: Mapping[str, str]) -> None:
-    """Refuse to compute again with functions that are others than those of the run (R450, R407)."""
+    """Refuse to compute again with functions that differ from those of the run (R450, R407)."""
     for name, known in recorded(checkpoint).items():
         if known["python"] == VERSION and now.get(name, known["print"]) != known["print"]:
             raise _other(name)
@@ -155,13 +154,13 @@ def check_replay(checkpoint: Checkpoint, now: Mapping[str, str]) -> None:
 
 
 def recorded(checkpoint: Checkpoint) -> dict[str, Any]:
-    """What a checkpoint has of functions, by name."""
+    """Return a checkpoint's record of functions, by name."""
     path = checkpoint.folder / FILE
     return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
 def keep(checkpoint: Checkpoint, made: Mapping[str, Any] | None) -> None:
-    """Write what a checkpoint has of functions from now on."""
+    """Write a checkpoint's record of functions from now on."""
     if made is not None:
         files.write_over(checkpoint.folder / FILE, json.dumps(made, indent=1, sort_keys=True).encode())
 

@@ -1,7 +1,7 @@
-"""The functions of the session that a pipeline is given, in the one that rowtime derives from it.
+"""The functions of the user's session, in the session that rowtime derives from it.
 
-A new session knows Spark's own functions alone, and a cloned one would have the user's settings and listeners as well.
-So functions are copied from one registry to the other. What a function is at the start, it is for the whole run.
+A new session knows only Spark's own functions, and a cloned one would also have the user's settings and listeners. So
+functions are copied from one registry to the other. A function stays what it is at the start for the whole run.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def take_functions(given: SparkSession, derived: SparkSession) -> None:
-    """Copy the functions that are the user's: those of Python, pandas, Arrow, Scala and Java, and temporary ones.
+    """Copy the user's functions: those of Python, pandas, Arrow, Scala and Java, and temporary ones.
 
-    One with the name of a function of Spark's is left out. Spark calls its own, too; before 4.2 it did not, and what is
-    known of an expression is known by these names.
+    A function with the name of one of Spark's is omitted. Spark calls its own too; before 4.2 it did not, and rowtime's
+    rules about expressions go by these names.
     """
     mine, theirs = _registry(derived), _registry(given)
     own = frozenset(names_of(mine.listFunction()))
@@ -37,14 +37,14 @@ def take_functions(given: SparkSession, derived: SparkSession) -> None:
 
 
 def _go_where(given: SparkSession, derived: SparkSession) -> None:
-    """Let a name without a database mean what it means to the user."""
+    """Let a name without a database mean the same as to the user."""
     theirs, mine = (one._jsparkSession.sessionState().catalog() for one in (given, derived))  # noqa: SLF001 - no public way
     if (database := theirs.getCurrentDatabase()) != mine.getCurrentDatabase():
         mine.setCurrentDatabase(database)
 
 
 def declare(derived: SparkSession, names: Collection[str]) -> None:
-    """Register Python functions of the session again, as deterministic. Raises ``Refused`` (R107) for any others."""
+    """Register Python functions of the session again, as deterministic. Raises ``Refused`` (R107) for others."""
     jvm: Any = derived._jvm  # noqa: SLF001 - as above
     name_of = "org.apache.spark.sql.execution.python.UserDefinedPythonFunction"
     (made,) = jvm.java.lang.Class.forName(name_of).getConstructors()
@@ -60,7 +60,7 @@ def declare(derived: SparkSession, names: Collection[str]) -> None:
 
 
 def _python_function(derived: SparkSession, name: str) -> Any:
-    """The expression of a call of a Python function, without arguments; ``None`` for any other function."""
+    """Return the expression of a Python function's call, without arguments; ``None`` for any other function."""
     jvm: Any = derived._jvm  # noqa: SLF001 - as above
     registry = _registry(derived)
     listed = registry.listFunction()
@@ -70,24 +70,24 @@ def _python_function(derived: SparkSession, name: str) -> Any:
     builder = registry.lookupFunctionBuilder(listed.apply(known.index(name.lower()))).get()
     try:
         made = builder.apply(jvm.PythonUtils.toSeq([]))
-    except Py4JJavaError:  # one of Scala, which has a number of arguments
+    except Py4JJavaError:  # a Scala function, which has a fixed number of arguments
         return None
     return made if made.getClass().getSimpleName() in ("PythonUDF", "PythonUDAF") else None
 
 
 def python_functions(spark: SparkSession, names: AbstractSet[str]) -> dict[str, Any]:
-    """Those functions of Python that a session has under some names, in small letters; what does not load is left out.
+    """Return a session's Python functions by lower-case name; those that do not load are omitted.
 
-    An entry is the function with the type of its value, as PySpark has packed them.
+    A value is the function with its result type, as PySpark has packed them.
     """
-    from pyspark import cloudpickle  # noqa: PLC0415 - for functions alone
+    from pyspark import cloudpickle  # noqa: PLC0415 - only for functions
 
     byte, found = spark._jvm.scala.reflect.ClassTag.Byte(), {}  # type: ignore[union-attr]  # noqa: SLF001 - as above
     for name in sorted(names & {*map(str.lower, names_of(_registry(spark).listFunction()))} - spark_functions(spark)):
         if (call := _python_function(spark, name)) is not None:
             try:
                 found[name] = cloudpickle.loads(bytes(call.func().command().toArray(byte)))
-            except Exception:  # noqa: BLE001, S112 - whatever its module does when it is imported
+            except Exception:  # noqa: BLE001, S112 - a module may raise anything when it is imported
                 continue
     return found
 

@@ -1,4 +1,4 @@
-"""Given rows: how many rows each operator gave in a tick, if that is known without another Spark job.
+"""Counts the rows that each operator gave in a tick, if that is possible without another Spark job.
 
 The console shows them on edges where no gate and no sink counts rows (`web.views.passed`).
 """
@@ -22,37 +22,37 @@ if TYPE_CHECKING:
 
 
 class GivenRows:
-    """The rows of one tick whose number is known.
+    """The rows of one tick with known numbers.
 
-    ``few``: the tick reads so few rows that filters may wait until those before them are counted.
+    ``few``: the tick reads so few rows that filters may wait until the rows before them are counted.
     """
 
     few = False
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[DataFrame, int]] = {}  # by identity, which is theirs as long as they are here
+        self._known: dict[int, tuple[DataFrame, int]] = {}  # by id, which is unique while they are referenced
         self._marks = Marks()
-        self._counted: dict[str, LocalFrame] = {}  # by operator, what is counted behind the last step
+        self._counted: dict[str, LocalFrame] = {}  # by operator, the rows to count after the last step
 
     def reads(self, counts: Collection[int | None]) -> None:
-        """Note how many rows the tick reads of each stream; ``None`` where that is not known."""
+        """Note how many rows the tick reads of each stream; ``None`` if unknown."""
         self.few = sum(FEW_ROWS + 1 if count is None else count for count in counts) <= FEW_ROWS
 
     def whole(self, rows: DataFrame, count: int) -> DataFrame:
-        """Note that ``rows`` are exactly so many; gives them back."""
+        """Note that ``rows`` has exactly so many rows, and return it."""
         self._known[id(rows)] = rows, count
         return rows
 
     def limited(self, most: int, *, whole: bool) -> None:
-        """Note that a result was asked for with LIMIT ``most``; ``whole``: it had fewer rows."""
+        """Note that a result was read with LIMIT ``most``; ``whole``: it had fewer rows."""
         self._marks.limited(most, whole=whole)
 
     def watched(self, spark: SparkSession, node: Operator, delta: Delta, operators: Mapping[str, bool]) -> Delta:
-        """The same rows, which will be counted when they are computed, if it is one of these operators (`to_watch`).
+        """Return the same rows, which are counted when computed, if the operator is one of these (`to_watch`).
 
-        What a filter reads is left alone if the tick reads many rows: the filter is applied before all these rows are
-        computed, and counting them would keep it from that. On the driver so is what may be many times as many rows,
-        and it is counted afterwards.
+        The input of a filter is left alone if the tick reads many rows: the filter is applied before all these rows are
+        computed, and counting would prevent that. On the driver, rows that may be many more are also left alone, and
+        counted afterwards.
         """
         rows, filtered = delta.rows, operators.get(node.name)
         if filtered is None or rows is None or self.in_delta(delta) is not None:
@@ -66,17 +66,17 @@ class GivenRows:
         return delta
 
     def by_operator(self, deltas: Mapping[str, Delta], operators: Collection[str]) -> dict[str, int]:
-        """How many rows these operators gave; those of which that is not known are left out."""
+        """Return how many rows these operators gave; unknown numbers are omitted."""
         found = {name: self.in_delta(deltas[name]) for name in operators} | self._marks.counts()
         for name, rows in self._counted.items():
-            with suppress(Uncomputed):  # of columns that nobody above asks for
+            with suppress(Uncomputed):  # a column that nobody above needs may fail
                 found[name] = rows.number
         return {name: count for name in operators if (count := found[name]) is not None}
 
     def in_delta(self, delta: Delta) -> int | None:
-        """The number of rows of an edge in this tick, once all operators have made their step; not of marked ones.
+        """Return the number of rows on an edge in this tick, after all steps; not of marked ones.
 
-        Rows on the driver have a number if anybody has asked for them. Others have one if they are whole files.
+        Rows on the driver have a number if somebody has read them. Others have one if they are whole files.
         """
         if delta.final:
             return None
@@ -90,9 +90,9 @@ class GivenRows:
 
 
 def to_watch(plan: StoredPlan, names: Collection[str]) -> dict[str, bool]:
-    """Those of some operators whose rows have to be watched, and if a filter reads them.
+    """Return the operators whose rows have to be counted, and whether a filter reads them.
 
-    If an operator passes each row of one of them on, the rows of that one follow from its own.
+    If an operator passes each row of one of them on, the number of the latter follows from its own.
     """
     watched, filtered = {*names}, set[str]()
     for one in reversed([*plan.operators.values()]):
@@ -104,7 +104,7 @@ def to_watch(plan: StoredPlan, names: Collection[str]) -> dict[str, bool]:
 
 
 def uncounted(plan: StoredPlan) -> Sequence[str]:
-    """The operators whose rows do not follow from what gates and sinks count."""
+    """Return the operators whose row numbers do not follow from the counts of gates and sinks."""
     sinks = {*plan.of_kind("sink")}
     counted: set[str] = set()
     for one in reversed([*plan.operators.values()]):

@@ -1,4 +1,4 @@
-"""How Spark reaches Google's store as the driver does: with Google's connector, and by what the environment says."""
+"""Gives Spark the driver's access to Google's store: with Google's connector and the environment's account."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ OF_CONNECTOR: Final = {
     "spark.hadoop.fs.gs.outputstream.buffer.size": str(8 << 20),
     "spark.hadoop.fs.gs.rewrite.max.chunk.size": str(512 << 20),
 }
-"""What a session says that has the connector, which cannot read the sizes that Hadoop 3.5 gives, such as ``64m``."""
+"""Settings for the connector, which cannot parse the sizes of Hadoop 3.5, such as ``64m``."""
 
 
 def google_settings() -> dict[str, str]:
-    """The settings of Hadoop: by what key Spark asks, and whom. Without any it takes the machine's account."""
+    """Return Hadoop's settings: the key and the server. Without a key the machine's account is used."""
     account = google_account()
     found = {"fs.gs.storage.root.url": f"{account.url.rstrip('/')}/"} if account.url else {}
     if not account.identifies:

@@ -1,4 +1,4 @@
-"""Hands the rows of committed ticks over to the sinks; at a start, also what a crash has left of the last tick."""
+"""Delivers the rows of committed ticks to the sinks; at a start, also what a crash has left of the last tick."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rowtime.state.journal import Entry
 class HandingOver:
     """The sinks of a program, ``nodes``, and their stages by name, which have the rows of committed ticks.
 
-    Errors name the pump, and the command that sets its rows aside.
+    Errors name the pump, and the command to set its rows aside.
     """
 
     spark: SparkSession
@@ -34,9 +34,9 @@ class HandingOver:
     nodes: Sequence[SinkNode]
 
     def publish(self, entry: Entry) -> None:
-        """Publish what the entry of a tick has for its sinks: one after the other, but Delta tables in stores at once.
+        """Publish an entry's rows to its sinks: one after the other, but Delta tables in stores concurrently.
 
-        If some fail, the others get theirs nevertheless, and the error is that of one.
+        If some fail, the others still get theirs, and one of the errors is raised.
         """
         groups: dict[str, list[SinkNode]] = {"": []}
         for node in self.nodes:
@@ -61,22 +61,22 @@ class HandingOver:
             self.stages[node.name].publish(self.spark, node, tick, staged)
 
     def written(self) -> None:
-        """Wait until all that a tick writes to stores is there."""
+        """Wait until all writes of a tick to stores are done."""
         for node in self.nodes:
             with naming(node):
                 arrived(self.stages[node.name].folder)
         arrived(self.checkpoint.folder)
 
     def forget(self) -> None:
-        """Wait until nothing of a tick that has failed is under way; what it has written is swept."""
+        """Wait until no write of a failed tick is running; its files are removed later."""
         for folder in (self.checkpoint.folder, *(stage.folder for stage in self.stages.values())):
             with suppress(Exception):  # the tick has failed already
                 arrived(folder)
 
     def finish(self, entry: Entry) -> None:
-        """Sweep what crashed ticks staged, and publish what the last entry has and the sinks may not.
+        """Remove the staged files of crashed ticks, and publish what the sinks may lack of the last entry.
 
-        Raises ``Refused`` (R403) if a successor drives, whose staged rows would be swept.
+        Raises ``Refused`` (R403) if a successor drives, whose staged rows would be removed.
         """
         self.checkpoint.journal.check_driver()
         for node in self.nodes:
@@ -87,7 +87,7 @@ class HandingOver:
                 self._hand_over(node, staged.get("tick", entry["tick"]), staged)
 
     def settle(self, entry: Entry, *, now: bool) -> None:
-        """Hand over what sinks have gathered of committed ticks, as far as it is due, or all of it ``now``."""
+        """Deliver what sinks have gathered of committed ticks, as far as it is due, or all of it ``now``."""
         gathering = [stage for stage in self.stages.values() if stage.gathered is not None]
         if gathering and all([self._settled(stage, now=now) for stage in gathering]):  # noqa: C419 - each one
             self.checkpoint.published = entry["tick"]
@@ -100,7 +100,7 @@ class HandingOver:
 
 
 def _apart(stage: Stage) -> str:
-    """The table of a sink if it is in a store and its commits depend on nothing else's; empty for every other sink."""
+    """Return the table of a sink if it is in a store and its commits are independent; empty for every other sink."""
     sink = stage.sink
     if isinstance(sink, LakeSink) and sink.alone and isinstance(sink.path, ObjectPlace):
         return str(sink.path)

@@ -1,6 +1,6 @@
-"""What rowtime needs of a machine, and whether it is there: what ``rowtime doctor`` tells.
+"""Checks of what rowtime needs on a machine: the content of ``rowtime doctor``.
 
-Each check looks at one thing and says what it found. Nothing is installed, fetched or changed.
+Each check examines one thing and reports its finding. Nothing is installed, fetched or changed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rowtime.core.errors import Failure, headline
 from rowtime.core.stores import Place
 from rowtime.runtime import java
 
-SOME_DISK: Final = 2**30  # bytes: state, segments and Spark's own files need this much soon
+SOME_DISK: Final = 2**30  # bytes: state, segments and Spark's own files soon need this much
 LEAST_DISK: Final = 2**27
 LEAST_PYTHON: Final = (3, 11)
 EXTRAS: Final = {
@@ -35,14 +35,14 @@ EXTRAS: Final = {
     "openlineage": ("openlineage-python", "OpenLineage events"),
     "protobuf": ("grpcio-tools", "Protobuf in Kafka topics"),
 }
-"""By the name of an extra: the package that it brings, and what it is for."""
+"""By the name of an extra: its package, and its purpose."""
 
 State = Literal["ok", "missing", "warning", "failed"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found. ``missing``: something optional is not installed; ``todo``: what to do, if anything."""
+    """The result of a check. ``missing``: something optional is not installed; ``todo``: what to do, if anything."""
 
     name: str
     state: State
@@ -51,7 +51,7 @@ class Finding:
 
 
 def findings(home: Place, port: int, *, start: bool) -> Iterator[Finding]:
-    """All checks, one after the other; ``port``: that of the console; ``start``: start Spark too, for some seconds."""
+    """Run all checks in order; ``port``: that of the console; ``start``: also start Spark, for some seconds."""
     yield _python()
     yield from _workers()
     yield _java()
@@ -73,7 +73,7 @@ def _python() -> Finding:
 
 
 def _workers() -> Iterator[Finding]:
-    """Spark's workers run PYSPARK_PYTHON, and refuse to work for a driver of another version."""
+    """Check that Spark's workers run a PYSPARK_PYTHON of the driver's version, as they must."""
     command = os.environ.get("PYSPARK_PYTHON")
     if command is None or command == sys.executable:
         return
@@ -123,7 +123,7 @@ def _spark(*, start: bool) -> Finding:
     except Failure as failure:
         problem = failure.problems[0]
         return Finding("Spark", "failed", f"{found} does not start: {problem.message}", problem.hint)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is what the user has to know
+    except Exception as error:  # noqa: BLE001 - the user has to know any error
         what = "Look at what Spark printed. `rowtime doctor --no-spark` checks the rest."
         return Finding("Spark", "failed", f"{found} does not work: {headline(error)}", what)
     assert rows == 3  # noqa: PLR2004 - as above
@@ -185,7 +185,7 @@ def _disks(home: Place) -> Iterator[Finding]:
 
 
 def _address() -> Finding:
-    """Driver and Java talk over this machine's own address."""
+    """Check that driver and Java can connect by this machine's own address."""
     try:
         with socket.create_server(("127.0.0.1", 0)):
             return Finding("network", "ok", "127.0.0.1 has free ports")

@@ -1,6 +1,6 @@
-"""Catalogs of Iceberg tables, and the stores in which their tables are.
+"""Catalogs of Iceberg tables, and the stores of their tables.
 
-A bucket is configured once: pyiceberg, the tasks that write and Spark, which reads, all get what `settings_in` says.
+A bucket is configured once: pyiceberg, the tasks that write and Spark, which reads, all use `settings_in`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rowtime.runtime.iceberg_commits import Commits
 
 _IO: Final = "py-io-impl"
 _OURS: Final = "rowtime.runtime.iceberg_io.StoreIO"
-_THEIRS: Final = ("abfs", "wasb", "az:")  # stores for which pyiceberg prefers another library than Arrow
+_THEIRS: Final = ("abfs", "wasb", "az:")  # stores for which pyiceberg prefers another library to Arrow
 _LOCAL: Final = ("file:", "/")
 _LOST: Final = re.compile(r"Path does not exist '([^/']+)/")
 _NAMES: Final = {
@@ -26,17 +26,17 @@ _NAMES: Final = {
     "secret_access_key": ("s3.secret-access-key", "client.secret-access-key"),
     "session_token": ("s3.session-token", "client.session-token"),
 }
-"""The settings of a bucket, and what pyiceberg calls them."""
+"""The settings of a bucket, with pyiceberg's names."""
 _KEYS: Final = ("access_key_id", "secret_access_key", "session_token")  # they belong together
 
 
 def given_in(options: Mapping[str, str]) -> dict[str, str]:
-    """What the options of a stream or a table say of its catalog."""
+    """Return the catalog options of a stream or a table."""
     return {name[len(CATALOG) :]: value for name, value in options.items() if name.lower().startswith(CATALOG)}
 
 
 def opened(name: str, given: Mapping[str, str]) -> Any:
-    """The catalog of a name. Raises ``ImportError`` without pyiceberg, and whatever pyiceberg raises."""
+    """Return a catalog by name. Raises ``ImportError`` without pyiceberg, and whatever pyiceberg raises."""
     from pyiceberg.catalog import load_catalog  # noqa: PLC0415 - an extra
 
     catalog = load_catalog(name, **given)
@@ -47,7 +47,7 @@ def opened(name: str, given: Mapping[str, str]) -> Any:
 
 
 def settings_in(properties: Mapping[str, str], bucket: str) -> StoreSettings:
-    """What is said of a bucket (``s3://bucket``): by the properties of a catalog, else where all buckets are."""
+    """Return the settings of a bucket (``s3://bucket``): from a catalog's properties, else as for other buckets."""
     said = settings_of(bucket).said()
     if not bucket.startswith("s3:"):
         return StoreSettings()
@@ -62,14 +62,14 @@ def settings_in(properties: Mapping[str, str], bucket: str) -> StoreSettings:
 
 
 def as_properties(settings: StoreSettings) -> dict[str, str]:
-    """The settings of a bucket under the names that pyiceberg knows."""
+    """Return the settings of a bucket with pyiceberg's names."""
     return {_NAMES[name][0]: value for name, value in settings.said().items()}
 
 
 def place_in(location: str, properties: Mapping[str, str], what: str) -> Place | None:
-    """The folder that a location names, with what the properties of its catalog say of the bucket.
+    """Return the folder of a location, with its catalog's settings for the bucket.
 
-    ``None`` if it is neither in a file system nor in a store that is known. Raises what `place_of` does.
+    ``None`` if it is neither in a file system nor in a known store. Raises what `place_of` does.
     """
     if location.startswith(_LOCAL):
         return place_of("/" + location.removeprefix("file:").lstrip("/"), what)
@@ -81,9 +81,9 @@ def place_in(location: str, properties: Mapping[str, str], what: str) -> Place |
 
 
 def ask_the_store(error: Exception, catalog: Any) -> None:
-    """Raise what is wrong with a bucket (R581 to R583), if an error is about files at all.
+    """Raise what is wrong with a bucket (R581 to R583), if an error is about files.
 
-    It is that of the ``catalog``; or the one in which a file is missing, as pyiceberg says.
+    It is the bucket of the ``catalog``, or of the file that pyiceberg misses.
     """
     if catalog is None or not isinstance(error, OSError):
         return

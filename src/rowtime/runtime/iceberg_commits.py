@@ -1,8 +1,8 @@
-"""Commits to an Iceberg catalog whose answer is lost, or which says no to what it has carried out before.
+"""Commits to an Iceberg catalog whose answer is lost, or which refuses a request that it has already executed.
 
-pyiceberg takes a refusal for the proof that nothing was committed, and removes the files of the commit. If something
-on the way has sent the request twice, the second one is refused because of the first. So after each error the
-table is asked: it has the snapshot, or the identity, that the request was to give it, or it has not.
+pyiceberg takes a refusal as proof that nothing was committed, and removes the files of the commit. If a proxy has sent
+the request twice, the second one is refused because of the first. So after each error the table is read: does it have
+the snapshot, or the identity, of the request?
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any
 
 
 class Commits:
-    """The commits of a ``catalog`` of pyiceberg; `commit_table` is in the place of its own."""
+    """The commits of a ``catalog`` of pyiceberg; `commit_table` replaces its method."""
 
     def __init__(self, catalog: Any) -> None:
         self._catalog, self._commit = catalog, catalog.commit_table
 
     def commit_table(self, table: Any, requirements: Sequence[Any], updates: Sequence[Any]) -> Any:
-        """Commit to a table. Raises what pyiceberg's own does, if the table has not got what it was to get."""
+        """Commit to a table. Raises pyiceberg's error if the table does not have the changes."""
         from pyiceberg.table import CommitTableResponse  # noqa: PLC0415 - an extra
 
         try:
             return self._commit(table, requirements, updates)
         except Exception:
-            with suppress(Exception):  # then nobody knows, and the error stands
+            with suppress(Exception):  # then the outcome is unknown, and the error is raised
                 found = self._catalog.load_table(table.name())
                 if _has(found.metadata, updates):
                     return CommitTableResponse(
@@ -35,7 +35,7 @@ class Commits:
 
 
 def _has(metadata: Any, updates: Sequence[Any]) -> bool:
-    """True if a table has what updates give it and nobody else does: an identity or a snapshot."""
+    """Return True if a table has what only these updates can have given it: an identity or a snapshot."""
     said = {update.action: update for update in updates}
     if "assign-uuid" in said:
         return bool(metadata.table_uuid == said["assign-uuid"].uuid)

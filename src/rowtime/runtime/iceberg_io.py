@@ -1,6 +1,6 @@
-"""How pyiceberg reaches the files of tables: by Arrow, with the settings that rowtime has of each bucket.
+"""pyiceberg's access to the files of tables: by Arrow, with rowtime's settings for each bucket.
 
-Pyiceberg imports this module by its name, see `iceberg_catalog.opened`.
+pyiceberg imports this module by its name, see `iceberg_catalog.opened`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PATIENCE: Final = {"s3.connect-timeout": "10", "s3.request-timeout": "30"}  # s
 
 
 class StoreIO(PyArrowFileIO):
-    """Opens each bucket of S3 with its own settings; what the catalog says itself wins."""
+    """Opens each S3 bucket with its own settings; the catalog's own settings win."""
 
     def __init__(self, properties: Properties = EMPTY_DICT) -> None:
         super().__init__(properties)
@@ -33,7 +33,7 @@ class StoreIO(PyArrowFileIO):
 
     @staticmethod
     def parse_location(location: str, properties: Properties = EMPTY_DICT) -> tuple[str, str, str]:
-        """Scheme, bucket and path of a location, which is no URL: ``#`` and ``?`` belong to names, as for Java's."""
+        """Return scheme, bucket and path of a location, which is not a URL: ``#`` and ``?`` are parts of names."""
         if location.startswith(_FILE):
             return _FILE.rstrip(":"), "", "/" + location.removeprefix(_FILE).lstrip("/")
         scheme, _, rest = location.partition("://")
@@ -50,7 +50,7 @@ class StoreIO(PyArrowFileIO):
 _parsed = PyArrowFileIO.parse_location
 
 
-def _somewhere(elsewhere: bool) -> dict[str, str]:  # noqa: FBT001 - the one thing that it asks
-    """The region that the environment gives; at another server than Amazon's nobody can be asked for it."""
+def _somewhere(elsewhere: bool) -> dict[str, str]:  # noqa: FBT001 - its only question
+    """Return the environment's region; servers other than Amazon's cannot be asked for it."""
     found = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or ("us-east-1" if elsewhere else "")
     return {_REGION: found} if found else {}

@@ -1,7 +1,6 @@
-"""Intake: what a tick takes from a source, in the words of the stream operator.
+"""Intake: what a tick takes from a source, in the form for the stream operator.
 
-Here the facts that a source knows without a Spark job (file names, footers, offsets) decide
-whether a clock pass is needed at all.
+The facts that a source knows without a Spark job (file names, footers, offsets) decide whether a clock pass is needed.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Taken:
-    """A source's range in this tick, who holds the stream after it, who came, and who left behind its items."""
+    """A source's range in this tick; the writers that hold the stream after it, came, or left after their items."""
 
     source: Source
     part: Slice
@@ -35,7 +34,7 @@ class Taken:
 
 
 def intake_of(spark: SparkSession, taken: Taken, control: StreamClocks, *, here: bool) -> Intake:
-    """The intake of one stream for one tick; ``here``: the driver may take the rows itself."""
+    """Return the intake of one stream for one tick; ``here``: the driver may hold the rows itself."""
     source, part = taken.source, taken.part
     bounds = [(item.writer, item.position, item.at) for item in part.bounds]
     sent = {(item.writer, item.position): item.arrival for item in part.bounds if item.arrival is not None}
@@ -82,7 +81,7 @@ def _rows(spark: SparkSession, source: Source, part: Slice, *, here: bool) -> Da
 
 
 def _ends_inside(part: Slice, control: StreamClocks) -> bool:
-    """True if rows of the range may follow the end of their stream."""
+    """Return True if rows of the range may follow the end of their stream."""
     return "end inside" in part.detail or any(at >= END for at in control.clocks.values())
 
 
@@ -91,7 +90,7 @@ PEEKED_ROWS = 100_000_000  # of one column, which the driver reads and judges in
 
 
 def _peek(source: Source, part: Slice) -> Peek | None:
-    """Reading columns of a range with Arrow, where its files are at hand: no Spark job."""
+    """Return a reader of columns of a range with Arrow, if its files are accessible: no Spark job."""
     column = getattr(source, "column", None)
     if column is None or part.rows is None or part.rows > PEEKED_ROWS:
         return None
@@ -100,7 +99,7 @@ def _peek(source: Source, part: Slice) -> Peek | None:
 
 
 class _Runs:
-    """What the names of stream log files tell: runs of rows, given rowtimes and their order."""
+    """The content of stream log file names: runs of rows, given rowtimes and their order."""
 
     def __init__(
         self,
@@ -112,11 +111,11 @@ class _Runs:
         self._runs = {writer: list(found) for writer, found in runs.items() if found}
         self._bounds: dict[str, list[tuple[int, int]]] = {writer: [] for writer in self._runs}
         for writer, position, at in bounds:
-            # Only a bound with rows behind it has a say in what becomes of rows.
+            # Only a bound with rows after it affects the rows.
             if writer in self._runs and position < self._runs[writer][-1][0]:
                 self._bounds[writer].append((position, at))
         self._clocks: dict[str, int] = dict(control.clocks)
-        # Semantics 2.6: who comes starts at the stream's clock, who comes back also at its own.
+        # Semantics 2.6: a new writer starts at the stream's clock, one that comes back also at its own.
         for writer in () if control.clock is None else joined:
             own = control.away.get(writer, BEGINNING)
             self._clocks[writer] = max(control.reached, own, self._clocks.get(writer, BEGINNING))
@@ -134,28 +133,28 @@ class _Runs:
 
     @property
     def given(self) -> bool:
-        """True if some rows may have a rowtime that their writer gave."""
+        """Return True if some rows may have a rowtime from their writer."""
         return any(self.modes[writer] != "arrival" for writer in self._runs)
 
     @property
     def mixed(self) -> bool:
-        """True if some rows may lack a rowtime while others have one."""
+        """Return True if some rows may lack a rowtime while others have one."""
         return any(self.modes[w] == "mixed" or any(run[4] == "u" for run in r) for w, r in self._runs.items())
 
     @property
     def raises(self) -> bool:
-        """True if arrival times may have to be raised to what their writer has shown before."""
+        """Return True if arrival times may have to be raised to the clock of their writer."""
         return self.mixed or any(
             self.modes[w] == "arrival" and at < END for w, found in self._bounds.items() for _, at in found
         )
 
     @cached_property
     def gated(self) -> bool:
-        """True unless every run lies at or above what its writer has shown before it."""
+        """Return False if every run is at or above its writer's clock."""
         return self.mixed or not all(self._clean(writer, found) for writer, found in self._runs.items())
 
     def _clean(self, writer: str, found: Sequence[Run]) -> bool:
-        """Rowtimes that were given do not go back; arrival times are raised, but none comes after the end."""
+        """Return True if given rowtimes do not go back; arrival times are raised, but none comes after the end."""
         mark = self._clocks.get(writer, BEGINNING)
         items: list[tuple[int, Any]] = [*((run[0], run) for run in found), *self._bounds[writer]]
         for _, what in sorted(items, key=itemgetter(0)):
@@ -171,17 +170,17 @@ class _Runs:
 
     @property
     def shown(self) -> dict[str, int]:
-        """The last rowtime of ordered runs."""
+        """Return the last rowtime of ordered runs."""
         marks = {w: max(r[3] for r in found) for w, found in self._runs.items() if self.modes[w] == "given"}
         return {} if self.gated else marks
 
     def arrived(self, part: Slice) -> dict[str, int]:
-        """The arrival clocks of the writers that give no rowtimes."""
+        """Return the arrival clocks of the writers that give no rowtimes."""
         return {w: at for w, at in part.arrived.items() if self.modes.get(w) == "arrival"}
 
     @property
     def span(self) -> tuple[int, int]:
-        """The least and the greatest rowtime, as far as that is known."""
+        """Return the least and the greatest rowtime, if known."""
         runs = [run for found in self._runs.values() for run in found]
         if not runs or self.gated or any(mode != "given" for mode in self.modes.values()):
             return BEGINNING, END

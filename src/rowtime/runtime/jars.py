@@ -1,9 +1,9 @@
 """Connector jars: the Java libraries of Spark's Kafka connector and of databases, found in a cache or fetched.
 
-PySpark ships without its Kafka connector and without drivers of databases. ``mvn`` resolves them
-with their dependencies (so that mirrors and credentials of the user's Maven settings count), once for each version,
-into ``~/.cache/rowtime/jars``. What Spark ships itself is left out: two versions of one
-library on a class path are worse than none.
+PySpark ships without its Kafka connector and without drivers of databases. ``mvn`` resolves them with their
+dependencies (so that mirrors and credentials of the user's Maven settings count), once for each version, into
+``~/.cache/rowtime/jars``. Jars that Spark ships itself are excluded: two versions of one library on a class path are
+worse than none.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from rowtime.core.errors import Failure, Problem
 from rowtime.runtime.google_access import CONNECTOR
 
 SCALA: Final = "2.13"
-DRIVERS: Final = {"postgresql": "org.postgresql:postgresql:42.7.5"}  # by the name in a JDBC url
+DRIVERS: Final = {"postgresql": "org.postgresql:postgresql:42.7.5"}  # by the name in a JDBC URL
 OFFLINE_SECONDS: Final = 60
 ONLINE_SECONDS: Final = 300
 CONNECT_MILLIS: Final = 10_000
 
-# The pinned plugin is the one whose options are given below.
+# The plugin's version is pinned, because its options are set below.
 _COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 
-# Spark's own poms put a mirror of Maven Central first, and Maven gives up where that host is
-# not reached, even if Central is. A repository of the same id that holds nothing lets
-# it go on to Central, or to whatever the user's settings put in its place.
+# Spark's own poms put a mirror of Maven Central first, and Maven gives up if that host cannot be reached, even if
+# Central can. An empty repository with the same id makes it continue with Central, or with the repository of the user's
+# settings.
 _POM: Final = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -62,9 +62,9 @@ def connector(version: str | None = None) -> str:
 def kafka_jars(version: str | None = None, *, cache: Path | None = None) -> list[str]:
     """The paths of the connector's jars, for ``spark.jars``, without those that Spark ships.
 
-    ``version`` is for those who know that another Spark version's connector works with
-    theirs; it is never chosen for them. Raises ``Failure`` (R502) where the jars are
-    neither cached nor to be had; the first fetch may take up to five minutes.
+    ``version`` is for users who know that another Spark version's connector works with theirs; it is never chosen for
+    them. Raises ``Failure`` (R502) if the jars are neither cached nor available; the first fetch may take up to five
+    minutes.
     """
     return _not_shipped(fetch([connector(version)], cache=cache))
 
@@ -75,7 +75,7 @@ def avro_jars() -> list[str]:
 
 
 def jdbc_jars(url: str) -> list[str]:
-    """The jars of the driver for a JDBC url, for ``spark.jars``; none where we know no driver for it.
+    """Return the jars of the driver for a JDBC URL, for ``spark.jars``; none for an unknown driver.
 
     Raises ``Failure`` (R502) as above.
     """
@@ -99,12 +99,12 @@ def google_jars() -> list[str]:
 
 
 def _hadoop() -> str:
-    """The version of Spark's Hadoop."""
+    """Return the version of Spark's Hadoop."""
     return next(_spark_jars().glob("hadoop-client-api-*.jar")).stem.removeprefix("hadoop-client-api-")
 
 
 def fetch(coordinates: Sequence[str], *, cache: Path | None = None) -> list[str]:
-    """The jars of ``group:artifact:version`` coordinates with their run-time dependencies; ``…:shaded`` has them in it.
+    """Return the jars of ``group:artifact:version`` coordinates with run-time dependencies; ``…:shaded`` includes them.
 
     Raises ``Failure`` (R502). A directory of the cache is complete or absent, so two processes may fetch at once.
     """
@@ -117,17 +117,17 @@ def fetch(coordinates: Sequence[str], *, cache: Path | None = None) -> list[str]
 
 
 def kept(coordinates: Sequence[str], *, cache: Path | None = None) -> bool:
-    """True if they have been fetched before."""
+    """Return True if they have been fetched before."""
     return _kept_in(coordinates, cache).is_dir()
 
 
 def artifact(jar: str) -> str:
-    """The artifact's name of a jar's path: ``…/kafka-clients-3.9.1.jar`` is ``kafka-clients``."""
+    """Return the artifact's name of a jar's path: ``…/kafka-clients-3.9.1.jar`` is ``kafka-clients``."""
     return re.sub(r"-\d[^-]*(-[A-Za-z]\w*)?\.jar$", "", Path(jar).name)
 
 
 def shipped() -> set[str]:
-    """The artifacts whose jars PySpark includes."""
+    """Return the artifacts whose jars PySpark includes."""
     return {artifact(jar.name) for jar in _spark_jars().glob("*.jar")}
 
 
@@ -154,7 +154,7 @@ def _place(jars: Path, home: Path) -> None:
 
 
 def _resolve(coordinates: Sequence[str], work: Path) -> Path:
-    """Let Maven copy the jars below ``work``; first from its own repository, then from outside."""
+    """Let Maven copy the jars below ``work``; first from its own repository, then from remote ones."""
     mvn = shutil.which("mvn")
     if mvn is None:
         raise _missing(coordinates, "mvn is not installed")
@@ -170,12 +170,12 @@ def _resolve(coordinates: Sequence[str], work: Path) -> Path:
 
 
 def _dependency(group: str, name: str, version: str, classifier: str = "") -> str:
-    """One of the pom. A jar with a classifier has its libraries in it."""
+    """Return one dependency of the pom. A jar with a classifier includes its libraries."""
     return _DEPENDENCY.format(group, name, version, _WHOLE.format(classifier) if classifier else "")
 
 
 def _run(mvn: str, work: Path, seconds: int, mode: str) -> str:
-    """Run Maven; what went wrong, in its own words, or nothing."""
+    """Run Maven; return its error message, or nothing."""
     command = [mvn, "--batch-mode", "--quiet", mode, "-f", str(work / "pom.xml"), _COPY]
     command += ["-DincludeScope=runtime", f"-DoutputDirectory={work / 'jars'}"]
     command += [f"-Dmaven.wagon.http.connectionTimeout={CONNECT_MILLIS}"]
@@ -187,9 +187,9 @@ def _run(mvn: str, work: Path, seconds: int, mode: str) -> str:
 
 
 def _reason(output: str) -> str:
-    """The first error that Maven printed, without the prefaces: the others say how to see more."""
+    """Return the first error that Maven printed, without prefixes: other lines say how to see more."""
     absent = re.search(r"Could not find artifact (\S+)", output)
-    if absent:  # Maven blames the first repository it asked, which is our empty one
+    if absent:  # Maven blames the first repository, which is our empty one
         return f"{absent[1]} is in no repository that mvn asked"
     errors = [line.split("[ERROR]", 1)[1].strip() for line in output.splitlines() if "[ERROR]" in line]
     return errors[0] if errors else "mvn failed without a word"

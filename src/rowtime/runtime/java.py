@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: where it is, and whether it is new enough."""
+"""The Java that Spark runs on: its place, and whether it is new enough."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLACES: Final = (
     "/opt/homebrew/opt/openjdk*/bin/java",
     "/usr/local/opt/openjdk*/bin/java",
 )
-"""Where a java is that is not on the PATH."""
+"""Usual places of a java that is not on the PATH."""
 
 _SECONDS: Final = 30
 _VERSION: Final = re.compile(r"java\.specification\.version = (?:1\.)?(\d+)")
@@ -39,9 +39,9 @@ INSTALL: Final = (
 
 @contextmanager
 def found() -> Iterator[None]:
-    """Start Spark inside this: ``Failure`` (R510) says where no Java is found, or which one is too old.
+    """Start Spark inside this: raises ``Failure`` (R510) if no Java is found, or if it is too old.
 
-    A Java that is neither in JAVA_HOME nor on the PATH is taken from where it is usually installed.
+    If Java is neither in JAVA_HOME nor on the PATH, the usual places are searched.
     """
     command = named()
     if command is None:
@@ -62,21 +62,21 @@ def found() -> Iterator[None]:
 
 
 def named() -> str | None:
-    """The java that Spark's launcher takes: that of JAVA_HOME if it is set, else that of the PATH."""
+    """Return the java that Spark's launcher runs: that of JAVA_HOME if it is set, else that of the PATH."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which(Path(home, "bin", "java")) if home else shutil.which("java")
 
 
 def looked() -> str:
-    """Where the launcher looks, in words."""
+    """Return where the launcher looks, in words."""
     home = os.environ.get("JAVA_HOME")
     return f"JAVA_HOME is {home}, which has no bin/java" if home else "JAVA_HOME is not set, and PATH has none"
 
 
 def installed() -> Path | None:
-    """The home of the newest Java where one is usually installed that Spark can run on; ``None`` without one.
+    """Return the home of the newest usable Java in the usual places; ``None`` without one.
 
-    None is taken if JAVA_HOME says another: whoever set it means that one.
+    ``None`` if JAVA_HOME names another: the user wants that one.
     """
     if os.environ.get("JAVA_HOME"):
         return None
@@ -88,7 +88,7 @@ def installed() -> Path | None:
 
 
 def version_of(command: str) -> int | None:
-    """The version that a java command tells, 8 for 1.8; ``None`` if it does not run."""
+    """Return the version that a java command prints, 8 for 1.8; ``None`` if it does not run."""
     asked = [command, "-XshowSettings:properties", "-version"]
     try:
         told = subprocess.run(asked, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603 - Spark runs the same

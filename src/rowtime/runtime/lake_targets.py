@@ -17,7 +17,7 @@ from rowtime.runtime.sinks.lake import LakeTable
 from rowtime.runtime.sinks.lakes import lake_table
 
 _PLACE: Final = {"delta": "path", "iceberg": "table"}
-"""By which option people know a table."""
+"""The option by which people know a table."""
 
 
 @dataclass(frozen=True)
@@ -29,18 +29,18 @@ class LakeTarget:
 
     @property
     def called(self) -> str:
-        """The table as people know it."""
+        """Return the table's name in messages."""
         return self.options[_PLACE[self.kind]]
 
     def table(self, pump: str) -> LakeTable:
-        """The table, to look into."""
+        """Return the table, for reading its state."""
         return lake_table(self.kind, self.options, pump)
 
 
 def lake_targets(
     plan: StoredPlan, home: Home | str | Path | None, variables: Mapping[str, str] | None
 ) -> dict[str, LakeTarget]:
-    """What the pumps of a plan write to lake tables, by pump.
+    """Return the lake tables to which the pumps of a plan write, by pump.
 
     ``variables``: the secrets of its script, which the checkpoint does not keep; ``home``: where its streams may be.
     Raises ``Refused`` if the script does not compile with them.

@@ -1,4 +1,4 @@
-"""Rows that a tick has on the driver, if they are not too many: those of sources, of segments, of its own tables."""
+"""Rows of a tick on the driver, if there are not too many: of sources, segments and its own tables."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-INSIDE = 2  # times as many rows may operators make of those of a tick, or keep
-BYTES = 512 << 20  # of the rows of one source, or of one operator's state, that the driver takes
+INSIDE = 2  # times the rows of a tick, the greatest number that operators may make or keep
+BYTES = 512 << 20  # of the rows of one source, or of one operator's state, that the driver holds
 
 
 def of_source(spark: SparkSession, source: Source, part: Slice) -> LocalFrame | None:
-    """The rows of a range, where the source reads them by itself."""
+    """Return the rows of a range, if the source can read them by itself."""
     given = getattr(source, "given", None)
     found = None if given is None or part.rows is None or part.rows > MOST else given(part)
     if found is None or not all(holds(kind) for _, kind in found[0]):
@@ -35,7 +35,7 @@ def of_source(spark: SparkSession, source: Source, part: Slice) -> LocalFrame | 
 def of_segments(
     spark: SparkSession, fields: Sequence[Column], segments: Sequence[Segment], table: Callable[[Segment], pa.Table]
 ) -> LocalFrame | None:
-    """The rows of segments; ``table`` gives those of one."""
+    """Return the rows of segments; ``table`` returns those of one."""
     if not segments or rows_in(segments) > INSIDE * MOST or not all(holds(kind) for _, kind in fields):
         return None
     tables = _few(map(table, segments))
@@ -43,13 +43,13 @@ def of_segments(
 
 
 def of_table(spark: SparkSession, schema: StructType, rows: pa.Table) -> LocalFrame | None:
-    """The rows of a table, which Spark would have with this schema."""
+    """Return the rows of a table, with the schema that Spark would give it."""
     fields = [(field.name, type_text(field.dataType)) for field in schema.fields]
     return LocalFrame.of(spark, rows, fields) if rows.num_rows <= INSIDE * MOST else None
 
 
 def _few(tables: Iterable[pa.Table]) -> list[pa.Table] | None:
-    """The tables, unless they are too large together."""
+    """Return the tables, unless they are too large together."""
     found, used = [], 0
     for table in tables:
         found.append(table)

@@ -1,11 +1,11 @@
-"""Marked rows: how many rows passed a place in the queries that Spark ran, from the metrics that it keeps anyway.
+"""Marked rows: how many rows passed a place in Spark's queries, from the metrics that it keeps anyway.
 
-A mark is a filter that every row passes. It has a number of its own, by which it is found in the plan that Spark ran,
-and Spark counts what comes out of each filter. So a mark costs no job. Its condition is not deterministic, so Spark
-keeps it, and moves no other filter below it.
+A mark is a filter that every row passes. It has a unique number, by which it is found in the plan that Spark ran, and
+Spark counts the output of each filter. So a mark needs no job. Its condition is not deterministic, so Spark keeps it,
+and moves no other filter below it.
 
-Law: a count that is told is that of all rows of the place. If Spark may have read only some of them, or read them twice
-for one result, none is told.
+Law: a reported count is that of all rows of the place. If Spark may have read only some of them, or read them twice for
+one result, no count is reported.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-LATE: Final = 0.02  # seconds in which Spark may still note down that a query has begun
-PATIENCE: Final = 0.2  # seconds in which it may still note down that one has ended
-_FEW: Final = 200  # queries of one tick that are looked at
+LATE: Final = 0.02  # seconds in which Spark may still record that a query has begun
+PATIENCE: Final = 0.2  # seconds in which it may still record that one has ended
+_FEW: Final = 200  # queries of one tick that are examined
 _NUMBERS: Final = count(10**12)
 _MARK: Final = re.compile(r"^Filter \(monotonically_increasing_id\(\) >= -(\d{13,})\)$")
 _NODE: Final = re.compile(r'^\s*(\d+) \[.*\btooltip="(.*)"\];', re.MULTILINE)
@@ -42,15 +42,15 @@ class Marks:
         self._names: dict[int, str] = {}
         self._store: Any = None
         self._last = -1  # the query before the first mark
-        self._limits: dict[int, bool] = {}  # if all results with this limit had fewer rows
+        self._limits: dict[int, bool] = {}  # whether all results with this limit had fewer rows
 
     def put(self, spark: SparkSession, name: str, rows: DataFrame) -> DataFrame:
-        """The same rows, counted under a name when Spark computes them."""
+        """Return the same rows, counted under a name when Spark computes them."""
         try:
             if self._store is None:
                 self._store = spark._jsparkSession.sharedState().statusStore()  # noqa: SLF001 - PySpark has no public way
                 self._last = max((number for number, _ in self._newest(1)), default=-1)
-        except (Py4JError, AttributeError, TypeError):  # another Spark, which does not tell
+        except (Py4JError, AttributeError, TypeError):  # another Spark, which does not provide it
             return rows
         number = next(_NUMBERS)
         self._names[number] = name
@@ -61,10 +61,10 @@ class Marks:
         self._limits[most] = self._limits.get(most, True) and whole
 
     def counts(self) -> dict[str, int]:
-        """The rows that passed each mark; those that no query has read as a whole are left out.
+        """Return the rows that passed each mark; those that no query has read completely are omitted.
 
-        The queries of the tick have ended, but Spark may still have to note that down. Others in the same application
-        may be under way for hours.
+        The queries of the tick have ended, but Spark may still have to record that. Others in the same application may
+        run for hours.
         """
         if not self._names:
             return {}
@@ -80,7 +80,7 @@ class Marks:
         return {}
 
     def _look(self, seen: dict[int, dict[str, set[int | None]]]) -> bool:
-        """Note what the queries that have ended say; true if one is under way."""
+        """Note the counts of queries that have ended; return True if one is running."""
         under_way = False
         for number, one in self._newest(_FEW):
             if number <= self._last:
@@ -94,14 +94,14 @@ class Marks:
         return under_way
 
     def _newest(self, most: int) -> Iterator[tuple[int, Any]]:
-        """The newest queries with their numbers, from the newest one back."""
+        """Yield the newest queries with their numbers, newest first."""
         found = self._store.executionsList(max(0, self._store.executionsCount() - most), most)
         for n in reversed(range(found.size())):
             one = found.apply(n)
             yield one.executionId(), one
 
     def _in_query(self, number: int) -> dict[str, set[int | None]]:
-        """What passed each mark in a query; ``None`` where it cannot be relied upon."""
+        """Return the rows that passed each mark in a query; ``None`` if that is not reliable."""
         graph, values = self._store.planGraph(number), self._store.executionMetrics(number)
         text = graph.makeDotFile(values)
         nodes = {int(node): said for node, said in _NODE.findall(text)}
@@ -115,11 +115,11 @@ class Marks:
         return found
 
     def _reads_all(self, node: int, nodes: dict[int, str], above: dict[int, int]) -> bool:
-        """True if what is above a node reads all its rows, and once; up to where they are handed to other tasks."""
+        """Return True if the plan above a node reads all its rows, and once; up to the exchange."""
         while (node := above.get(node, -1)) >= 0:
             said = nodes.get(node, "")
             if said.startswith(("Exchange", "BroadcastExchange")):
-                return "rangepartitioning" not in said  # which reads its input twice
+                return "rangepartitioning" not in said  # it reads its input twice
             limit = _LIMIT.match(said)
             if _ENDS_EARLY.match(said) and not (limit and self._limits.get(int(limit[1]), False)):
                 return False
@@ -137,7 +137,7 @@ def _metric(graph: Any, values: Any, number: int) -> int | None:
 
 
 def _agreed(seen: dict[int, dict[str, set[int | None]]]) -> dict[str, int]:
-    """What all queries say alike that have read a place as a whole."""
+    """Return the counts on which all queries agree that have read a place completely."""
     told: dict[str, set[int]] = defaultdict(set)
     for one in seen.values():
         for name, counts in one.items():

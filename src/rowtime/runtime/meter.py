@@ -1,4 +1,4 @@
-"""A meter: takes the time of the parts of one tick, and counts the files that it writes."""
+"""A meter: measures the parts of one tick, and counts the files that it writes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from rowtime.operators.contract.state import Segment
 
 MS: Final = 1_000_000  # nanoseconds
-LATE: Final = 0.02  # seconds in which Spark may still note down a job that has ended
+LATE: Final = 0.02  # seconds in which Spark may still record a job that has ended
 
 Span = tuple[int, int]  # from and to, ns
 
 
 @dataclass
 class Meter:
-    """One tick, from now on. ``jobs``: where Spark tells how long its jobs took; without it they count as planning."""
+    """Measures one tick, from now on. ``jobs``: Spark's times of its jobs; without them they count as planning."""
 
     jobs: JobTimes | None = None
     files: int = 0
@@ -36,7 +36,7 @@ class Meter:
     times: dict[str, list[int]] = field(default_factory=dict)
     _spans: list[tuple[str, Span]] = field(default_factory=list)
     now: str = ""
-    """The part that is open; empty while operators plan and compute."""
+    """The current part; empty while operators plan and compute."""
 
     def __post_init__(self) -> None:
         self.began, self._began = time.time_ns(), time.perf_counter_ns()
@@ -45,7 +45,7 @@ class Meter:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """What runs in here is that part; a part inside of another one is a piece of that."""
+        """Count the time inside this as that part; a part inside another one is a piece of it."""
         if self.now:
             yield
             return
@@ -63,12 +63,12 @@ class Meter:
             self.size += segment.size
 
     def saw(self, gate: str, lowest: int, highest: int, mean: float | None = None) -> None:
-        """Note the event times that a gate has accepted (µs UTC); of no row, nothing."""
+        """Note the event times that a gate has accepted (µs UTC); nothing without rows."""
         if BEGINNING < lowest <= highest < END:
             self.times[gate] = [lowest, highest, *([] if mean is None else [round(mean)])]
 
     def stepped(self) -> None:
-        """Ask Spark for the jobs so far: all operators have made their step."""
+        """Ask Spark for the jobs so far: all operators have finished their steps."""
         if self.jobs is not None and self._first_job is not None:
             shift = self._began - self.began
             self._ran = [(a + shift, b + shift) for a, b in self.jobs.since(self._first_job)]
@@ -76,7 +76,7 @@ class Meter:
     def cost(
         self, tick: int, rows_in: Mapping[str, int], rows_out: Mapping[str, int], refused: int, *, complete: bool
     ) -> TickCost:
-        """What the tick has cost up to now."""
+        """Return the cost of the tick up to now."""
         now = time.perf_counter_ns()
         spent: Counter[str] = Counter()
         for name, (a, b) in self._spans:
@@ -92,7 +92,7 @@ class Meter:
 
 
 def covered(spans: Iterable[Span], without: Iterable[Span], low: int, high: int) -> int:
-    """How much of ``low`` to ``high`` the spans cover, without the others; what several cover counts once."""
+    """Return how much of ``low`` to ``high`` the spans cover, without the others; overlaps count once."""
     edges = sorted({low, high, *(at for span in (*spans, *without) for at in span if low < at < high)})
     inside, outside = tuple(spans), tuple(without)
 
@@ -104,28 +104,28 @@ def covered(spans: Iterable[Span], without: Iterable[Span], low: int, high: int)
 
 
 class JobTimes:
-    """When the jobs of a Spark application ran, as Spark notes it for its own pages.
+    """When the jobs of a Spark application ran, from the data of Spark's own pages.
 
-    PySpark has no public way to this: where another Spark has none of it, there are no times of jobs.
+    PySpark has no public way to this: a Spark version without it gives no times of jobs.
     """
 
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark has no public way
 
     def next(self) -> int | None:
-        """The number of the next job; ``None`` where Spark does not tell."""
+        """Return the number of the next job; ``None`` if Spark does not tell."""
         with suppress(Py4JError, TypeError):
             return int(self._context.dagScheduler().numTotalJobs())
         return None
 
     def running(self) -> bool:
-        """True if a job runs now; false where Spark does not tell."""
+        """Return True if a job runs now; False if Spark does not tell."""
         with suppress(Py4JError, TypeError):
             return len(self._context.statusTracker().getActiveJobIds()) > 0
         return False
 
     def since(self, first: int) -> list[Span]:
-        """When the jobs from that number on began and ended, ns UTC; those of others in the same session as well."""
+        """Return when the jobs from that number on began and ended, ns UTC; also jobs of others in the same session."""
         following = self.next()
         limit = time.monotonic() + LATE
         return [] if following is None else [*self._times(range(first, following), limit)]
@@ -140,7 +140,7 @@ class JobTimes:
                 yield found
 
     def _time(self, number: int) -> Span | None:
-        with suppress(Py4JError):  # it is not noted down yet, or not any more
+        with suppress(Py4JError):  # it is not recorded yet, or not any more
             job = self._context.statusStore().job(number)
             began, ended = job.submissionTime(), job.completionTime()
             if began.isDefined() and ended.isDefined():

@@ -1,7 +1,7 @@
-"""Tables that take less than their streams declare: what the gates of pumps look at beside the plan.
+"""Tables with narrower limits than declared: read by the gates of pumps besides the plan.
 
-It is read when a pipeline starts, and holds from the next tick on. The journal has it in each entry, and a change cuts
-the recorded input (`state.cuts`), so that a replay judges each row by what held when the row was read.
+The limits are read when a pipeline starts, and apply from the next tick on. Each journal entry has them, and a change
+cuts the recorded input (`state.cuts`), so that a replay judges each row by the limits when the row was read.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from rowtime.runtime.sinks.staging import Stage
 
 LIMITS = "limits"  # the part of a journal entry
-Narrowed = Mapping[str, Sequence[Mapping[str, Any]]]  # by gate, what columns take, as plain values
+Narrowed = Mapping[str, Sequence[Mapping[str, Any]]]  # by gate, the limits of columns, as plain values
 
 
 def narrowed(nodes: Sequence[SinkNode], stages: Mapping[str, Stage], entry: Mapping[str, Any]) -> Narrowed:
-    """What holds from now on; what held by an ``entry`` where a database does not answer."""
+    """Return the limits from now on; those of an ``entry`` if a database does not answer."""
     known = {}
     for node in nodes:
         gate = limited_gate(node.input)

@@ -1,4 +1,4 @@
-"""Rows of Arrow tables as Python values, also where a time is one that Python cannot hold."""
+"""Rows of Arrow tables as Python values, also for times that Python cannot represent."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 
 from rowtime.core.time import DAY, to_text
 
-_UNFIT = (ValueError, OverflowError)  # what Arrow raises for a year outside 1 to 9999
+_UNFIT = (ValueError, OverflowError)  # Arrow's errors for a year outside 1 to 9999
 
 
 def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows as mappings; instants and days outside the years 0001 to 9999 as text."""
+    """Return the rows as mappings; instants and days outside the years 0001 to 9999 as text."""
     try:
         return list(table.to_pylist())
     except _UNFIT:

@@ -1,4 +1,4 @@
-"""Who holds a stream: writers that come, leave, are set aside for their silence, and come back (semantics 2.6)."""
+"""Which writers hold a stream: they come, leave, are set aside when silent, and come back (semantics 2.6)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Notes = Mapping[str, Any]
 
 
 class Held(NamedTuple):
-    """Who holds a stream after a tick, who came, and who left behind the items; and what the journal says of them."""
+    """The writers that hold a stream after a tick, came, or left after the items; with the journal's notes."""
 
     present: list[str]
     joined: list[str]
@@ -23,17 +23,17 @@ class Held(NamedTuple):
 
 
 class Presence:
-    """What an engine knows of the writers of its streams that is not in the journal: when each was last heard (µs)."""
+    """An engine's knowledge of its streams' writers that is not in the journal: when each was last heard (µs)."""
 
     def __init__(self) -> None:
         self._heard: dict[tuple[str, str], int] = {}
 
     def forget(self, stream: str, writer: str) -> None:
-        """Take a writer for one that has been silent for ever, until it speaks."""
+        """Treat a writer as silent for ever, until it sends something."""
         self._heard[stream, writer] = BEGINNING
 
     def held(self, node: Stream, part: Slice, before: Notes, now: int) -> Held:
-        """Who holds a stream after a range; ``before``: the notes of the stream."""
+        """Return the writers that hold a stream after a range; ``before``: the notes of the stream."""
         known, away = set(before["offsets"]), dict(before["away"])
         writers = [w for w in part.end if w != EVERYONE]
         spoken = [w for w in writers if part.end[w] > part.start.get(w, 0)]
@@ -53,7 +53,7 @@ class Presence:
     def _silent(
         self, node: Stream, part: Slice, known: tuple[Collection[str], Mapping[str, str], Mapping[str, int]], now: int
     ) -> dict[str, str]:
-        """Writers to set aside for silence; of those that hold the stream the last to speak never is."""
+        """Return the writers to set aside for silence; the last active writer of a stream never is."""
         moved, away, spoke = known
         for writer in part.end:
             if writer in moved or (node.name, writer) not in self._heard:

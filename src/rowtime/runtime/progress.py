@@ -1,4 +1,4 @@
-"""Progress in the shape of Spark's ``StreamingQueryProgress``, one per tick, from what the journal records."""
+"""Progress in the form of Spark's ``StreamingQueryProgress``, one per tick, from the journal."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from rowtime.runtime.report import TickReport
     from rowtime.state.segments import Kept
 
-_LATE = ("LATE", "OUT_OF_ORDER")  # what Spark calls dropped by the watermark
+_LATE = ("LATE", "OUT_OF_ORDER")  # Spark calls these dropped by the watermark
 
 
 def progress_of(engine: Engine, report: TickReport, query_id: str, run_id: str, since: int | None) -> dict[str, Any]:
-    """The progress of one tick as plain values, with the names that Spark uses.
+    """Return the progress of one tick as plain values, with Spark's names.
 
-    ``since``: when the tick before it began (µs UTC); without one there is no rate of input.
+    ``since``: when the tick before it began (µs UTC); without one there is no input rate.
     """
     cost, taken = report.cost, sum(report.taken.values())
     seconds = max(cost.total / 1000, 1e-9)
@@ -52,12 +52,12 @@ def progress_of(engine: Engine, report: TickReport, query_id: str, run_id: str, 
 
 
 def name_of(engine: Engine) -> str:
-    """The name of a query: those of its sinks."""
+    """Return the name of a query: those of its sinks."""
     return ", ".join(node.name for node in engine.program.sinks)
 
 
 def timestamp(at: int) -> str:
-    """An instant (µs UTC) as Spark's progress has it: ``2024-01-31T23:59:59.123Z``; the infinite ones as we do."""
+    """Return an instant (µs UTC) in Spark's form: ``2024-01-31T23:59:59.123Z``; the infinite ones in rowtime's."""
     text = to_text(at)
     if " " not in text or not text[0].isdigit():
         return text
@@ -82,7 +82,7 @@ def _bound(engine: Engine) -> int:
 
 
 def _event_times(engine: Engine, report: TickReport) -> dict[str, str]:
-    """Of the accepted rows, at the last gates that judged times before the sinks."""
+    """Return the times of the accepted rows, from the last gates before the sinks that judged times."""
     times = report.cost.times
     gates = set(_last_gates(engine.program.sinks, times))
     if not gates:

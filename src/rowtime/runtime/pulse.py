@@ -1,7 +1,7 @@
-"""A pulse: the word that a driver leaves of itself, so that others see the tick under way, and in a bucket its life.
+"""A pulse: a driver's sign of life, so that others see the current tick, and in a bucket that the driver lives.
 
-In a folder the lock says who lives, so a word is left only while a tick takes longer than a second: quick ones cost
-nothing. A bucket has no locks: there the driver gives a sign every ten seconds, and says goodbye.
+In a folder the lock says who lives, so a sign is written only while a tick takes longer than a second: quick ticks cost
+nothing. A bucket has no locks: there the driver writes a sign every ten seconds, and one when it stops.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rowtime.state.under_way import UnderWay
 if TYPE_CHECKING:
     from rowtime.runtime.engine import Engine
 
-IN_A_FOLDER: Final = 1.0  # seconds between two words
+IN_A_FOLDER: Final = 1.0  # seconds between two signs
 IN_A_BUCKET: Final = 10.0
 
 
@@ -50,7 +50,7 @@ class Pulse:
 
     def _beats(self) -> None:
         while not self._over.wait(IN_A_FOLDER if self._locked else IN_A_BUCKET):
-            with suppress(Py4JError, OSError):  # Spark is going
+            with suppress(Py4JError, OSError):  # Spark is shutting down
                 self._beat()
 
     def _beat(self) -> None:

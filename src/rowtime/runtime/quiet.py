@@ -1,6 +1,6 @@
-"""Errors without secrets: what a driver of a database or a client of Kafka says may quote the options it was given.
+"""Errors without secrets: the message of a database driver or a Kafka client may quote its options.
 
-An error that quotes a secret is raised again with the text that may be shown, and without the errors that caused it.
+An error that quotes a secret is raised again with a safe text, and without its causes.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from rowtime.core.errors import RowtimeError, causes
 from rowtime.core.secrets import Secrets
 from rowtime.plan.kept_options import hidden
 
-# By these kinds it is decided whether another try may help (`retries.permanent`).
+# These types decide whether another try may help (`retries.permanent`).
 _KINDS = (AnalysisException, PythonException, PySparkException, Py4JError, MemoryError, OSError)
 
 
 @contextmanager
 def hiding(secrets: Secrets) -> Iterator[None]:
-    """Let out no error that quotes a secret, nor one whose causes do."""
+    """Replace any error that quotes a secret, or whose causes do."""
     try:
         yield
     except BaseException as error:
@@ -36,7 +36,7 @@ def _quotes(error: BaseException, secrets: Secrets) -> bool:
 
 
 def _told(error: BaseException, secrets: Secrets) -> BaseException:
-    """An error of the same kind, as far as that decides what happens next."""
+    """Return an error of the same type, as far as the type decides what happens next."""
     if isinstance(error, RowtimeError):
         return type(error)(*hidden(error.problems, secrets))
     text = secrets.hide(str(error))

@@ -1,8 +1,8 @@
-"""The refused rows of a tick among all: found by their positions, without a join.
+"""Finds the refused rows of a tick by their positions, without a join.
 
-Spark is handed masks, a byte for each position from one refused row to another, and looks there whether a row was
+Spark gets masks, one byte for each position from one refused row to another, and looks up there whether a row was
 refused. A join would first have to ship and hash the positions, and then to look up those of all rows
-(`docs/design/tick-cost.md`). Only positions that lie too far apart for masks are joined.
+(`docs/design/tick-cost.md`). Only positions that are too far apart for masks are joined.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from rowtime.operators.rows.collected import collected
 from rowtime.runtime.segment_writer import fits_the_driver
 from rowtime.sql.generate import literal
 
-GAP = 1 << 20  # positions without a refused row, behind which another mask begins
-MASKS, BYTES = 32, 1 << 24  # at most, of one tick
+GAP = 1 << 20  # positions without a refused row after which another mask begins
+MASKS, BYTES = 32, 1 << 24  # at most, for one tick
 _SAME_PLACE = f"{WRITER} = __rw AND {POSITION} = __rp"
 _KEYS = [(WRITER, "ascending"), (POSITION, "ascending")]
 _KINDS = {
@@ -43,20 +43,20 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Rejection:
-    """Refused rows as ``name.rejected`` has them, and their types; beside these ``__n`` (BIGINT µs)."""
+    """Refused rows as in ``name.rejected``, and their types; with ``__n`` (BIGINT µs)."""
 
     rows: DataFrame | pa.Table
     schema: StructType
 
 
 class Refusal:
-    """What a gate refused: ``__w``, ``__p``, ``reason`` and ``mark`` (µs) of each row."""
+    """The refusals of a gate: ``__w``, ``__p``, ``reason`` and ``mark`` (µs) of each row."""
 
     def __init__(self, spark: SparkSession, refused: pa.Table) -> None:
         self._spark, self._refused = spark, refused
 
     def others(self, rows: DataFrame) -> DataFrame:
-        """The rows that were not refused."""
+        """Return the rows that were not refused."""
         if is_local(rows):
             return joined(rows, self._listed, _SAME_PLACE, "left_anti")
         if self._among is None:
@@ -64,10 +64,11 @@ class Refusal:
         return rows.where(~self._among)
 
     def of(self, rows: DataFrame, time: str, clock: str | None, peek: Peek | None) -> Rejection:
-        """The rows that were, with their reasons.
+        """Return the refused rows, with their reasons.
 
-        ``time`` is the column that was refused, ``clock`` that of their rowtime, by default the mark. Where ``peek``
-        can read them, no job looks for them among all rows. Raises ``Failure`` (R901) where one of them is not there.
+        ``time`` is the column that was refused, ``clock`` the column for their rowtime, by default the mark. If
+        ``peek`` can read them, no job searches for them among all rows. Raises ``Failure`` (R901) if one of them is
+        missing.
         """
         own = {name: shown_as(name) for name in rows.columns if not name.startswith("__")}
         origin = ORIGIN if ORIGIN[0] in rows.columns else (WRITER, POSITION)
@@ -98,13 +99,13 @@ class Refusal:
         return Rejection(met, met.schema)
 
     def _chosen_of(self, rows: DataFrame) -> DataFrame:
-        """The refused rows among all; all, if they have to be joined."""
+        """Return the refused rows among all; all rows, if they have to be joined."""
         if is_local(rows):
             return joined(rows, self._listed, _SAME_PLACE, "left_semi")
         return rows if self._among is None else rows.where(self._among)
 
     def _chosen(self, piece: pa.Table) -> pa.Table:
-        """The refused rows of a piece of all."""
+        """Return the refused rows of a piece of all rows."""
         places, wanted = piece[POSITION].to_numpy(), np.zeros(piece.num_rows, np.bool_)
         for writer, refused in self._places.items():
             nearest = refused[np.minimum(np.searchsorted(refused, places), len(refused) - 1)]
@@ -112,7 +113,7 @@ class Refusal:
         return piece.filter(pa.array(wanted))
 
     def _attached(self, found: pa.Table) -> pa.Table:
-        """Rows that the driver has, with the reasons that it has."""
+        """Return rows on the driver, with the reasons on the driver."""
         found, refused = found.sort_by(_KEYS), self._refused.sort_by(_KEYS)
         if not all(found[name].equals(refused[name]) for name in (WRITER, POSITION)):
             raise Failure(Problem("R901", f"{refused.num_rows} rows were refused, and {found.num_rows} of them found"))
@@ -129,7 +130,7 @@ class Refusal:
 
     @cached_property
     def _listed(self) -> LocalFrame:
-        """The places of refused rows, beside rows on the driver."""
+        """Return the places of refused rows, for rows on the driver."""
         places = self._refused.select([WRITER, POSITION]).rename_columns(["__rw", "__rp"])
         places = places.set_column(0, "__rw", places["__rw"].cast(pa.string()))
         found = LocalFrame.of(self._spark, places, [("__rw", "string"), ("__rp", "bigint")])
@@ -142,7 +143,7 @@ class Refusal:
 
     @cached_property
     def _among(self) -> Column | None:
-        """Whether a row was refused; ``None`` where that takes too many masks."""
+        """Return whether a row was refused; ``None`` if that needs too many masks."""
         masks: list[Column] = []
         size = 0
         for writer, part in self._stretches():
@@ -154,19 +155,19 @@ class Refusal:
 
     @cached_property
     def _places(self) -> dict[str, np.ndarray]:
-        """The positions of each writer in ascending order."""
+        """Return the positions of each writer in ascending order."""
         found = ((w, pc.equal(self._refused[WRITER], w)) for w in pc.unique(self._refused[WRITER]).to_pylist())
         return {writer: np.sort(self._refused.filter(its)[POSITION].to_numpy()) for writer, its in found}
 
     def _stretches(self) -> Iterator[tuple[str, np.ndarray]]:
-        """The same, cut at gaps."""
+        """Yield the same, cut at gaps."""
         for writer, places in self._places.items():
             for part in np.split(places, np.flatnonzero(np.diff(places) > GAP) + 1):
                 yield writer, part
 
 
 def _is_marked(places: np.ndarray) -> Column:
-    """Whether a position is one of some; what lies before or behind them falls on the zeros around."""
+    """Return whether a position is one of some; positions before or after them hit the zeros around the mask."""
     first, last = int(places[0]), int(places[-1])
     marks = np.zeros(last - first + 3, np.uint8)
     marks[places - first + 1] = 1

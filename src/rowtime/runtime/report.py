@@ -1,4 +1,4 @@
-"""What a tick did, for progress and displays."""
+"""The report of a tick, for progress and displays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TickReport:
-    """What a tick did: rows taken per stream, its ledger, rows delivered per sink, its cost."""
+    """The report of a tick: rows taken per stream, its ledger, rows delivered per sink, its cost."""
 
     tick: int
     taken: Mapping[str, int]
@@ -28,15 +28,15 @@ class TickReport:
     noted: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     """By stream, files that were set aside, or have changed after they were read."""
     backlogs: Mapping[str, Backlog] = field(default_factory=dict)
-    """By stream, what was left to read when the tick chose its range, where that was known."""
+    """By stream, the unread rest when the tick chose its range, if known."""
     kept: Mapping[str, Kept] = field(default_factory=dict)
-    """State after the tick, by operator and what it is."""
+    """State after the tick, by operator and kind."""
     before: Mapping[str, Any] = field(default_factory=dict)
     """The journal entry of the tick before it."""
 
 
 def report_of(running: RunningTick, taken: Mapping[str, Taken], before: Mapping[str, Any]) -> TickReport:
-    """What a tick did that has ended; ``before``: the entry of the one before it."""
+    """Return the report of a finished tick; ``before``: the entry of the tick before it."""
     cost = cost_so_far(running, taken, complete=True)
     return TickReport(
         running.number,
@@ -53,12 +53,12 @@ def report_of(running: RunningTick, taken: Mapping[str, Taken], before: Mapping[
 
 
 def backlogs_of(taken: Mapping[str, Taken]) -> dict[str, Backlog]:
-    """What is left to read, by stream, where that is known."""
+    """Return the unread rest, by stream, if known."""
     return {name: part.part.backlog for name, part in taken.items() if part.part.backlog is not None}
 
 
 def cost_so_far(running: RunningTick, taken: Mapping[str, Taken], *, complete: bool = False) -> TickCost:
-    """What a tick has cost up to now."""
+    """Return the cost of a tick up to now."""
     counts = running.ledger.values()
     refused = sum(n for gate in counts for reason, n in gate.items() if reason not in ("in", "accepted"))
     rows_in = {name: rows_read(part, running.ledger.get(name, {})) for name, part in taken.items()}
@@ -68,9 +68,9 @@ def cost_so_far(running: RunningTick, taken: Mapping[str, Taken], *, complete: b
 
 
 def rows_read(taken: Taken, counts: Mapping[str, int]) -> int:
-    """How many rows a tick has read from a source; ``counts`` are those of its gate.
+    """Return how many rows a tick has read from a source; ``counts`` are those of its gate.
 
-    The source knows at most how many rows there are in text that is yet to be decoded; the gate counts them.
+    The source knows only an upper limit for text that is not decoded yet; the gate counts the rows.
     """
     known = None if taken.source.decodes else taken.part.rows
     return counts.get("in", 0) if known is None else known

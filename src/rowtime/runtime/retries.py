@@ -1,7 +1,7 @@
-"""Decides which failures of a tick another try can overcome, and how long a run waits before it.
+"""Decides which failures of a tick another try can overcome, and how long to wait before it.
 
-A transient failure lies outside of the pipeline: brokers that do not answer, a disk that is full, a worker that died.
-A permanent one would come again in every try: a sink function that raises, a type error, a division by zero.
+A transient failure is outside of the pipeline: brokers that do not answer, a full disk, a worker that died. A permanent
+one would occur in every try: a sink function that raises, a type error, a division by zero.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from pyspark.errors import AnalysisException, PySparkException, PythonException
 from rowtime.core.errors import RowtimeError, causes, headline
 from rowtime.core.log import LOG
 
-PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between tries of a tick that fails
+PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)  # seconds between tries of a failing tick
 
-# Another process, a server or a file system decides about these; the operator of the pipeline can put them right.
+# These depend on another process, a server or a file system; the pipeline's operator can fix them.
 _TRANSIENT: Final = frozenset({"R204", "R404", "R422", "R501", "R508", "R511", "R565", "R581", "R582", "R583"})
 
-# Classes of SQLSTATE that say something of the query or of its values: data exceptions, cardinality, syntax, features.
+# SQLSTATE classes about the query or its values: data exceptions, cardinality, syntax, features.
 _ABOUT_THE_QUERY: Final = ("0A", "21", "22", "2B", "38", "39", "42")
 _SQLSTATE: Final = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
 _RAISED_IN_PYTHON: Final = re.compile(r"^(?:[\w.]*\.)?(\w+(?:Error|Exception|Interrupt|Exit))(?::|$)", re.MULTILINE)
 
 
 def permanent(error: BaseException) -> bool:
-    """True if no retry can overcome a failure of a tick."""
+    """Return True if no retry can overcome a failure of a tick."""
     chain = list(causes(error))
     if any(isinstance(cause, OSError | MemoryError | Py4JError) for cause in chain):
         return any(_about_the_query(cause) for cause in chain)
@@ -44,13 +44,13 @@ def permanent(error: BaseException) -> bool:
 
 
 def _about_the_query(error: BaseException) -> bool:
-    """True for an error of Spark whose SQLSTATE blames the query or its values."""
+    """Return True for a Spark error whose SQLSTATE blames the query or its values."""
     found = _SQLSTATE.findall(str(error)) if isinstance(error, PySparkException | Py4JError) else []
     return any(state.startswith(_ABOUT_THE_QUERY) for state in found)
 
 
 def of_the_machine(text: str) -> str | None:
-    """What a worker's Python says of its machine, if that is the last error in a traceback: no space, no file."""
+    """Return a worker's error about its machine, if that is the last error in a traceback: no space, no file."""
     found = list(_RAISED_IN_PYTHON.finditer(text))
     kind = getattr(builtins, found[-1][1], None) if found else None
     if isinstance(kind, type) and issubclass(kind, OSError | MemoryError):
@@ -72,7 +72,7 @@ class Retries:
         return PAUSES[min(self.failures, len(PAUSES)) - 1]
 
     def failed(self, error: BaseException) -> None:
-        """Take a failure that will be tried again; its traceback goes to the log."""
+        """Record a failure that will be tried again; its traceback goes to the log."""
         self.failures, self.error = self.failures + 1, error
         self.due = time.monotonic() + self.pause
         said = headline(error)
@@ -81,7 +81,7 @@ class Retries:
         LOG.warning(text, self.failures, self.pause, said, exc_info=error, extra=extra)
 
     def succeeded(self) -> None:
-        """Forget the failures: a tick went through."""
+        """Forget the failures: a tick succeeded."""
         if self.failures:
             extra = {"event": "recovered", "attempts": self.failures}
             LOG.info("the tick succeeded after %d failed attempts", self.failures, extra=extra)

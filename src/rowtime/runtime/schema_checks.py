@@ -1,4 +1,4 @@
-"""The first start: whether the schemas of a registry fit the columns that a script declares."""
+"""The first start: checks whether the schemas of a registry fit the columns that a script declares."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 def schema_problems(program: Program, home: Place, spark: SparkSession) -> list[Problem]:
-    """What does not fit (R548, R549).
+    """Return the mismatches (R548, R549).
 
-    Raises ``Failure``: R501 where a registry does not answer, R502 without Spark's Avro, or Protobuf's compiler.
+    Raises ``Failure``: R501 if a registry does not answer, R502 without Spark's Avro, or Protobuf's compiler.
     """
     found = []
     for node in program.streams:
@@ -61,7 +61,7 @@ def _loaded(spark: SparkSession, options: Iterable[tuple[str, str]], option: str
 
 
 def choice_of(node: Sink, home: Place) -> Choice | None:
-    """What chooses the schema of the records that a sink writes, if they have one."""
+    """Return the chooser of the schema for a sink's records, if they have one."""
     if node.format != "kafka" or form_of(node.options, "value.format") not in FRAMED:
         return None
     options = RegistryOptions.of(dict(node.options))
@@ -70,7 +70,7 @@ def choice_of(node: Sink, home: Place) -> Choice | None:
 
 
 def _of_sink(node: Sink, defined: StreamDef, choice: Choice, spark: SparkSession) -> list[Problem]:
-    """The registry gets the schema here, before the first row."""
+    """Check a sink; the registry gets the schema here, before the first row."""
     types = {name: type_of(as_read(kind)) for name, kind in defined.columns}
     required = [*defined.required, node.rowtime]
     try:
@@ -83,7 +83,7 @@ def _of_sink(node: Sink, defined: StreamDef, choice: Choice, spark: SparkSession
 
 
 def _of_source(node: Stream, defined: StreamDef, home: Place, spark: SparkSession) -> Iterator[Problem]:
-    """Topics whose subject has no schema yet say nothing; their records will."""
+    """Check a source; a subject without a schema cannot be checked before its records come."""
     options = RegistryOptions.of(dict(node.source[1]))
     registry, given = registry_of(options, home), {name.lower(): value for name, value in node.source[1]}
     columns = [(column.name, as_read(column.type)) for column in node.columns]

@@ -1,9 +1,9 @@
-"""Writes the rows of one Spark job into several files, one route each.
+"""Writes the rows of one Spark job into several files, one per route.
 
-A tick's aggregation yields rows that go out and rows that are kept. Both leave in one job:
-each task writes its rows to Parquet files by route, and what comes back are the files with
-their counts and times. What fits in the driver is collected and written there, which costs
-less than tasks with a Python worker, in small and in large ticks (`docs/design/tick-cost.md`).
+A tick's aggregation has rows to emit and rows to keep. Both are written in one job: each task writes its rows to
+Parquet files by route, and reports the files with their counts and times. Rows that fit on the driver are collected and
+written there, which costs less than tasks with a Python worker, in small and in large ticks
+(`docs/design/tick-cost.md`).
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from rowtime.runtime.file_form import FileForm
 from rowtime.state.files import arrived, begin, make_folder, sync_names
 
 PARQUET, STATE = FileForm(), FileForm(dictionary=False)
-PART = 250_000  # rows of which the driver writes several files at once
-SMALL = 200_000  # rows that the driver takes itself, whatever they are
-LARGEST = 512 << 20  # bytes that it takes; Spark refuses to collect more than 1 GiB
-LONG = 1024  # bytes that a value without a fixed width may take, so that rows of text are not underrated
-NAME, NAMES = 64, (WRITER, "writer", "reason")  # bytes that a writer's name or a reason takes, which are short
-HELD = LARGEST  # bytes of results on their way that stay in memory, where they are anyway
-ROW_GROUP = 65_536  # rows; of a large segment that is sorted by time, few groups are read to close few windows
+PART = 250_000  # rows from which the driver writes several files at once
+SMALL = 200_000  # rows that the driver always collects
+LARGEST = 512 << 20  # bytes that it collects; Spark refuses to collect more than 1 GiB
+LONG = 1024  # assumed bytes of a value without a fixed width, so that rows of text are not underestimated
+NAME, NAMES = 64, (WRITER, "writer", "reason")  # bytes of a writer's name or a reason, which are short
+HELD = LARGEST  # bytes of intermediate results that stay in memory, where they are anyway
+ROW_GROUP = 65_536  # rows; in a large segment that is sorted by time, few groups are read to close few windows
 _PLAIN = re.compile(r"\w+")
 _REPORT = "route string, path string, rows bigint, lowest bigint, highest bigint, sum bigint, size bigint"
 
 
-def write_routes(  # noqa: PLR0913 - what, where to, and in which form
+def write_routes(  # noqa: PLR0913 - what, where, and in which form
     rows: DataFrame | pa.Table,
     folder: Place,
     stem: str,
@@ -62,17 +62,17 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
 ) -> tuple[dict[str, list[Segment]], dict[str, pa.Table]]:
     """Write ``rows`` (with a column ``__route``) below ``folder``; one Spark job, if they are Spark's.
 
-    ``held``: routes whose rows nobody asks for after the tick. What the driver has of them stays in memory: their
-    segments have no file, and so no checksum. ``form``: of the files; those of text have the lines in column
-    ``__line``. Names of files sort in the order of the rows, those in one folder where there are several.
+    ``held``: routes whose rows are not needed after the tick. If the driver has them, they stay in memory: their
+    segments have no file, and so no checksum. ``form``: of the files; text files have their lines in column ``__line``.
+    Names of files sort in the order of the rows, within each folder.
 
     The files are durable when this returns: an entry that names them may be committed. Objects that the driver writes
-    are once `files.arrived` returns. The segments of each route come back, with paths below ``folder``; and, where the
-    driver wrote few, the rows themselves.
+    are durable once `files.arrived` returns. Returns the segments of each route, with paths below ``folder``; and, if
+    the driver wrote few rows, the rows themselves.
     """
     target = _Target(folder, stem, form)
     tables: dict[str, pa.Table] = {}
-    if is_local(rows):  # and so are those who read them again
+    if is_local(rows):  # later readers have them on the driver too
         written, tables = _write_here(rows.toArrow(), target, routes, held, MOST)
     elif isinstance(rows, pa.Table):
         written, tables = _write_here(rows, target, routes, held, SMALL)
@@ -87,12 +87,12 @@ def write_routes(  # noqa: PLR0913 - what, where to, and in which form
 
 
 def fits_the_driver(rows: DataFrame, count: int | None) -> bool:
-    """True if so many rows at most are to be collected."""
+    """Return True if at most so many rows may be collected."""
     return is_local(rows) or (count is not None and (count <= SMALL or count * _width(rows) <= LARGEST))
 
 
 def write_table(table: pa.Table, folder: Place, stem: str, name: str, time: str | None) -> Segment:
-    """Write rows that the driver has to one file, durable as in `write_routes`; ``time``: what the segment spans."""
+    """Write rows on the driver to one file, durable as in `write_routes`; ``time``: the column of the range."""
     file = _File(_Target(folder, stem, STATE), name, 0, ())
     file.write(table, table[time] if time else pa.array([0]))
     segment = file.close()
@@ -101,8 +101,8 @@ def write_table(table: pa.Table, folder: Place, stem: str, name: str, time: str 
 
 
 def _write_there(rows: DataFrame, target: _Target, routes: Mapping[str, Route]) -> dict[str, list[Segment]]:
-    """Each task writes files under names of their own; of several attempts the report names those of one."""
-    # By these names the rows are looked up once more, where a dot would part them.
+    """Let each task write files under names of its own; of several tries, the report names the files of one."""
+    # Rows are selected by these names, in which a dot would separate fields.
     names = {name: name if _PLAIN.fullmatch(name) else f"__column{n}" for n, name in enumerate(rows.columns)}
     named = {
         route: replace(to, columns={name: names[of] for name, of in to.columns.items()}) for route, to in routes.items()
@@ -121,7 +121,7 @@ def _write_there(rows: DataFrame, target: _Target, routes: Mapping[str, Route]) 
 
 
 def _width(rows: DataFrame) -> int:
-    """How many bytes a row takes at most, or where it holds text, probably."""
+    """Return an estimate of a row's size in bytes: the maximum, or for text a likely value."""
     fixed = (NumericType, DateType, TimestampType, TimestampNTZType, BooleanType, NullType)
     fields = rows.schema.fields
     return sum(8 if isinstance(f.dataType, fixed) else NAME if f.name in NAMES else LONG for f in fields)
@@ -129,7 +129,7 @@ def _width(rows: DataFrame) -> int:
 
 @dataclass(frozen=True)
 class _Target:
-    """Where files go and of what kind they are."""
+    """Where files go and of which kind they are."""
 
     folder: Place
     stem: str
@@ -168,7 +168,7 @@ def _write_here(
 
 
 def _each(made: Callable[[int], Segment], count: int, quick: int) -> Iterable[Segment]:
-    """What is made for each number below ``count``, at once where several take time."""
+    """Return what is made for each number below ``count``, concurrently if several take time."""
     at_once = min(count - quick, os.cpu_count() or 1)
     if at_once <= 1:
         return map(made, range(count))
@@ -179,7 +179,7 @@ def _each(made: Callable[[int], Segment], count: int, quick: int) -> Iterable[Se
 def _parts(
     table: pa.Table, routes: Mapping[str, Route], form: FileForm
 ) -> Iterator[tuple[str, int, _Values, pa.Table]]:
-    """Route, number of the file, values that part it, and its rows: one file a route, or a few where they are many."""
+    """Yield route, file number, partition values and rows: one file per route, or a few if there are many rows."""
     for name, route in routes.items():
         chosen = _rows_for(table, route) if len(routes) > 1 else table
         size = max(PART, -(-chosen.num_rows // (os.cpu_count() or 1)))
@@ -196,14 +196,14 @@ def _parts(
 
 
 def _rows_of(part: pa.Table | pa.RecordBatch, largest: int) -> int:
-    """How many of some rows take so many bytes; all if that is not limited."""
+    """Return how many of some rows have so many bytes; all if there is no limit."""
     rows: int = part.num_rows
     size = part.nbytes if largest else 0
     return max(1, rows * largest // size if size > largest else rows)
 
 
 def alike(rows: Any, columns: Sequence[str]) -> Iterator[tuple[_Values, pa.Array | None]]:
-    """Where in a table or a batch rows have the same values in some columns, and these values as text.
+    """Yield where rows of a table or a batch have the same values in some columns, and these values as text.
 
     ``None``: these are all rows.
     """
@@ -219,13 +219,13 @@ def alike(rows: Any, columns: Sequence[str]) -> Iterator[tuple[_Values, pa.Array
 
 
 def _codes(values: Any) -> Any:
-    """A number for each value of a column, the same for equal ones; NULL is a value."""
+    """Return a number for each value of a column, equal for equal values; NULL is a value."""
     whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     return whole.dictionary_encode(null_encoding="encode").indices.to_numpy(zero_copy_only=False)
 
 
 def _rows_for(table: pa.Table, route: Route) -> pa.Table:
-    """The rows of a route; often these are all, or none, and nothing is copied."""
+    """Return the rows of a route; often these are all, or none, and nothing is copied."""
     chosen = _chosen(table[ROUTE], route)
     if pc.all(chosen, min_count=0).as_py():
         return table
@@ -233,7 +233,7 @@ def _rows_for(table: pa.Table, route: Route) -> pa.Table:
 
 
 def _chosen(routes: pa.Array | pa.ChunkedArray, route: Route) -> pa.Array | pa.ChunkedArray:
-    """Which rows go there."""
+    """Return which rows go there."""
     return reduce(pc.or_, (pc.equal(routes, key) for key in (route.key, *route.more)))
 
 
@@ -243,7 +243,7 @@ def _write_part(file: _File, route: Route, rows: pa.Table) -> Segment:
 
 
 def _columns(rows: Any, route: Route, required: Collection[str]) -> Any:
-    """The columns of a file. Each that is not ``required`` may hold NULL: that there is none here says nothing."""
+    """Return the columns of a file. A column that is not ``required`` is nullable, even if it has no NULL here."""
     chosen = rows.select(list(route.columns.values()))
     fields = zip(route.columns, chosen.schema, strict=True)
     schema = pa.schema([field.with_name(name).with_nullable(nullable=name not in required) for name, field in fields])
@@ -251,7 +251,7 @@ def _columns(rows: Any, route: Route, required: Collection[str]) -> Any:
 
 
 class _Task:
-    """What one Spark task does with its rows: write them by route, report the files."""
+    """The work of one Spark task: write its rows by route, and report the files."""
 
     def __init__(self, target: _Target, routes: dict[str, Route]) -> None:
         self.target, self.routes = target, routes
@@ -273,13 +273,13 @@ class _Task:
                     mine = (rows, times) if at is None else (rows.take(at), times.take(at))
                     yield from self._add(files, (name, of), part_number, *mine)
                     last = of if at is None or at[-1].as_py() == len(times) - 1 else last
-                # Rows of one folder follow each other: no more files stay open than have to.
+                # Rows of one folder follow each other, so that few files are open.
                 done = [key for key in files if self.target.form.folders and len(times) and key != (name, last)]
                 yield from self._reports((key, files.pop(key)) for key in done)
         yield from self._reports(files.items())
 
     def _reports(self, files: Iterable[tuple[_Key, _File]]) -> Iterator[pa.RecordBatch]:
-        """Close files, the objects of which are written at once; they are there when they are reported."""
+        """Close files, and write their objects at once; they exist when they are reported."""
         found = [(name, file.close()) for (name, _), file in files]
         arrived(self.target.folder)
         yield from (_report(*one) for one in found)
@@ -287,9 +287,9 @@ class _Task:
     def _add(
         self, files: dict[_Key, _File], key: _Key, part: int, rows: pa.RecordBatch, times: pa.Array
     ) -> Iterator[pa.RecordBatch]:
-        """Write rows to the file under way; a file that is full is reported, and another one follows."""
+        """Write rows to the current file; a file that is full is reported, and another one follows."""
         most, done = self.target.form.most, 0
-        at_once = _rows_of(rows, self.target.form.largest // 4)  # so that a file is not much larger than it may be
+        at_once = _rows_of(rows, self.target.form.largest // 4)  # so that a file is not much larger than allowed
         while done < rows.num_rows:
             if key in files and files[key].full:
                 yield from self._reports([(key, files.pop(key))])
@@ -307,7 +307,7 @@ def _report(route: str, segment: Segment) -> pa.RecordBatch:
     return pa.record_batch(arrays, names=["route", "path", "rows", "lowest", "highest", "sum", "size"])
 
 
-_Values = tuple[str | None, ...]  # by which files are parted
+_Values = tuple[str | None, ...]  # the values that separate files
 _Key = tuple[str, _Values]  # a route, and these values
 
 
@@ -335,7 +335,7 @@ class _File:
 
     @property
     def full(self) -> bool:
-        """True if it has as much as a file may have."""
+        """Return True if it has as much as a file may have."""
         form = self.target.form
         if form.most and self.rows == form.most:
             return True
@@ -360,7 +360,7 @@ class _File:
             self._draft.unlink()
 
     def _parquet(self, part: pa.RecordBatch | pa.Table) -> pq.ParquetWriter:
-        if self._writer is None:  # a table is all that there is for a file, a batch only its beginning
+        if self._writer is None:  # a table is all of its file, a batch only its beginning
             codec = {"compression": self.target.form.codec} if self.target.form.codec else {}
             known = trusted(part.schema, part if isinstance(part, pa.Table) else None)
             form: dict[str, Any] = {"write_statistics": known, "use_dictionary": self.target.form.dictionary, **codec}

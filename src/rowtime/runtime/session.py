@@ -1,8 +1,8 @@
 """The Spark session in which rowtime computes: one of its own, derived from the user's.
 
-Semantics 6: other time zones break the rules of monotonicity, so the derived session runs in
-UTC and ANSI mode; the user's session is neither changed nor refused. Nor do other settings of the
-application get through that could change a value: a row means the same in every session.
+Semantics 6: other time zones break the rules of monotonicity, so the derived session runs in UTC and ANSI mode; the
+user's session is neither changed nor refused. Other settings of the application that could change a value are not
+passed on either: a row means the same in every session.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from rowtime.runtime.start_noise import quiet_start
 _CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
-    # A tick is small and its plans are known: re-planning at run time costs more than it saves.
+    # A tick is small and its plans are known: adaptive execution costs more than it saves.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     # State is read by explicit paths; listing them must not become a Spark job.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     "spark.sql.files.ignoreCorruptFiles": "false",
-    # Statistics of files leave NaN out, so filters over fields of structs stay with Spark (`sources.statistics`).
+    # Statistics of files omit NaN, so Spark evaluates filters over struct fields (`sources.statistics`).
     "spark.sql.optimizer.nestedPredicatePushdown.supportedFileSources": "",
-    # Each reading would leave what it listed in a cache that no other reading asks, up to 250 MB.
+    # Each reading would leave its listing in a cache that no other reading uses, up to 250 MB.
     "spark.sql.hive.filesourcePartitionFileCacheSize": "0",
 }
 
 PASSED = (
-    # PySpark turns the isolation of artifacts off; with it, each session starts a Python daemon of its own.
+    # PySpark turns off the isolation of artifacts; with it, each session starts a Python daemon of its own.
     "spark.sql.artifact.",
     "spark.sql.autoBroadcastJoinThreshold",
     "spark.sql.broadcastTimeout",
@@ -59,7 +59,7 @@ PASSED = (
     "spark.sql.shuffle.partitions",
     "spark.sql.ui.",
 )
-"""Settings of the application that stay: speed, memory, catalogs, and what is shown. Beginnings of names.
+"""Prefixes of application settings that are passed on: speed, memory, catalogs, and display.
 
 Any other setting of Spark's SQL may change a value or a type, so Spark's own default holds.
 """
@@ -68,7 +68,7 @@ Any other setting of Spark's SQL may change a value or a type, so Spark's own de
 def new_spark(
     jars: Sequence[str] = (), master: str | None = None, conf: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A session for a process that has none: local, as quiet as Spark gets. ``Failure`` (R510) without Java."""
+    """Return a local session for a process without one, as quiet as Spark gets. Raises R510 without Java."""
     # By default Spark's workers run the `python3` of the PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -82,9 +82,9 @@ def new_spark(
 
 
 def settings_for(master: str, jars: Sequence[str], conf: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a session; one that is local talks to this machine alone, and one of a cluster to its workers.
+    """Return the settings of a session; a local one uses only this machine's own address.
 
-    ``MASTER`` is what ``spark-submit`` was told; memory and address of its driver stay as it was told, too.
+    ``MASTER`` is set by ``spark-submit``; it also sets memory and address of its driver, which stay.
     """
     quiet = Path(__file__).with_name("log4j2.properties")
     here = {}
@@ -97,7 +97,7 @@ def settings_for(master: str, jars: Sequence[str], conf: Mapping[str, str]) -> d
         }
     return {
         "spark.ui.showConsoleProgress": "false",
-        # Errors only, on standard error; the user's own extraJavaOptions stay as they are.
+        # Only errors, on standard error; the user's own extraJavaOptions stay as they are.
         "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile=file:{quiet}",
         **here,
         **({"spark.jars": ",".join(jars)} if jars else {}),
@@ -116,18 +116,18 @@ def whole_files(spark: SparkSession) -> None:
 
 
 def derive(spark: SparkSession) -> SparkSession:
-    """A session of rowtime's own over the same Spark application; R212 for one of Spark Connect."""
+    """Return a session of rowtime's own over the same Spark application; R212 for Spark Connect."""
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         what = "the session is one of Spark Connect, which has no driver in this process"
         raise refuse("R212", what, "Run the pipeline where Spark's driver runs, with a session of its own.")
     derived = spark.newSession()
     for key in derived.conf.getAll:
-        # Spark knows the setting, and it is none of the application itself.
+        # Spark knows the setting, and it is not the application's own.
         if key.startswith("spark.sql.") and not key.startswith(PASSED) and derived.conf.isModifiable(key):
             derived.conf.unset(key)
     for key, value in _CONF.items():
         derived.conf.set(key, value)
-    # Workers that have not come yet are not counted, so what the application was told goes first.
+    # Workers that have not come yet are not counted, so the application's setting comes first.
     parallel = str(max(1, derived.sparkContext.defaultParallelism))
     told = derived.sparkContext.getConf().get("spark.sql.shuffle.partitions", parallel)
     derived.conf.set("spark.sql.shuffle.partitions", told or parallel)
@@ -136,10 +136,10 @@ def derive(spark: SparkSession) -> SparkSession:
 
 @contextmanager
 def active(spark: SparkSession) -> Iterator[None]:
-    """Make a session the one of this thread, for a while.
+    """Make a session the active one of this thread, for a while.
 
-    Spark reads types that are written in words (`TIMESTAMP`) by the settings of the active session, whichever session
-    is asked: the one of the user may call it TIMESTAMP_NTZ.
+    Spark parses type names (`TIMESTAMP`) by the settings of the active session, whichever session is used: in the
+    user's session it may mean TIMESTAMP_NTZ.
     """
     sessions: Any = SparkSession._get_j_spark_session_class(spark._jvm)  # noqa: SLF001 - PySpark has no public way
     before = sessions.getActiveSession()

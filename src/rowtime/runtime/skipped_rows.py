@@ -1,9 +1,9 @@
-"""Rows that were skipped, for the queries that read ``pump.rejected``: they come in the first tick after the skip.
+"""Skipped rows for the queries that read ``pump.rejected``: they come in the first tick after the skip.
 
-A skip is a fact from outside (semantics 3). The entry of that tick says which skips its queries have seen and at which
-rowtime, and the recorded input is cut before it. The ledger has counted the rows with the skip, so nothing is counted
-here. Their rowtime is the clock that the query had reached, so no promise is broken. A stream of refused rows that
-has ended gets no more rows.
+A skip is a fact from outside (semantics 3). The entry of that tick records which skips its queries have read and at
+which rowtime, and the recorded input is cut before it. The ledger has counted the rows with the skip, so nothing is
+counted here. Their rowtime is the clock of the query, so no promise is broken. A stream of refused rows that has ended
+gets no more rows.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.memory import read_table
 
 Skip = Mapping[str, Any]
-SEEN: Final = "seen"  # the tick in which queries saw the rows of a skip
+SEEN: Final = "seen"  # the tick in which queries read the rows of a skip
 
 
 def seen_by(program: Program, entry: Mapping[str, Any], tick: int) -> list[Skip]:
-    """The skips of an entry as they are after the next tick; those that it shows have a ``rowtime`` (µs) as well.
+    """Return the skips of an entry as they are after the next tick; those that it shows also have a ``rowtime`` (µs).
 
-    One that no query reads, or that is older than the query, is seen by nobody. One whose stream of refused rows has
-    ended stays as it is.
+    A skip that no query reads, or that is older than the query, is not shown. If its stream of refused rows has ended,
+    it stays as it is.
     """
     found: list[Skip] = []
     for skip in entry.get("skipped", ()):
@@ -54,14 +54,14 @@ def seen_by(program: Program, entry: Mapping[str, Any], tick: int) -> list[Skip]
 
 
 def shown_in(skips: Sequence[Skip], tick: int) -> list[Skip]:
-    """The skips whose rows queries see in a tick."""
+    """Return the skips whose rows queries read in a tick."""
     return [skip for skip in skips if skip.get(SEEN) == tick and "rowtime" in skip]
 
 
 def show(running: RunningTick, program: Program, place: Checkpoint, skips: Sequence[Skip]) -> None:
     """Give the rows of skips to the queries that read them; ``place`` is the checkpoint that has the rows."""
     for skip in skips:
-        for reader in readers_of(program.operators, skip["pump"])[:1]:  # those of one gate all read the same
+        for reader in readers_of(program.operators, skip["pump"])[:1]:  # readers of one gate all read the same
             parts = [_rows(running, program, reader, skip, file) for file in _files(place, skip)]
             if parts:
                 gate = reader.failing or reader.gate.name
@@ -77,7 +77,7 @@ def _files(place: Checkpoint, skip: Skip) -> Iterator[Place]:
 
 
 def _rows(running: RunningTick, program: Program, reader: Rejected, skip: Skip, file: Place) -> DataFrame:
-    """The rows of a file of skipped rows, which has the columns of the target, as the refused rows of the query are."""
+    """Return a file of skipped rows, which has the columns of the target, in the form of the query's refused rows."""
     rows = unskipped(running.spark.read.parquet(for_spark(file)))
     edges = [edge for edge in program.edges if edge.pump == skip["pump"]]
     taken = {one.source: one.name for edge in edges for one in edge.assigned if one.source}

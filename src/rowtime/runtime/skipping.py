@@ -1,8 +1,8 @@
-"""The way out where a target will never take committed rows: they are set aside, and the journal says so.
+"""The way out if a target will never accept committed rows: they are set aside, and the journal records it.
 
-Rows are checked before the commit as far as that can be. What a target still refuses afterwards would stop every
+Rows are checked before the commit as far as possible. Rows that a target still refuses afterwards would stop every
 start. ``rowtime skip`` puts the rows of that tick into ``rejected`` of the pump with the reason ``SKIPPED``, in an
-entry of the journal; the numbers of the rows that follow go on behind theirs.
+entry of the journal; the numbers of later rows continue after theirs.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from rowtime.state.memory import read_table
 REASON: Final = "SKIPPED"
 _NOT_OFFERED: Final = frozenset(
     {"R204", "R403", "R406", "R441", "R442", "R511", "R561", "R564", "R565", "R568", "R582", "R583"}
-)  # nothing is wrong with the rows
-_DEEP: Final = 3  # folders from a staged file up to that of its table
+)  # the rows are not the reason
+_DEEP: Final = 3  # folders from a staged file up to its table's
 _TIME: Final = pa.timestamp("us", "UTC")
 
 
@@ -62,7 +62,7 @@ class Skipped:
 
 @contextmanager
 def offering(checkpoint: Place, node: SinkNode, tick: int, staged: Mapping[str, Any]) -> Iterator[None]:
-    """Name the way out in whatever keeps a sink from taking its rows."""
+    """Add the way out to any error that prevents a sink from accepting its rows."""
     try:
         yield
     except Exception as error:
@@ -106,7 +106,7 @@ def skip(
 
 
 class _Given(NamedTuple):
-    """What the checkpoint does not keep, for who asks the target."""
+    """Settings that the checkpoint does not store, for access to the target."""
 
     home: Home
     variables: Mapping[str, str]
@@ -136,13 +136,13 @@ def _skipped(place: Checkpoint, pump: str, tick: int, given: _Given) -> Skipped:
     place.show_refused(place.journal.last() or {})
     arrived(place.folder)
     for file, *_ in files:
-        if isinstance(file, Path):  # in a store an older driver may still commit it, and VACUUM removes what nobody did
+        if isinstance(file, Path):  # on a store an older driver may still commit it
             file.unlink(missing_ok=True)
     return Skipped(pump, tick, table.num_rows, place.rejected(pump, number)[-1])
 
 
 def _pending(place: Checkpoint, entry: Mapping[str, Any]) -> dict[str, int]:
-    """The tick of each sink whose rows may not have been delivered."""
+    """Return the tick of each sink whose rows may not have been delivered."""
     if not entry or place.published >= entry["tick"]:
         return {}
     return {name: its.get("tick", entry["tick"]) for name, its in entry["outputs"].items() if its["count"]}
@@ -151,20 +151,20 @@ def _pending(place: Checkpoint, entry: Mapping[str, Any]) -> dict[str, int]:
 def _waiting(
     place: Checkpoint, entry: Mapping[str, Any], name: str, plan: Fields, given: _Given
 ) -> list[tuple[Place, int, int]]:
-    """The staged files that are still there, each with the number of its first row and how many it has."""
+    """Return the staged files that still exist, each with the number of its first row and its row count."""
     staged, number = entry["outputs"][name], entry["outputs"][name]["first"]
     stream = log_of(plan)
     if stream is not None:
         there = count_of(entries_of(given.home.log_path(stream), writer_of(pump_of(name))))
         if there > number - entry["control"][name].get("skipped", 0):
-            return []  # the log took them before the driver died
+            return []  # the log has them: the driver died after that
     pump = pump_of(name)
     if plan["format"] in LAKES:
         assert place.plan is not None
         [target] = [its for one, its in lake_targets(place.plan, *given).items() if one == pump]
         table = target.table(pump).look(app_of(place.identity, pump))
         if table is not None and table.mark.tick >= staged.get("tick", entry["tick"]):
-            return []  # so did the table
+            return []  # so does the table
     found = []
     for path, rows in staged["files"]:
         file = _staged(place, staged["folder"]) / path if "folder" in staged else _found(place, path)
@@ -181,14 +181,14 @@ def _staged(place: Checkpoint, folder: str) -> Place:
 
 
 def _found(place: Checkpoint, path: str) -> Place:
-    """A file that an older version has staged, which did not say where."""
+    """Return a file that an older version has staged, without recording where."""
     folder = place.folder / "handover"
     found: list[Place] = [*folder.glob(f"*/{path}"), folder / path]
     return found[0]
 
 
 def _rejected(file: Place, number: int, count: int, pump: str, plan: Fields) -> pa.Table:
-    """The rows of a staged file as ``rejected`` has them, with their numbers as positions; of text as raw records."""
+    """Return the rows of a staged file in the form of ``rejected``, with numbers as positions; text as raw records."""
     split, times = partitions_of(plan["format"], plan["options"]), pa.nulls(count, _TIME)
     values = zip(map(shown_as, split), values_of(inside(file, len(split))), strict=True)
     columns = {name: pa.array([value] * count, pa.string()) for name, value in values}
@@ -213,9 +213,9 @@ def _rejected(file: Place, number: int, count: int, pump: str, plan: Fields) -> 
 
 
 def records_of(lines: Sequence[str], count: int) -> list[str]:
-    """The lines of so many rows, row by row: a text in quotes may go over several lines.
+    """Split lines into the records of so many rows: a quoted text may have several lines.
 
-    Where quotes do not tell them apart (the sink may have others), the last row has what is left.
+    If quotes do not separate them (the sink may have others), the last row gets the rest.
     """
     found: list[str] = []
     is_open = False
@@ -229,11 +229,11 @@ def records_of(lines: Sequence[str], count: int) -> list[str]:
 
 
 def _after(entry: Mapping[str, Any], skipped: dict[str, Any], path: str) -> dict[str, Any]:
-    """The entry that says what was skipped; rows that other sinks have not delivered still wait."""
+    """Return the entry that records the skip; rows that other sinks have not delivered still wait."""
     name, pump = skipped["sink"], skipped["pump"]
     count = sum(part["count"] for part in skipped["parts"])
     gate = Counter({"in": 0, "accepted": 0, **entry["totals"].get(pump, {})})
-    skipped["judged"] = gate["accepted"] >= count  # a gate has let them pass
+    skipped["judged"] = gate["accepted"] >= count  # a gate has accepted them
     gate.update({REASON: count, **({"accepted": -count} if skipped["judged"] else {"in": count})})
     control = entry["control"][name]
     staged = {other: {"tick": entry["tick"], **its} for other, its in entry["outputs"].items() if other != name}
@@ -250,7 +250,7 @@ def _after(entry: Mapping[str, Any], skipped: dict[str, Any], path: str) -> dict
 
 
 def unskipped(entry: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """The ledger as it would be if nothing had been skipped."""
+    """Return the ledger as if nothing had been skipped."""
     totals = {gate: Counter(counts) for gate, counts in entry["totals"].items()}
     for one in entry.get("skipped", ()):
         count = sum(part["count"] for part in one["parts"])
@@ -263,7 +263,7 @@ def unskipped(entry: Mapping[str, Any]) -> dict[str, dict[str, int]]:
 
 
 def put_back(place: Checkpoint, entry: Mapping[str, Any], node: SinkNode, base: int, there: pa.Table) -> pa.Table:
-    """The rows that a sink has got, numbered from ``base`` on, with those that were skipped between them."""
+    """Return a sink's rows, numbered from ``base`` on, with the skipped ones between them."""
     skips = [one for one in entry.get("skipped", ()) if one["sink"] == node.name]
     if not skips or node.format in TEXT_FORMATS:
         return there
@@ -279,7 +279,7 @@ def put_back(place: Checkpoint, entry: Mapping[str, Any], node: SinkNode, base: 
 
 
 def skipped_lines(place: Checkpoint, entry: Mapping[str, Any], node: SinkNode) -> dict[str, list[str]]:
-    """The lines of text files that were skipped, by the names that the files had."""
+    """Return the skipped lines of text files, by the names of the files."""
     skips = [one for one in entry.get("skipped", ()) if one["sink"] == node.name]
     if not skips or node.format not in TEXT_FORMATS:
         return {}
@@ -300,5 +300,5 @@ def _skipped_rows(place: Checkpoint, entry: Mapping[str, Any], skips: Sequence[M
 
 
 def is_skipped(file: Place) -> bool:
-    """True for a file of ``rejected`` that a skip has made."""
+    """Return True for a file of ``rejected`` from a skip."""
     return f"-{REASON.lower()}-" in file.name

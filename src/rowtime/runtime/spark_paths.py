@@ -1,4 +1,4 @@
-"""Places in the file system as Spark has to be told of them."""
+"""Places in the form for Spark."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from rowtime.core.errors import refuse
 from rowtime.core.stores import ObjectPlace
 from rowtime.runtime.azure_access import account
 
-# Spark takes a path for a pattern. Its own switch against that (__globPaths__) reads each
-# of n files n times, measured on 4.3.0, so what would be a pattern is escaped.
+# Spark takes a path for a pattern. Its own switch against that (__globPaths__) reads each of n files n times (measured
+# on 4.3.0), so pattern characters are escaped.
 _PATTERN = re.compile(r"([\[\]{}*?\\])")
 
 
 def for_spark(path: str | Path | ObjectPlace) -> str:
-    """A path for Spark's readers, with its scheme: one without belongs to a cluster's default file system.
+    """Return a path for Spark's readers, with its scheme: without one it would be in a cluster's default file system.
 
-    An object that this process has just written is there when this returns.
+    It waits until an object that this process writes exists.
     """
     if isinstance(path, ObjectPlace):
         path.bucket.background.wait(path.key)
@@ -27,7 +27,7 @@ def for_spark(path: str | Path | ObjectPlace) -> str:
 
 
 def url_for_spark(place: ObjectPlace, what: str = "the checkpoint") -> str:
-    """The URL by which Spark's file systems find an object. ``Refused`` (R585) where they cannot."""
+    """Return the URL of an object for Spark's file systems. Raises ``Refused`` (R585) if they cannot read it."""
     scheme, _, name = place.bucket.url.partition("://")
     if scheme == "memory" or (scheme == "az" and not account()):
         hint = "Take one on a store; for Azure, set AZURE_STORAGE_ACCOUNT_NAME or write abfss://container@account.…"

@@ -1,7 +1,7 @@
-"""The lines that Java and Spark write to standard error at each start, which tell users nothing, are left out.
+"""Hides the lines that Java and Spark write to standard error at each start, which are of no use to users.
 
-The JVM inherits file descriptor 2, so it is given a pipe instead, whose other end a thread copies to where the
-descriptor led. Once Spark has started everything is copied as it is. If it does not start, nothing is left out.
+The JVM inherits file descriptor 2, so it gets a pipe instead, and a thread copies its other end to the original. Once
+Spark has started, everything is copied. If it does not start, nothing is hidden.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def quiet_start() -> Iterator[None]:
 
 
 class _Filter:
-    """A pipe in the place of standard error; ``out``: a copy of the descriptor that was there."""
+    """A pipe in the place of standard error; ``out``: a copy of the original descriptor."""
 
     def __init__(self, out: int) -> None:
         self._out, self._starting, self._turn = out, True, Lock()
@@ -59,7 +59,7 @@ class _Filter:
         Thread(target=self._copy, name="rowtime-stderr", daemon=True).start()
 
     def ended(self, *, started: bool) -> None:
-        """Give standard error back; the JVM keeps the pipe."""
+        """Restore standard error; the JVM keeps the pipe."""
         os.dup2(self._out, STDERR)
         with self._turn:
             self._starting = False

@@ -1,4 +1,4 @@
-"""The rows of static tables, as Spark reads them or Python gives them."""
+"""The rows of static tables, from Spark or from Python."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rowtime.runtime.store_access import reachable
 
 
 def rows_of(spark: SparkSession, node: Table, given: Callable[[SparkSession], DataFrame] | None) -> DataFrame:
-    """The rows of a static table as they are now: those ``given`` from Python, else what Spark reads."""
+    """Return the present rows of a static table: those ``given`` from Python, else from Spark."""
     name, (kind, options) = node.table, node.source
     columns = [(column.name, as_read(column.type)) for column in node.columns]
     if given is not None:
@@ -33,7 +33,7 @@ def rows_of(spark: SparkSession, node: Table, given: Callable[[SparkSession], Da
     elif kind:
         with naming("table", name):
             reader = spark.read.format(kind).options(**reachable(spark, dict(options)))
-        if kind in ("csv", "json"):  # which have no types of their own
+        if kind in ("csv", "json"):  # these have no types of their own
             reader = reader.schema(", ".join(f"{quoted(column)} {of}" for column, of in columns))
         rows = reader.load() if kind == "jdbc" else unskipped(reader.load())
     else:

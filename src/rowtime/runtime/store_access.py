@@ -1,4 +1,4 @@
-"""How Spark and deltalake reach what is in an object store: with jars, an endpoint and credentials."""
+"""Gives Spark and deltalake access to an object store: jars, an endpoint and credentials."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TEMPORARY: Final = "TemporaryAWSCredentialsProvider"
 
 
 def settings_for(places: Iterable[str | Place | None]) -> dict[str, str]:
-    """What a session of one process that we make needs to read there: jars of Hadoop, or Google's connector.
+    """Return what a session made by rowtime needs to read there: jars of Hadoop, or Google's connector.
 
     Those for S3 are large, and ``spark.jars`` would copy them at each start. Raises ``Failure`` (R502).
     """
@@ -48,16 +48,16 @@ def settings_for(places: Iterable[str | Place | None]) -> dict[str, str]:
 
 
 def read_in_stores(program: Program) -> Iterator[str]:
-    """What a program reads in stores: the places that the options of its streams and tables name."""
+    """Yield the places that a program reads in stores, from the options of its streams and tables."""
     sources = [*(node.source for node in program.streams), *(node.source for node in tables_of(program.operators))]
     yield from (value for _, options in sources for _, value in options if on_store(value))
 
 
 def reach(spark: SparkSession, place: Place | None, what: str = "the checkpoint") -> None:
-    """Let a session read at a place as the driver does, unless the application says how.
+    """Give a session the driver's access to a place, unless the application configures it.
 
-    What is said of the bucket holds for it alone. Credentials that are not said are Hadoop's to find. Raises
-    ``Refused`` (R585) if Spark has no such file system.
+    The settings of the bucket apply to it alone. Hadoop looks for missing credentials itself. Raises ``Refused`` (R585)
+    if Spark has no such file system.
     """
     if not isinstance(place, ObjectPlace):
         return
@@ -85,9 +85,9 @@ def _hadoop_settings(scheme: str, url: str, bucket: Bucket) -> dict[str, str]:
 
 
 def reachable(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
-    """Options of one of Spark's readers, with a path in a store as Spark's file system takes it.
+    """Return options of a Spark reader, with a path in a store in the form for Spark's file system.
 
-    The session can read it then. Raises what `place_of` and `reach` do; R581 to R583 if the driver may not look.
+    The session can read it then. Raises what `place_of` and `reach` do; R581 to R583 if the driver may not read it.
     """
     found = dict(options)
     for name, path in options.items():
@@ -101,7 +101,7 @@ def reachable(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]
 
 
 def hadoop_settings(bucket: Bucket) -> dict[str, str]:
-    """The settings of Hadoop: for the bucket what is said of it, for all what the environment says."""
+    """Return Hadoop's settings: for the bucket its settings, for all buckets those of the environment."""
     said, found = bucket.settings, bucket.settings.here
     place = f"fs.s3a.bucket.{bucket.url.partition('://')[2]}." if said.said() else "fs.s3a."
     region = os.environ.get("AWS_REGION", os.environ.get("AWS_DEFAULT_REGION", "us-east-1"))
@@ -117,7 +117,7 @@ def hadoop_settings(bucket: Bucket) -> dict[str, str]:
 
 
 def deltalake_settings(place: Place) -> dict[str, str]:
-    """What deltalake has to know of a store. Of two commits of one version, S3 refuses one."""
+    """Return deltalake's settings for a store. Of two commits of one version, S3 refuses one."""
     if not isinstance(place, ObjectPlace):
         return {}
     waits = {"timeout": stores.REQUEST, "retry_timeout": f"{stores.RETRIED.total_seconds():g}s"}
@@ -132,7 +132,7 @@ def deltalake_settings(place: Place) -> dict[str, str]:
 
 @contextmanager
 def asking(place: Place) -> Iterator[None]:
-    """Errors of a store that a library meets at a place as ours: R581 to R583."""
+    """Translate errors of a store in a library at a place: R581 to R583."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Schemas of kept rows as the journal has them: for Spark, and for rows on the driver."""
+"""Schemas of kept rows in the journal, in the form for Spark and for rows on the driver."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rowtime.operators.rows.values import type_text
 
 
 def schema_of(stored: Mapping[str, Any]) -> StructType:
-    """A schema of its own for each who asks: Spark writes into what it reads."""
+    """Return a new schema for each caller: Spark modifies what it reads."""
     return _schema(json.dumps(stored))
 
 
 def fields_of(stored: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Names and types in Spark's words, found out once for each schema."""
+    """Return names and types in Spark's words, computed once for each schema."""
     return _fields(json.dumps(stored))
 
 

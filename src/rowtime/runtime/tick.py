@@ -1,8 +1,8 @@
 """One tick: a Spark batch over an explicit range of every source, and one journal entry.
 
-The tick offers operators their services (`operators.contract.Tick`) and gathers what they
-leave behind: scalars, segments, refused rows, staged output. Nothing of it is visible
-before the journal entry; whatever a crash leaves is swept at the next start.
+The tick offers operators their services (`operators.contract.Tick`) and collects their results: scalars, segments,
+refused rows, staged output. None of these is visible before the journal entry; the next start removes what a crash
+leaves.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ Ledger = MutableMapping[str, Counter[str]]
 
 
 class RunningTick:
-    """The tick under way; implements `operators.contract.Tick`."""
+    """The current tick; implements `operators.contract.Tick`."""
 
-    def __init__(  # noqa: PLR0913 - the pipeline's parts, delivered once
+    def __init__(  # noqa: PLR0913 - the parts of a pipeline, given once
         self,
         spark: SparkSession,
         number: int,
@@ -85,26 +85,26 @@ class RunningTick:
         self.column_types = ColumnTypes(spark)
         self.gate_of: Callable[[Operator], str] | None = None
         self.ledger: Ledger = {}
-        self.skipped: dict[str, list[DataFrame]] = {}  # by gate; the ledger has them already
+        self.skipped: dict[str, list[DataFrame]] = {}  # by gate; the ledger has counted them already
         self.jobs: list[str] = []
         self.now = 0
         self.meter, self.given = Meter(), GivenRows()
         self._intakes, self._deliver, self._adopted, self._changing = intakes, deliver, adopted, changing
         self.local = True
-        self.here = False  # an operator has no rows but the driver's: Spark runs a job only if it is handed some
+        self.here = False  # an operator has no rows but the driver's: Spark runs a job only if it is given some
         self._refused: dict[str, list[tuple[str, Sequence[Segment]]]] = {}
         self._tables: dict[str, pa.Table] = {}
         self._written: list[str] = []
 
-    # -- what operators use -----------------------------------------------------------
+    # -- services for operators ---------------------------------------------------------
 
     @property
     def trying(self) -> bool:
-        """True if the tick is looked at row by row, because a value of it has failed."""
+        """Return True if rows are examined one by one, because a value has failed."""
         return self.gate_of is not None
 
     def intake(self, node: Operator) -> Intake:
-        """What this tick takes from the source of a stream."""
+        """Return what this tick takes from the source of a stream."""
         control = self.control(node)
         assert isinstance(control, StreamClocks)
         found = self._intakes(node, control)
@@ -113,11 +113,11 @@ class RunningTick:
         return found
 
     def set_by_hand(self, operator: str, at: int) -> None:
-        """Give an operator a bound (µs UTC) that was set by hand."""
+        """Give an operator a bound (µs UTC) that was set manually."""
         self._stored.setdefault(operator, {}).setdefault("set", []).append(at)
 
     def control(self, node: Keeper[C]) -> C:
-        """The operator's own scalars."""
+        """Return the operator's own scalars."""
         if node.name not in self.controls:
             self.controls[node.name] = node.control.of(self._stored.get(node.name, {}))
         found = self.controls[node.name]
@@ -125,58 +125,58 @@ class RunningTick:
         return found
 
     def remember(self, node: Keeper[C], **changes: Any) -> C:
-        """The operator's scalars with other values in these fields."""
+        """Change some of the operator's scalars."""
         self.controls[node.name] = found = replace(self.control(node), **changes)
         return found
 
     def segments(self, node: Operator, what: str = "state") -> TickSegments:
-        """The operator's kept rows."""
+        """Return the operator's kept rows."""
         key = f"{node.name}/{what}"
         return TickSegments(self, key, self.logs.setdefault(key, SegmentLog()))
 
     def refused(self, gate: str) -> Sequence[DataFrame]:
-        """The rows that a gate refused in this tick, and those that were skipped before it."""
+        """Return the rows that a gate refused in this tick, and those that were skipped before it."""
         return [*self.skipped.get(gate, ()), *(self.read(*written) for written in self._refused.get(gate, ()))]
 
     def scalar(self, query: str) -> int:
-        """The one value of a query over constants; folded by Spark, without a job."""
+        """Return the value of a query over constants; Spark folds it, without a job."""
         return int(self.spark.sql(query).collect()[0][0])
 
     def types(self, node: Operator) -> Sequence[str]:
-        """The types of an operator's columns, computed ones too."""
+        """Return the types of an operator's columns, computed ones too."""
         return self.column_types.of(node)
 
     def limits(self, node: Operator) -> Sequence[Mapping[str, Any]]:
-        """What the columns of the table behind a pump take, where that is less than is declared."""
+        """Return the limits of the table behind a pump, if narrower than declared."""
         return self.narrowed.get(node.name, ())
 
     def adopted_as(self, node: Operator) -> Mapping[str, str] | None:
-        """The columns of a sink that takes the operator's files as they are."""
+        """Return the columns of a sink that takes over the operator's files."""
         return self._adopted.get(node.name)
 
     def asked_changes(self, node: Operator) -> bool:
-        """Whether somebody above asks for each change of its events."""
+        """Return whether an operator above needs each change of its events."""
         return node.name in self._changing
 
     def lookup(self, node: Table) -> DataFrame:
-        """The rows of a static table as they are now: those given from Python, else what Spark reads."""
+        """Return the present rows of a static table: those given from Python, else from Spark."""
         return rows_of(self.spark, node, self.tables.get(node.table))
 
     def reread(self, node: TableVersions, *, first: bool) -> DataFrame | None:
-        """The rows of a table as they are now; in a replay the versions of the checkpoint, once."""
+        """Return the present rows of a table; in a replay the versions of the checkpoint, once."""
         recorded = self.tables.get(kept_versions(node.name))
         if recorded is not None:
             return recorded(self.spark) if first else None
         return rows_of(self.spark, node, self.tables.get(node.table))
 
     def describe(self, node: Operator, what: str) -> None:
-        """Name the next jobs in Spark's UI: tick, operator, what for."""
+        """Name the next jobs in Spark's UI: tick, operator, purpose."""
         self.jobs.append(f"tick {self.number} · {node.kind} {node.name}: {what}")
         if not self.here:
             self.name_jobs()
 
     def name_jobs(self) -> None:
-        """Name them, as what runs now was described last."""
+        """Name the next jobs with the last description."""
         self.spark.sparkContext.setJobDescription(self.jobs[-1] if self.jobs else "")
 
     def write(
@@ -191,19 +191,19 @@ class RunningTick:
             picked = [StructField(dst, loose(fields[src].dataType)).jsonValue() for dst, src in route.columns.items()]
             self.schemas[f"{node.name}/{name}"] = {"type": "struct", "fields": picked}
         stem = f"state/{folder_of(node.name)}/{self.number:012d}"
-        if isinstance(rows, pa.Table):  # of which a tick may write several, in their order
+        if isinstance(rows, pa.Table):  # a tick may write several of these, in order
             stem += f"-{sum(path.startswith(stem) for path in self._written):05d}"
         passing = {name for name in routes if f"/{name}" in _PASSING}
         form, held = (STATE, passing) if self.adopted_as(node) is None else (PARQUET, set())
         written, tables = write_routes(rows, self.folder, stem, routes, count, form, held)
         self._tables.update(tables)
-        if self.local:  # the next tick asks for few rows at once
+        if self.local:  # the next tick reads them at once if they are few
             self.memory.remember((s for name in written if name not in passing for s in written[name]), tables)
         self._new(segment for found in written.values() for segment in found if segment.sum is not None)
         return written
 
     def keep(self, node: Operator, what: str, rows: pa.Table, time: str) -> Sequence[Segment]:
-        """Write rows that the driver has to a new file of the checkpoint."""
+        """Write rows from the driver to a new file of the checkpoint."""
         if not rows.num_rows:
             return []
         stem = f"state/{folder_of(node.name)}/{self.number:012d}"
@@ -213,7 +213,7 @@ class RunningTick:
         return [segment]
 
     def frame(self, node: Operator, rows: pa.Table) -> DataFrame:
-        """Rows that the driver has, for Spark: few from memory, many from a file that does not outlive the tick."""
+        """Return rows of the driver as a DataFrame: few from memory, many from a file that the tick removes."""
         schema = from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
         if self.local and (local := local_rows.of_table(self.spark, schema, rows)) is not None:
             return local
@@ -248,7 +248,7 @@ class RunningTick:
         clock: str | None = None,
         peek: Peek | None = None,
     ) -> DataFrame:
-        """Write refused rows to the ledger; the accepted rows come back."""
+        """Count refused rows in the ledger; return the accepted rows."""
         self.ledger.setdefault(node.name, Counter()).update(verdict.counts)
         accepted = rows
         if verdict.refused is not None:
@@ -259,7 +259,7 @@ class RunningTick:
         return accepted.where(f"{BOUND} IS NULL") if BOUND in rows.columns else accepted
 
     def refuse(self, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
-        """Refuse as MALFORMED the rows in which the column ``broken`` is not NULL; the others come back without it."""
+        """Refuse as MALFORMED the rows in which the column ``broken`` is not NULL; return the others without it."""
         self.describe(node, "tell apart the rows that do not fit")
         found = apart(rows, broken, count)
         self.ledger.setdefault(node.name, Counter()).update(found.counts)
@@ -268,16 +268,16 @@ class RunningTick:
         return found.accepted
 
     def refuse_computed(self, node: Operator, rows: DataFrame, broken: str, count: int | None) -> DataFrame:
-        """The same for rows that an operator has computed, at the gate of its query."""
+        """Refuse rows that an operator has computed, at the gate of its query."""
         assert self.gate_of is not None
         return self.refuse_failing(self.gate_of(node), node, rows, broken, count, "computed")
 
     def refuse_failing(  # noqa: PLR0913 - who refuses what
         self, gate: str, node: Operator, rows: DataFrame, broken: str, count: int | None, kind: str = "rejected"
     ) -> DataFrame:
-        """The same at the gate of a query, for rows that cannot be computed; it counts these alone.
+        """Refuse rows that cannot be computed, at the gate of a query; it counts only these.
 
-        A tick without such a row is not looked at, so that how many rows went by is not known there.
+        A tick without such a row is not examined, so the number of passed rows is unknown there.
         """
         self.describe(node, "find the rows that cannot be computed")
         found = apart(rows, broken, count)
@@ -288,12 +288,12 @@ class RunningTick:
         return found.accepted
 
     def turn_away(self, gate: str, refused: Rejection, counts: Mapping[str, int]) -> None:
-        """Put rows into the ledger that a gate without an operator refuses."""
+        """Add rows to the ledger that a gate without an operator refuses."""
         self.ledger.setdefault(gate, Counter()).update(counts)
         self._reject(gate, refused, counts["in"])
 
     def count(self, node: Operator, accepted: int, span: tuple[int, int] | None = None) -> None:
-        """Put rows into the ledger that a gate accepts without a clock pass; ``span`` of their times (µs), if known."""
+        """Count rows in the ledger that a gate accepts without a clock pass; ``span`` of their times (µs), if known."""
         if span is not None:
             self.meter.saw(node.name, *span)
         self.ledger.setdefault(node.name, Counter()).update({"in": accepted, "accepted": accepted})
@@ -307,7 +307,7 @@ class RunningTick:
         if staged is not None:
             self.outputs[node.name] = staged
 
-    # -- what follows them ------------------------------------------------------
+    # -- after the steps --------------------------------------------------------
 
     def _new(self, segments: Iterable[Segment]) -> None:
         found = [*segments]
@@ -315,18 +315,18 @@ class RunningTick:
         self._written += (segment.path for segment in found)
 
     def read(self, key: str, segments: Sequence[Segment]) -> DataFrame:
-        """Rows of segments: written in this tick by the driver, or from their files."""
+        """Return rows of segments: from memory if the driver wrote them in this tick, or from their files."""
         if self.local:
             found = local_rows.of_segments(self.spark, fields_of(self.schemas[key]), segments, self._table)
             if found is not None:
                 return found
         held = [s for s in segments if s.path in self._tables]
         files = [s for s in segments if s.path not in self._tables]
-        if files and all(segment.sum is not None for segment in held):  # all can be read in one go
+        if files and all(segment.sum is not None for segment in held):  # all can be read at once
             held, files = [], [*segments]
         parts = []
         if files or not held:
-            self.memory.check(s for s in files if s.path not in self._written)  # their checksums have just been taken
+            self.memory.check(s for s in files if s.path not in self._written)  # their checksums are new
             reader = self.spark.read.schema(schema_of(self.schemas[key]))
             parts.append(unskipped(reader.parquet(*(for_spark(self.folder / s.path) for s in files))))
         if held:
@@ -339,7 +339,7 @@ class RunningTick:
         return self.memory.get(segment) if table is None else table
 
     def entry(self) -> dict[str, Any]:
-        """What the journal records of this tick."""
+        """Return the journal entry of this tick."""
         kept = {k: log for k, log in self.logs.items() if log.live and not k.endswith(_PASSING)}
         written = [segment for parts in self._refused.values() for _, part in parts for segment in part]
         refused = {segment.path: segment.sum for segment in written if segment.sum is not None}
@@ -355,22 +355,22 @@ class RunningTick:
         }
 
     def passing(self) -> list[str]:
-        """Files of results that were on their way inside the tick."""
+        """Return files of intermediate results of the tick."""
         return [path for path in self._written if any(f"-{kind[1:]}-" in path for kind in _PASSING)]
 
     def kept(self) -> dict[str, Kept]:
-        """What is kept after the tick, by operator and what it is."""
+        """Return what is kept after the tick, by operator and kind."""
         found = {key: log for key, log in self.logs.items() if not key.endswith(_PASSING)}
         return {key: Kept.of(log, self._written) for key, log in found.items() if log.live or log.dropped}
 
     def dropped(self) -> list[Segment]:
-        """Segments that are dead once this tick is committed."""
+        """Return segments that are dead once this tick is committed."""
         return [segment for log in self.logs.values() for segment in log.dropped]
 
     def _reject(
         self, name: str, rejection: Rejection, count: int, gate: str | None = None, kind: str = "rejected"
     ) -> None:
-        """Write refused rows beside the state; they go to ``rejected/<gate>`` once the tick is committed."""
+        """Write refused rows beside the state; they are moved to ``rejected/<gate>`` once the tick is committed."""
         key, hidden = f"{name}/{kind}", (DUE, ROUTE)
         names = [column for column in rejection.schema.names if column not in hidden]
         fields = {f.name: StructField(f.name, loose(f.dataType)).jsonValue() for f in rejection.schema.fields}
@@ -385,4 +385,4 @@ class RunningTick:
         self._refused.setdefault(gate or name, []).append((key, written["rejected"]))
 
 
-_PASSING = ("/complete", "/merged", "/failed")  # files of results on their way; of no use after the tick
+_PASSING = ("/complete", "/merged", "/failed")  # files of intermediate results; not needed after the tick

@@ -1,4 +1,4 @@
-"""The kept rows of one operator, as one tick sees them."""
+"""The kept rows of one operator, in one tick."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class TickSegments:
 
     @property
     def rows(self) -> int:
-        """How many rows are kept."""
+        """Return how many rows are kept."""
         return self.log.rows
 
     @property
     def lowest(self) -> int:
-        """The least time that is kept; END if nothing is."""
+        """Return the least time that is kept; END if there are no rows."""
         return self.log.lowest
 
     def read(self, segments: Sequence[Segment]) -> DataFrame:
-        """The rows of some segments, from the driver's memory where it wrote them in this tick."""
+        """Return the rows of some segments, from the driver's memory if it wrote them in this tick."""
         return self._tick.given.whole(self._tick.read(self._key, segments), rows_in(segments))
 
     def tables(self, segments: Sequence[Segment]) -> Sequence[pa.Table]:
-        """The rows of some segments on the driver, a table a segment."""
+        """Return the rows of some segments on the driver, one table per segment."""
         return [self._tick.memory.get(segment) for segment in segments]

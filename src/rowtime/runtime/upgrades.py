@@ -1,7 +1,7 @@
-"""Upgrades of a checkpoint: its state goes over to another plan, in a tick of its own that reads nothing.
+"""Upgrades of a checkpoint: its state is transferred to another plan, in a tick of its own that reads nothing.
 
-The entry of that tick has the state of the one before it under the names of the new plan. Files keep their names;
-those that two operators go on from get a second one. Whatever a crash leaves before the entry is swept.
+The entry of that tick has the state of the one before it under the names of the new plan. Files keep their names; files
+that two operators continue from get a second name. Leftovers of a crash before the entry are removed.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _BY_KEY = ("segments", "schemas", "held")  # of ``operator/what``
 
 
 def bound(checkpoint: Checkpoint, program: Program) -> Upgrade | None:
-    """Give a checkpoint that has run no tick its plan; for another, what has to change before the program runs on it.
+    """Give a checkpoint without a tick its plan; for another, return the changes before the program can run on it.
 
-    Raises ``Refused``: R401 where its state does not fit, R408 where a sink that is gone, or called otherwise, has not
-    got all its rows.
+    Raises ``Refused``: R401 if its state does not fit, R408 if a sink that was removed or renamed has not got all its
+    rows.
     """
     last, old = checkpoint.journal.last(), checkpoint.plan
     if last is None:  # it has no state, so any plan fits
@@ -49,18 +49,18 @@ def bound(checkpoint: Checkpoint, program: Program) -> Upgrade | None:
 
 
 def holding(entry: Entry) -> set[str] | None:
-    """The operators that hold rows after an entry; ``None`` where it does not say."""
+    """Return the operators that hold rows after an entry; ``None`` if it does not say."""
     if "held" not in entry:
         return None  # an older version wrote it
     return {key.rsplit("/", 1)[0] for key, rows in entry["held"].items() if rows}
 
 
 def change(checkpoint: Checkpoint, program: Program, upgrade: Upgrade, entry: Entry, at: int) -> Entry:
-    """Go over to the plan of a program after ``entry``; the entry that says so, committed ``at`` (µs UTC)."""
+    """Switch to the plan of a program after ``entry``; return the entry for it, committed ``at`` (µs UTC)."""
     old, tick = checkpoint.plan, entry["tick"] + 1
     assert old is not None  # it has an entry
     carried, known = _carried(entry, upgrade), retired(old, upgrade)
-    # A sink that comes back goes on numbering its rows.
+    # A sink that comes back continues its row numbers.
     carried["control"] |= {name: entry["control"][name] for name in known if name in entry["control"]}
     copied = _link_copies(checkpoint.folder, carried["segments"], upgrade, tick)
     sums = entry.get("sums", {})
@@ -87,11 +87,11 @@ def change(checkpoint: Checkpoint, program: Program, upgrade: Upgrade, entry: En
 
 
 def _carried(entry: Entry, upgrade: Upgrade) -> dict[str, dict[str, Any]]:
-    """What the journal knows by the names of operators, by those that they have now."""
+    """Return the journal's data by operator name, under the present names."""
     sources = {**upgrade.continues, **upgrade.copies}
     found: dict[str, dict[str, Any]] = {part: {} for part in (*_BY_NAME, *_BY_KEY)}
     for now, was in sources.items():
-        # A copy judges rows from here on: what was counted before is with the other.
+        # A copy judges rows from here on: the counts stay with the other operator.
         for part in _BY_NAME if now not in upgrade.copies else ("control", "clocks", "since"):
             if was in entry.get(part, {}):
                 found[part][now] = deepcopy(entry[part][was])
@@ -105,9 +105,9 @@ def _carried(entry: Entry, upgrade: Upgrade) -> dict[str, dict[str, Any]]:
 
 
 def _link_copies(folder: Place, segments: dict[str, Any], upgrade: Upgrade, tick: int) -> dict[str, str]:
-    """Give the files of a copy names of their own, so that each of the two operators can drop its own.
+    """Give the files of a copy new names, so that each of the two operators can drop its own.
 
-    What comes back says by new name which file it is a copy of.
+    Returns by new name the original file.
     """
     copied: dict[str, str] = {}
     for key, rows in segments.items():
@@ -122,7 +122,7 @@ def _link_copies(folder: Place, segments: dict[str, Any], upgrade: Upgrade, tick
 
 
 def _keep_promises(carried: Mapping[str, Mapping[str, Any]], program: Program, upgrade: Upgrade) -> None:
-    """What an operator has promised stays, whatever its tolerance is from now on."""
+    """Keep the promises of operators whose tolerance changes."""
     for node in program.operators:
         if node.name in upgrade.eased:
             control, clocks = carried["control"][node.name], carried["clocks"].get(node.name, {})
@@ -132,7 +132,7 @@ def _keep_promises(carried: Mapping[str, Mapping[str, Any]], program: Program, u
 def _set_by_hand(
     control: dict[str, Any], waiting: Sequence[Mapping[str, Any]], upgrade: Upgrade
 ) -> list[dict[str, Any]]:
-    """Bounds that were set by hand and wait for a tick take effect with the change; they come back as noted."""
+    """Apply bounds that were set manually and wait for a tick; return them for the journal."""
     follows = {was: now for now, was in upgrade.continues.items()}
     moved = [{**one, "operator": follows[one["operator"]]} for one in waiting if one["operator"] in follows]
     for setting in moved:
@@ -141,7 +141,7 @@ def _set_by_hand(
 
 
 def _spans(old: StoredPlan, upgrade: Upgrade, tick: int) -> dict[str, Any]:
-    """What operators were called before, of those that are not called what they always were."""
+    """Return the former names of operators that have been renamed."""
     found: dict[str, list[Any]] = {name: [[name, tick, FOREVER]] for name in upgrade.new}
     for now, was in upgrade.continues.items():
         spans = spans_of(old, was)

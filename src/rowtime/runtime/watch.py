@@ -1,6 +1,6 @@
-"""A watch over an engine: which tick is under way, what it reads, and with which part of it the driver is busy.
+"""A watch over an engine: its current tick, what it reads, and which part of it is running.
 
-Any thread may look. The thread that runs the tick only notes where it is, so looking never makes it wait.
+Any thread may read it. The thread that runs the tick only records its state, so readers never make it wait.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ LONG: Final = 1.0  # seconds
 class Watch:
     """A context manager around each look for a tick.
 
-    ``backlogs``: what the tick under way leaves unread, by stream. ``more``: the last tick has left something
-    unread, or has failed, so that the next one has to read the same.
+    ``backlogs``: what the current tick leaves unread, by stream. ``more``: the last tick has left something unread, or
+    has failed, so that the next one has to read the same.
     """
 
     def __init__(self) -> None:
@@ -48,11 +48,11 @@ class Watch:
         self._begun, self._reads, self.backlogs = None, None, {}
 
     def begins(self, tick: int, meter: Meter) -> None:
-        """Note that the driver looks for the input of a tick."""
+        """Record that the driver looks for the input of a tick."""
         self._reads, self._begun = None, (tick, meter, get_ident())
 
     def reads(self, running: RunningTick, taken: Mapping[str, Taken]) -> None:
-        """Note what the tick reads: it has something to do."""
+        """Record what the tick reads: it has something to do."""
         counts = [part.part.rows for part in taken.values()]
         known = [count for count in counts if count is not None]
         at_most = any(part.source.decodes and part.part.rows for part in taken.values())
@@ -61,7 +61,7 @@ class Watch:
 
     @property
     def now(self) -> UnderWay | None:
-        """The tick under way; ``None`` between two looks for input. While it is being looked for, no rows are known."""
+        """Return the current tick; ``None`` between two looks for input. During a look, no rows are known."""
         begun, reads = self._begun, self._reads
         if begun is None:
             return None
@@ -75,29 +75,29 @@ class Watch:
 
     @property
     def active(self) -> bool:
-        """True while a tick is under way that has something to do, or the look for input takes longer than a second."""
+        """Return True while a tick runs that has something to do, or a look for input takes longer than a second."""
         return self._reads is not None or self.slow is not None
 
     @property
     def available(self) -> bool:
-        """True while a tick is computed, or rows are known to wait for the next one."""
+        """Return True while a tick is computed, or rows are known to wait for the next one."""
         return self._reads is not None or self.more
 
     @property
     def slow(self) -> UnderWay | None:
-        """The tick under way if it has been so for a second: quicker ones are over before anybody has read of them."""
+        """Return the current tick if it has run for a second: quicker ones end before anybody could read about them."""
         found = self.now
         return found if found is not None and found.seconds(wall_clock()) >= LONG else None
 
     @property
     def words(self) -> str:
-        """What the driver does, in a line, if that takes longer than a second; else nothing."""
+        """Return what the driver does, in a line, if that takes longer than a second; else nothing."""
         found = self.slow
         return "" if found is None else found.words(wall_clock())
 
 
 def _computing(meter: Meter, thread: int) -> str:
-    """What happens outside of the parts that the tick takes the time of."""
+    """Return what happens outside of the measured parts of a tick."""
     if thread in COMPUTING:
         return DRIVER
     return JOBS if meter.jobs is not None and meter.jobs.running() else PLANNING

@@ -1,1 +1,1 @@
-"""What survives a tick: the journal, the segments, the checkpoint that holds both."""
+"""State that survives a tick: the journal, the segments, and the checkpoint that has both."""

@@ -1,9 +1,9 @@
 """A checkpoint: the folder that holds a pipeline's plan, journal, state and rejected rows.
 
-``plan.json`` (what ran first), ``plans/`` (what runs since its SQL changed), ``journal/`` (what has happened),
-``state/`` (segments), ``rejected/`` (refused rows, a folder a gate), ``sources/`` (files that were numbered),
-``cuts/`` (`state.cuts`), ``identity`` (a name of its own), ``spark/`` (Spark's own checkpoint, where a ``foreachBatch``
-source needs one).
+``plan.json`` (the first plan), ``plans/`` (later plans, after SQL changes), ``journal/`` (the entries of ticks),
+``state/`` (segments), ``rejected/`` (refused rows, one folder per gate), ``sources/`` (numbered files), ``cuts/``
+(`state.cuts`), ``identity`` (a unique name), ``spark/`` (Spark's own checkpoint, if a ``foreachBatch`` source needs
+one).
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from rowtime.state.refused_files import tick_of
 from rowtime.state.sealed import sealed, unsealed
 
 PLANS = "plans"
-FOREVER = 2**62  # stands for a last tick that has not come
-_LONGEST: Final = 200  # bytes of a folder name; file systems allow 255
+FOREVER = 2**62  # stands for a last tick that is still to come
+_LONGEST: Final = 200  # bytes of a folder name; the limit of file systems is 255
 _BEGINNING: Final = 120  # bytes of a longer one that stay readable
 _MARKS: Final = frozenset({LOCK, "plan.json", "journal", "statements.writer", "statements.done", "statements.dropped"})
-_OF_NOBODY: Final = ("lost+found", "last-error.txt", FAILING)  # what may be in a folder before its first start
+_OF_NOBODY: Final = ("lost+found", "last-error.txt", FAILING)  # may be in a folder before its first start
 _ANOTHER_FOLDER: Final = "Give --checkpoint a folder of its own: a new one, or an empty one."
 _PUBLISHED = re.compile(r"(-?\d+)(?: ([0-9a-f]{8}))?\s*")
 _SUM_IN_NAME = re.compile(r"\.([0-9a-f]{8})\.parquet$")
 
 
 class Checkpoint:
-    """One checkpoint folder. Reading needs no lock; running does (``acquire``), or in a store an epoch of its own."""
+    """One checkpoint folder. Reading needs no lock; running does (``acquire``), or on a store an epoch of its own."""
 
     def __init__(self, folder: Place) -> None:
         self.folder = folder
@@ -53,11 +53,11 @@ class Checkpoint:
 
     @property
     def plan(self) -> StoredPlan | None:
-        """The plan of the newest entry; ``None`` for a fresh checkpoint."""
+        """Return the plan of the newest entry; ``None`` for a fresh checkpoint."""
         return self.plan_of(self.journal.last())
 
     def plan_of(self, last: Entry | None) -> StoredPlan | None:
-        """The plan that an entry goes by."""
+        """Return the plan of an entry."""
         names = (last or {}).get("plans", ())
         if names:
             return self._later_plan(names[-1])
@@ -66,19 +66,19 @@ class Checkpoint:
         return self.first_plan
 
     def check(self) -> None:
-        """Check that nothing that the driver needs to go on is missing.
+        """Check that the driver has everything it needs to continue.
 
-        Raises ``Failure``: R420 if entries of the journal are missing, or if the sinks have got later ticks than its
-        last one; R406 if a plan is missing.
+        Raises ``Failure``: R420 if entries of the journal are missing, or if the sinks have later ticks than its last
+        one; R406 if a plan is missing.
         """
         last = self.journal.check()
         if self.published > last:
             raise behind(self.folder, f"tick {self.published} is in the outputs", last)
         if last >= 0:
-            self.first_plan  # noqa: B018 - raises if it is gone or damaged
+            self.first_plan  # noqa: B018 - raises if it is missing or damaged
 
     def later_plans(self, entry: Entry) -> list[StoredPlan]:
-        """The plans after the first one, up to that of an entry; each says ``since`` which tick it is there."""
+        """Return the plans after the first one, up to that of an entry; each has its first tick in ``since``."""
         return [self._later_plan(name) for name in entry.get("plans", ())]
 
     def _later_plan(self, name: str) -> StoredPlan:
@@ -86,32 +86,31 @@ class Checkpoint:
 
     @property
     def first_plan(self) -> StoredPlan:
-        """The plan that the checkpoint began with."""
+        """Return the first plan of the checkpoint."""
         return _plan_in(self.folder / "plan.json", "the plan of this checkpoint")
 
     @property
     def begun(self) -> bool:
-        """True once the script of this checkpoint has taken effect."""
+        """Return True once the script of this checkpoint has taken effect."""
         return any((self.folder / name).exists() for name in ("plan.json", "statements.done"))
 
     @property
     def identity(self) -> str:
-        """Which checkpoint this is, wherever its folder stands; empty for one that an older version wrote last."""
+        """Return the checkpoint's id, wherever its folder is; empty for one that an older version wrote last."""
         path = self.folder / "identity"
         return path.read_text() if path.exists() else ""
 
     @property
     def driven(self) -> bool:
-        """True if this object is the one driver."""
+        """Return True if this object is the one driver."""
         return self._lock is not None or self.journal.drives
 
     def acquire(self) -> None:
         """Become the one driver of this checkpoint; raises ``Refused`` (R404) if there is another.
 
-        So it does if the folder holds something else (R421): rows that somebody keeps there, say.
-
-        The folder holds rows and, in its plan, what OPTIONS say: a new one is private to its owner. Once more does
-        nothing. A store has no locks: whoever comes last is the driver, and the one before it commits nothing more.
+        Also raises it (R421) if the folder contains something else, such as somebody's data. The folder has rows and,
+        in its plan, OPTIONS: a new one is private to its owner. Calling it again does nothing. A store has no locks:
+        the last one to come is the driver, and the one before it commits nothing more.
         """
         if self.driven:
             return
@@ -135,12 +134,12 @@ class Checkpoint:
         raise refuse("R404", what, "Stop it first, or give this one a --checkpoint of its own.")
 
     def announce(self, page: str | None) -> None:
-        """Say where Spark's page is, while this driver has the checkpoint."""
+        """Record the address of Spark's page, while this driver has the checkpoint."""
         if self._lock is not None and page:
             announce(self._lock, page)
 
     def check_place(self) -> None:
-        """Raise ``Refused`` (R421) for a folder that holds something else than a checkpoint."""
+        """Raise ``Refused`` (R421) for a folder that contains something else than a checkpoint."""
         there = sorted(path.name for path in self.folder.iterdir()) if self.folder.is_dir() else []
         if self.folder.is_file():
             raise refuse("R421", f"{self.folder} is a file, not a folder", _ANOTHER_FOLDER)
@@ -151,21 +150,21 @@ class Checkpoint:
             raise refuse("R421", what, _ANOTHER_FOLDER)
 
     def release(self) -> None:
-        """Let another driver in."""
+        """Release the checkpoint for another driver."""
         self.journal.leave()
         if self._lock is not None:
             released(self._lock)
             self._lock = None
 
     def bind(self, plan: StoredPlan) -> None:
-        """Write the plan of a checkpoint that has run no tick."""
+        """Write the plan of a checkpoint without a tick."""
         files.write_over(self.folder / "plan.json", sealed(plan.as_json(), indent=1, number=FORMAT))
 
     def change(self, plan: StoredPlan, entry: Entry) -> Entry:
-        """Go over to another plan with an entry (with its ``tick``) that reads nothing; the entry as it is journaled.
+        """Switch to another plan with an entry (with its ``tick``) that reads nothing; return the journaled entry.
 
-        The plan is there before the entry, and counts for nothing until the entry names it. Raises what
-        `Journal.commit` does.
+        The plan is written before the entry, and has no effect until the entry names it. Raises what `Journal.commit`
+        does.
         """
         tick, names = entry["tick"], entry.get("plans", ())
         name = f"{len(names) + 1:06d}-{uuid.uuid4().hex[:6]}.json"
@@ -179,7 +178,7 @@ class Checkpoint:
 
     @property
     def published(self) -> int:
-        """The last tick whose output has been delivered as a whole, as far as is known; -1 for none.
+        """Return the last tick whose output is known to be delivered completely; -1 for none.
 
         A missing or damaged file is ignored: the last tick is delivered again, as after a crash.
         """
@@ -191,13 +190,13 @@ class Checkpoint:
 
     @published.setter
     def published(self, tick: int) -> None:
-        # Not synced: if it is lost, the last tick is only delivered again. In a store it is written in the background.
+        # Not synced: if it is lost, the last tick is only delivered again. On a store it is written in the background.
         path = self.folder / "published"
         files.begin(path, lambda: _noted(path, f"{tick} {_sum(str(tick)):08x}"))
 
     def sweep(self, entry: Entry | None) -> None:
-        """Remove what a crashed tick left: plans and state files that no committed entry names."""
-        files.arrived(self.folder)  # else it would remove what `show_refused` is still moving
+        """Remove leftovers of a crashed tick: plans and state files that no committed entry names."""
+        files.arrived(self.folder)  # otherwise it would remove what `show_refused` is still moving
         tick = -1 if entry is None else entry["tick"]
         files.sweep(self.folder / PLANS, () if entry is None else entry.get("plans", ()))
         live = set() if entry is None else {row[0] for log in entry["segments"].values() for row in log}
@@ -209,11 +208,11 @@ class Checkpoint:
         return (path for path in folder.rglob("*") if isinstance(path, ObjectPlace) or path.is_file())
 
     def show_refused(self, entry: Entry) -> None:
-        """Move the refused rows of a committed entry to where they stay; again, it moves what is left.
+        """Move the refused rows of a committed entry to their final place; if repeated, it moves the rest.
 
-        Only what the entry names comes there: not what another attempt of a task has written, nor a driver that
-        was thought dead. From then on the checksum of a file is in its name. In a store the files are there once
-        `files.arrived` returns.
+        Only files that the entry names are moved, not those of another try of a task or of a driver that was thought
+        dead. From then on the checksum of a file is in its name. On a store the files are there once `files.arrived`
+        returns.
         """
         sums = entry.get("sums", {})
         for gate, paths in entry.get("refused", {}).items():
@@ -226,10 +225,10 @@ class Checkpoint:
             files.sync_names(place)
 
     def rejected(self, gate: str, tick: int) -> list[Place]:
-        """The files of rows that a gate refused up to a committed tick, oldest first; those under old names too.
+        """Return the files of rows that a gate refused up to a committed tick, oldest first; former names included.
 
-        Their names begin with their tick, so the journal lists only those of the last one, which a driver that
-        died may not have moved. Raises ``Failure`` (R406) for one that is damaged or gone.
+        Their names begin with their tick, so the journal lists only those of the last one, which a crashed driver may
+        not have moved. Raises ``Failure`` (R406) for one that is damaged or missing.
         """
         entry = self.journal.last() or {}
         found: list[Place] = []
@@ -245,15 +244,15 @@ class Checkpoint:
         return found
 
     def _kept(self, entry: Entry, gate: str) -> dict[str, Place]:
-        """The files of refused rows of a gate by name; some of the last entry may stand where they were written."""
+        """Return the files of a gate's refused rows by name; some of the last entry may not be moved yet."""
         written = [self.folder / path for path in entry.get("refused", {}).get(gate, ())]
         left = [path for path in written if path.exists()]
         moved: dict[str, Place] = {path.name: path for path in self._refused_by(gate).glob("*.parquet")}
-        here = {name.partition(".")[0] for name in moved}  # a driver may be moving them just now
+        here = {name.partition(".")[0] for name in moved}  # a driver may be moving them now
         return moved | {path.name: path for path in left if path.stem not in here}
 
     def _sum_of(self, entry: Entry, path: Place) -> int | None:
-        """The checksum of a file of refused rows, if it is known."""
+        """Return the checksum of a file of refused rows, if known."""
         in_name = _SUM_IN_NAME.search(path.name)
         known = entry.get("sums", {}).get(below(path, self.folder))
         return int(in_name[1], 16) if in_name else known
@@ -262,7 +261,7 @@ class Checkpoint:
         return self.folder / "rejected" / folder_of(gate)
 
     def spans(self, gate: str) -> Sequence[Span]:
-        """What a gate has been called: its name, and the first and the last tick of it."""
+        """Return the names of a gate over time: each name, with its first and last tick."""
         return spans_of(self.plan, gate)
 
 
@@ -286,7 +285,7 @@ def _moved(path: Place, target: Place) -> None:
 
 
 def spans_of(plan: StoredPlan | None, gate: str) -> list[Span]:
-    """What a gate of a plan has been called, by name, first and last tick."""
+    """Return the names of a gate of a plan over time: name, first and last tick."""
     return [*(plan.spans if plan else {}).get(gate, [[gate, plan.anew if plan else 0, FOREVER]])]
 
 
@@ -295,9 +294,9 @@ def _sum(text: str) -> int:
 
 
 def folder_of(name: str) -> str:
-    """A folder name for an operator: what users write never becomes a path as it stands.
+    """Return a folder name for an operator: users' names are never used as paths directly.
 
-    Law: no two names share a folder. A name that no file system would take goes by its beginning and a hash.
+    Law: no two names share a folder. A name that is too long for a file system gets its beginning and a hash.
     """
     shown = "".join(c if c.isalnum() or c in "-_." else _encoded(c) for c in name)
     shown = f"%2e{shown[1:]}" if shown.startswith(".") else shown or "%"

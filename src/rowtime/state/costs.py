@@ -8,10 +8,10 @@ The entry of a tick has its cost under ``cost``::
      "times": {"trades": [1767225598000000, 1767225600000000, 1767225599100000]},
      "before": {"ended": 1767225599120000, "ms": {"sinks": 4.0, "journal": 9.2}}}
 
-Times are µs UTC, durations milliseconds. An entry cannot hold how long its own writing took, nor the delivering that
-follows it. So ``ended`` is the moment before the entry is written, and ``before`` has what the tick before this one
-took after its own entry; it is missing if another process, or another attempt, ran that tick. Nothing is computed from
-costs: replays, ``verify`` and the next tick do not read them. Entries of older versions, and of upgrades, have none.
+Times are µs UTC, durations milliseconds. An entry cannot have the time of its own writing, nor of the delivery after
+it. So ``ended`` is the time before the entry is written, and ``before`` has what the previous tick took after its own
+entry; it is missing if another process, or another try, ran that tick. Nothing is computed from costs: replays,
+``verify`` and the next tick do not read them. Entries of older versions, and of upgrades, have none.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ PARTS: Final[Mapping[str, str]] = {
     SINKS: "writing what sinks get, with its Spark jobs, and handing it over",
     JOURNAL: "the journal entry, and what is cleaned up after it",
 }
-"""The parts of a tick. They do not overlap, and add up to the whole."""
+"""The parts of a tick. They do not overlap, and their sum is the whole."""
 
 GOES_ON: Final = (SINKS, JOURNAL)
-"""The parts that go on after the entry of a tick, so that only the next entry tells how long they took."""
+"""The parts that continue after the entry of a tick, so that only the next entry has their times."""
 
 Milliseconds = Mapping[str, float]
 
 
 class Left(NamedTuple):
-    """How much of a stream is left to read, in ``rows``, ``bytes`` or ``versions`` of a table."""
+    """How much of a stream is unread, in ``rows``, ``bytes`` or ``versions`` of a table."""
 
     amount: int
     unit: str
@@ -60,12 +60,12 @@ class Left(NamedTuple):
 class TickCost:
     """What a tick cost: ``began`` and ``ended`` in µs UTC, milliseconds by part, rows by stream and by sink.
 
-    ``complete``: false while it is not known how long the journal entry and the delivering took; then ``ended`` is
-    the moment before them. ``files`` and ``size`` (bytes): what the tick has written, state, refused rows and output.
-    ``jobs``: how many Spark jobs it ran, the clock pass and sinks included. ``times``: the event times of the rows that
-    gates accepted: least, greatest and, where each row was looked at, mean (µs UTC). ``left``: by stream, how much was
-    there to read behind the tick's range, and in which unit, where that was known. ``given``: how many rows operators
-    gave of which no gate and no sink counts rows, where that is known.
+    ``complete``: false while the times of the journal entry and the delivery are unknown; then ``ended`` is the time
+    before them. ``files`` and ``size`` (bytes): what the tick has written: state, refused rows and output. ``jobs``:
+    how many Spark jobs it ran, including the clock pass and sinks. ``times``: the event times of the rows that gates
+    accepted: least, greatest and, if each row was read, mean (µs UTC). ``left``: by stream, how much was unread after
+    the tick's range, and in which unit, if known. ``given``: how many rows operators gave if no gate and no sink counts
+    them, if known.
     """
 
     tick: int
@@ -85,11 +85,11 @@ class TickCost:
 
     @property
     def total(self) -> float:
-        """Milliseconds from the first look for input to the end."""
+        """Return the milliseconds from the first look for input to the end."""
         return sum(self.milliseconds.values())
 
     def stored(self, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Plain values for the journal; ``before``: how the tick before it has ended, as `tail` gives it."""
+        """Return plain values for the journal; ``before``: how the previous tick ended, as `tail` returns it."""
         numbers = {"refused": self.refused, "files": self.files, "bytes": self.size, "jobs": self.jobs}
         return {
             "began": self.began,
@@ -105,13 +105,13 @@ class TickCost:
         }
 
     def tail(self, committed: TickCost) -> dict[str, Any]:
-        """What came after the entry, for that of the next tick; ``committed``: the cost as the entry has it."""
+        """Return what came after the entry, for that of the next tick; ``committed``: the cost in the entry."""
         spent = {part: ms - committed.milliseconds.get(part, 0) for part, ms in self.milliseconds.items()}
         return {"ended": self.ended, "ms": _rounded({part: ms for part, ms in spent.items() if ms > 0})}
 
 
 def cost_of(entry: Mapping[str, Any], following: Mapping[str, Any] | None = None) -> TickCost | None:
-    """The cost of the tick of an entry, with what the ``following`` entry adds; ``None`` where none is recorded."""
+    """Return the cost of an entry's tick, with the addition in the ``following`` entry; ``None`` if not recorded."""
     stored = entry.get(KEY)
     if not stored:
         return None
@@ -137,18 +137,18 @@ def cost_of(entry: Mapping[str, Any], following: Mapping[str, Any] | None = None
 
 
 def left_in(entry: Mapping[str, Any]) -> dict[str, Left]:
-    """How much was left to read after the tick of an entry, by stream."""
+    """Return how much was unread after the tick of an entry, by stream."""
     return {name: Left(*left) for name, left in entry.get(KEY, {}).get("left", {}).items()}
 
 
 def given_in(entry: Mapping[str, Any]) -> Mapping[str, int]:
-    """What operators gave in the tick of an entry, as `TickCost.given` has it."""
+    """Return how many rows operators gave in the tick of an entry, as in `TickCost.given`."""
     found: Mapping[str, int] = entry.get(KEY, {}).get("given", {})
     return found
 
 
 def costs_of(entries: Iterable[Mapping[str, Any]]) -> Iterator[TickCost]:
-    """The costs of the ticks of a journal, oldest first, as far as they are recorded."""
+    """Yield the recorded costs of the ticks of a journal, oldest first."""
     found = (cost_of(entry, following) for entry, following in pairwise([*entries, {}]))
     return (cost for cost in found if cost is not None)
 

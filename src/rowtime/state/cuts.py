@@ -1,9 +1,9 @@
 """Where recorded input must be cut when it is read again.
 
-A range of the sources may be read as one however many ticks took it, but for the moments at which something took effect
-that is no item of a writer: a bound set by hand or on all writers, a writer that joins at the clock of the others, a
-table of a database that takes more or less than before. Each leaves a file that says what was read before it, and the
-journal counts them. Only the newest ``KEPT`` stay.
+A range of the sources may be read as one however many ticks took it, except at the points where something took effect
+that is not an item of a writer: a bound set manually or on all writers, a writer that joins at the clock of the others,
+a database table with other limits than before. Each leaves a file that records what was read before it, and the journal
+counts them. Only the newest ``KEPT`` stay.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _OF_A_SOURCE = ("offsets", "first", "state", "away", "ended")
 
 @dataclass(frozen=True)
 class Cut:
-    """``before``: tick, sources, clocks, and what tables took; ``settings``: the bounds that were set then by hand."""
+    """``before``: tick, sources, clocks, and limits of tables; ``settings``: the bounds that were set manually then."""
 
     before: Mapping[str, Any]
     settings: Sequence[Mapping[str, Any]]
 
 
 def note(checkpoint: Place, before: Mapping[str, Any], settings: Sequence[Mapping[str, Any]]) -> int:
-    """Leave the cut that comes after an entry, and give how many there are then.
+    """Record the cut after an entry, and return how many there are then.
 
-    Called before the commit: one that is left by a tick that never was is written over by the next.
+    Called before the commit: the cut of a tick that failed is overwritten by the next one.
     """
     number = int(before.get("cuts", 0))
     make_folder(checkpoint / FOLDER)
@@ -43,7 +43,7 @@ def note(checkpoint: Place, before: Mapping[str, Any], settings: Sequence[Mappin
 
 
 def noted(checkpoint: Place, entry: Mapping[str, Any]) -> list[Cut]:
-    """The cuts up to an entry, in order; raises ``Refused`` (R407) where some are gone."""
+    """Return the cuts up to an entry, in order; raises ``Refused`` (R407) if some are missing."""
     paths = [_path(checkpoint, number) for number in range(entry.get("cuts", 0))]
     gone = [path for path in paths if not path.exists()]
     if gone:

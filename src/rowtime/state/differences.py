@@ -1,6 +1,6 @@
-"""What changed between two JSON objects, so that a large one that changes little is stored once.
+"""Differences between two JSON objects, so that a large one that changes little is stored once.
 
-Objects are compared member by member, at every depth; anything else, a list too, is replaced as a whole.
+Objects are compared member by member, at every depth; anything else, also a list, is replaced as a whole.
 """
 
 from __future__ import annotations
@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-# The members of a difference. Each is left out where it is empty.
+# The members of a difference. Each is omitted if it is empty.
 SET: Final = "set"  # members that are new or replaced, by name
 IN: Final = "in"  # differences of members that are objects before and after, by name
-GONE: Final = "gone"  # names of members that are there no more
+GONE: Final = "gone"  # names of removed members
 
 _ABSENT: Final = object()
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Tell what makes ``new`` of ``old``; empty if they are equal. Law: `applied` to ``old``, it gives ``new``."""
+    """Return the difference from ``old`` to ``new``; empty if equal. Law: `applied` to ``old``, it gives ``new``."""
     put, inside = dict[str, Any](), dict[str, Any]()
     for name, value in new.items():
         before = old.get(name, _ABSENT)
@@ -31,7 +31,7 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]
 
 
 def applied(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the new object. It shares with ``old`` what did not change; ``old`` stays as it is."""
+    """Return the new object. It shares unchanged parts with ``old``; ``old`` stays as it is."""
     gone = frozenset(changes.get(GONE, ()))
     found = {name: value for name, value in old.items() if name not in gone}
     found.update(changes.get(SET, {}))

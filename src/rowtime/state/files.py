@@ -1,4 +1,4 @@
-"""Files and objects that a crash leaves whole or absent: durable writes and atomic creation, on disks and in stores."""
+"""Files and objects that are whole or absent after a crash: durable writes and atomic creation, on disks and stores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rowtime.core.stores import ObjectPlace, Place, below
 
 
 def make_folder(folder: Place) -> None:
-    """Create a folder and what is missing above it, durably; in a store there are only objects."""
+    """Create a folder and its missing parents, durably; on a store there are only objects."""
     if isinstance(folder, Path) and not folder.is_dir():
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
@@ -28,13 +28,13 @@ def make_folder(folder: Place) -> None:
 
 
 def sync_names(folder: Place) -> None:
-    """Make the names in a folder durable; those of a store are."""
+    """Make the names in a folder durable; those on a store are."""
     if isinstance(folder, Path):
         sync(folder)
 
 
 def make_private(folder: Place) -> None:
-    """Create a folder that only its owner can look into; one that is there stays as it is."""
+    """Create a folder that only its owner can read; an existing one stays as it is."""
     if isinstance(folder, ObjectPlace):
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -42,9 +42,9 @@ def make_private(folder: Place) -> None:
 
 
 def begin(path: Place, work: Callable[[], None]) -> Future[None] | None:
-    """Do some work on a file at once, or begin that on an object.
+    """Do some work on a file at once, or start that on an object.
 
-    `arrived` waits for it and raises its error. Whoever asks for the object meanwhile waits for it, too.
+    `arrived` waits for it and raises its error. Readers of the object wait for it, too.
     """
     if isinstance(path, ObjectPlace):
         return path.bucket.background.begin(path.key, work)
@@ -53,16 +53,16 @@ def begin(path: Place, work: Callable[[], None]) -> Future[None] | None:
 
 
 def arrived(folder: Place) -> None:
-    """Wait for all that is under way in the bucket of a folder; raises the first error."""
+    """Wait for all running work in the bucket of a folder; raises the first error."""
     if isinstance(folder, ObjectPlace):
         folder.bucket.background.wait_for_all()
 
 
 def write_new(path: Place, data: bytes) -> None:
-    """Create a file with its whole content, durably; raises ``FileExistsError`` if it is there.
+    """Create a file with its whole content, durably; raises ``FileExistsError`` if it exists.
 
-    A link is atomic and refuses an existing name, so two drivers can never both create
-    the same journal entry. A store creates an object on the same condition.
+    A link is atomic and refuses an existing name, so two drivers can never both create the same journal entry. A store
+    creates an object on the same condition.
     """
     if isinstance(path, ObjectPlace):
         path.create(data)
@@ -73,7 +73,7 @@ def write_new(path: Place, data: bytes) -> None:
 
 @contextlib.contextmanager
 def able(path: Path) -> Iterator[None]:
-    """R410 where the file system of ``path`` has no links or locks: object stores that are mounted have none."""
+    """Raise R410 if the file system of ``path`` has no links or locks, as mounted object stores."""
     try:
         yield
     except (FileExistsError, BlockingIOError):
@@ -89,7 +89,7 @@ _UNABLE = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENO
 
 
 def write_over(path: Place, data: bytes) -> None:
-    """Replace a file with a new whole content, durably."""
+    """Replace a file's whole content, durably."""
     if isinstance(path, ObjectPlace):
         path.replace(data)
         return
@@ -98,7 +98,7 @@ def write_over(path: Place, data: bytes) -> None:
 
 
 def append(path: Place, data: bytes) -> None:
-    """Append to a file that is there, durably; after an ``OSError`` it is as it was. An object is written again."""
+    """Append to an existing file, durably; after an ``OSError`` it is unchanged. An object is written again."""
     if isinstance(path, ObjectPlace):
         path.replace(path.read_bytes() + data)
         return
@@ -113,14 +113,14 @@ def append(path: Place, data: bytes) -> None:
 
 
 def _all(file: IO[bytes], data: bytes) -> None:
-    """Write all or raise: an unbuffered file may take a part where the disk is full."""
+    """Write all or raise: an unbuffered write may be partial if the disk is full."""
     if file.write(data) < len(data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.name)
 
 
 @contextlib.contextmanager
 def _drafted(path: Path, data: bytes) -> Iterator[Path]:
-    """A file with this content beside ``path``, durable and under a hidden name, to be given that name."""
+    """Yield a durable file with this content beside ``path``, under a hidden name, to be renamed."""
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         _write(draft, data)
@@ -138,7 +138,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def check_sum(path: Place, expected: int | None) -> None:
-    """Raise ``Failure`` (R406) if a file of the checkpoint is gone, or its bytes do not have this checksum."""
+    """Raise ``Failure`` (R406) if a file of the checkpoint is missing, or does not have this checksum."""
     try:
         found = _sum(path) if expected is not None else None
     except FileNotFoundError:
@@ -154,7 +154,7 @@ def _sum(path: Place) -> int:
 
 
 def damaged(what: str) -> Failure:
-    """R406: something that a checkpoint keeps is gone or changed."""
+    """Return R406: something in a checkpoint is missing or changed."""
     hint = "Restore the file, or the whole checkpoint, from a copy. Rowtime does not guess what it held."
     return Failure(Problem("R406", what, hint=hint))
 
@@ -162,7 +162,7 @@ def damaged(what: str) -> Failure:
 def move(source: Place, target: Place) -> None:
     """Move a file, also between file systems and out of a store; the target appears whole or not at all.
 
-    In a store it has both names for a while. If another driver moves the object as well, it arrives nevertheless.
+    On a store it has both names for a while. If another driver moves the object as well, it still arrives.
     """
     if isinstance(source, ObjectPlace):
         with contextlib.suppress(FileNotFoundError):
@@ -184,7 +184,7 @@ def move(source: Place, target: Place) -> None:
 
 
 def link(source: Place, target: Place) -> None:
-    """Give a file that never changes a second name, durably; one of the two may be removed without the other."""
+    """Give a file that never changes a second name, durably; either one may be removed without the other."""
     if isinstance(source, ObjectPlace):
         assert isinstance(target, ObjectPlace)
         source.copy_to(target)
@@ -196,7 +196,7 @@ def link(source: Place, target: Place) -> None:
 
 
 def copy_folder(source: Place, target: Path) -> None:
-    """Copy a folder to a disk, if it is there."""
+    """Copy a folder to a disk, if it exists."""
     if isinstance(source, Path):
         if source.is_dir():
             shutil.copytree(source, target)
@@ -208,7 +208,7 @@ def copy_folder(source: Place, target: Path) -> None:
 
 
 def remove(path: Place) -> None:
-    """Remove a file or a folder if it is there; in a store, an object."""
+    """Remove a file or a folder if it exists; on a store, an object."""
     with contextlib.suppress(FileNotFoundError):
         if isinstance(path, Path) and path.is_dir():
             shutil.rmtree(path)
@@ -222,7 +222,7 @@ def begin_to_remove(path: Place) -> None:
 
 
 def sweep(folder: Place, kept: Collection[str]) -> None:
-    """Remove what is in a folder under other names than these, which may be those of files in its folders."""
+    """Remove everything in a folder except these names, which may be those of files in its folders."""
     inside: dict[str, list[str]] = {}
     for name in kept:
         first, _, rest = name.partition("/")
@@ -234,10 +234,10 @@ def sweep(folder: Place, kept: Collection[str]) -> None:
 
 
 def clear(paths: Iterable[Place]) -> None:
-    """Remove what a crash has left, as this driver has found it.
+    """Remove leftovers of a crash that this driver has found.
 
-    In a store the guard is asked once everything is found: a driver that succeeds this one writes only afterwards, so
-    nothing of it is removed.
+    On a store the guard is called once everything is found: a succeeding driver writes only afterwards, so none of its
+    files is removed.
     """
     found = [*paths]
     for bucket in {path.bucket for path in found if isinstance(path, ObjectPlace)}:

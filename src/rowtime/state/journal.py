@@ -1,16 +1,16 @@
 """The journal: one atomic entry a tick makes everything of that tick visible.
 
-An entry is the whole control state after its tick: positions, clocks, bounds, ledger, live
-segments, output files. So a start reads the last entry only, whatever the number of ticks,
-and whoever wants to know where time stands needs nothing else, neither Spark nor Java.
+An entry is the whole control state after its tick: positions, clocks, bounds, ledger, live segments, output files. So a
+start reads only the last entry, whatever the number of ticks, and readers of the bounds need nothing else, neither
+Spark nor Java.
 
-A large entry, of a stream that thousands of writers have left, say, is stored as what differs from a **base**, an
-object of its own that many entries share. A new base is written once the differences together are as long as the base:
-with B bytes of which b change in a tick, a tick writes some ``sqrt(2 * B * b)`` bytes, not B.
+A large entry, for example of a stream that thousands of writers have left, is stored as the difference from a **base**,
+an object of its own that many entries share. A new base is written once the differences together are as long as the
+base: with B bytes of which b change in a tick, a tick writes some ``sqrt(2 * B * b)`` bytes, not B.
 
 If there is no lock, an **epoch** keeps a second driver out (semantics 14.3). A driver begins with an entry of its own,
-which repeats the last one with the epoch one higher. The entry of a tick is under the number tick + epoch, so this
-one takes the place of the next entry of every older driver. Without epochs the number is the tick.
+which repeats the last one with the epoch one higher. The entry of a tick is under the number tick + epoch, so this one
+takes the place of the next entry of every older driver. Without epochs the number is the tick.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BASE_NAME = re.compile(r"(\d{12})-[0-9a-f]{6}\.json")
 
 
 class _Base(NamedTuple):
-    """What entries are compared with: the name of its file, what it holds, and its length in bytes."""
+    """The base of entries: the name of its file, its content, and its length in bytes."""
 
     name: str
     entry: Mapping[str, Any]
@@ -52,23 +52,23 @@ Entry = Mapping[str, Any]
 class Journal:
     """The entries of one checkpoint, in ``<checkpoint>/journal/<number>.json``; the bases in its folder ``bases``.
 
-    ``remembers``: a base that was read is kept for the next entry that has it, for those who read many entries.
+    ``remembers``: a base that was read is cached for the next entry with it, for readers of many entries.
     """
 
     def __init__(self, folder: Place, *, remembers: bool = False) -> None:
         self._folder, self._remembers = folder, remembers
-        self.keeps = KEPT_ENTRIES  # how many entries stay at least, for those who look back
+        self.keeps = KEPT_ENTRIES  # the least number of entries to keep, for inspection
         self._mark: dict[str, Any] = {}  # the epoch, and the driver that has raised it: the last members of each entry
-        self._driver = ""  # this object, once it has raised the epoch
-        self._unsure = False  # how a commit has ended
+        self._driver = ""  # the id of this object, once it has raised the epoch
+        self._unsure = False  # whether the outcome of a commit is unknown
         self._number = -1  # of the newest entry that this object has written
-        self._began = False  # this object has committed
-        self._base: _Base | None = None  # that of the newest entry
+        self._began = False  # whether this object has committed
+        self._base: _Base | None = None  # the base of the newest entry
         self._written = 0  # bytes of the differences from it
         self._last_read: _Base | None = None
 
     def last(self) -> Entry | None:
-        """The newest entry; ``None`` before the first commit. Raises what `read` does."""
+        """Return the newest entry; ``None`` before the first commit. Raises what `read` does."""
         found = self._newest()
         return found if found["tick"] >= 0 else None
 
@@ -77,9 +77,9 @@ class Journal:
         return self.read(numbers[-1]) if numbers else {"tick": -1}
 
     def check(self) -> int:
-        """Check that no entry is missing; the last tick comes back, -1 before the first commit.
+        """Check that no entry is missing; return the last tick, -1 before the first commit.
 
-        Those that pruning may have begun to remove need not be there. Raises ``Failure`` (R420) for a gap.
+        Entries that pruning may have begun to remove may be missing. Raises ``Failure`` (R420) for a gap.
         """
         there = self.numbers()
         last = there[-1] if there else -1
@@ -92,27 +92,27 @@ class Journal:
         return int(newest["tick"])
 
     def read(self, number: int) -> Entry:
-        """The entry with a number. Raises what `unsealed` does; R406 too if the base of the entry is gone."""
+        """Return the entry with a number. Raises what `unsealed` does; R406 too if the base of the entry is missing."""
         stored = unsealed(self._path(number))
         return applied(self._known_base(stored["base"]).entry, stored["changes"]) if "base" in stored else stored
 
     def entries(self) -> Iterator[Entry]:
-        """Those that are still there, oldest first, one a tick."""
+        """Yield the entries that still exist, oldest first, one per tick."""
         found = {entry["tick"]: entry for entry in map(self.read, self.numbers())}
         return (entry for tick, entry in found.items() if tick >= 0)
 
     def commit(self, tick: int, entry: Mapping[str, Any]) -> None:
         """Create the entry of a tick, durably and at once.
 
-        Raises ``Refused`` (R403) if another driver has committed that tick, or one behind it when
-        that tick's own entry was pruned: this one was thought dead and must not go on.
+        Raises ``Refused`` (R403) if another driver has committed that tick, or a later one when that tick's own entry
+        was pruned: this one was thought dead and must not continue.
         """
         if not self._began:
             self._go_on()
         self._create({**entry, "tick": tick})
 
     def raise_epoch(self) -> None:
-        """Repeat the last entry with a higher epoch: from now on no driver that was there before can commit.
+        """Repeat the last entry with a higher epoch: from now on no earlier driver can commit.
 
         Raises ``Refused`` (R403) if this driver has done so before, and another one has since.
         """
@@ -122,7 +122,7 @@ class Journal:
                 self._check(newest)
             self._go_on()
             self._mark = {"epoch": newest.get("epoch", 0) + 1, "driver": driver}
-            with suppress(Refused):  # another one was faster
+            with suppress(Refused):  # another driver was faster
                 self._create({name: value for name, value in newest.items() if name not in ("format", "sum")})
                 self._driver = driver
                 return
@@ -130,7 +130,7 @@ class Journal:
 
     @property
     def drives(self) -> bool:
-        """True if this object has raised the epoch and has not left."""
+        """Return True if this object has raised the epoch and has not left."""
         return bool(self._driver)
 
     def check_driver(self) -> None:
@@ -143,14 +143,14 @@ class Journal:
             raise _overtaken(newest["tick"])
 
     def settle(self) -> Entry | None:
-        """After a commit without an answer, take its place, so that it has succeeded or never will; the last entry."""
+        """Take the place of a commit without an answer, so that its outcome is final; return the last entry."""
         if self._driver and self._unsure:
             self.raise_epoch()
         self.check_driver()
         return self.last()
 
     def leave(self) -> None:
-        """Be no driver any more."""
+        """Stop being a driver."""
         self._driver = ""
 
     def _create(self, entry: Entry) -> None:
@@ -166,14 +166,14 @@ class Journal:
             raise _overtaken(tick) from None
         self._unsure, newest = False, self.numbers()[-1]
         if newest > number:
-            if _first_kept(newest) > number:  # else it is the entry that the next driver goes on from
+            if _first_kept(newest) > number:  # otherwise the next driver continues from this entry
                 remove(self._path(number))
             raise _overtaken(tick)
         self._number = number
         self._prune(number)
 
     def _stored(self, entry: Mapping[str, Any], number: int) -> bytes:
-        """An entry as its file holds it; writes a new base first where that is due."""
+        """Return an entry in the form of its file; writes a new base first if that is due."""
         if self._base is not None and self._written < self._base.length:
             return self._different(self._base, entry)
         whole = sealed(entry)
@@ -183,12 +183,12 @@ class Journal:
         name = f"{number:012d}-{uuid.uuid4().hex[:6]}.json"
         make_folder(self._folder / BASES)
         write_new(self._folder / BASES / name, whole)
-        # Read back: what the engine holds may change after this tick, and text has no tuples.
+        # Read it back: the engine's objects may change after this tick, and JSON has no tuples.
         self._base, self._written = _Base(name, json.loads(whole), len(whole)), 0
         return self._different(self._base, entry)
 
     def _go_on(self) -> None:
-        """Take the epoch and the base of the newest entry, so that runs of one tick each need no base each."""
+        """Take the epoch and the base of the newest entry, so that runs of one tick each do not need a base each."""
         self._began, numbers = True, self.numbers()
         stored = unsealed(self._path(numbers[-1])) if numbers else {}
         self._mark, self._base = {name: stored[name] for name in _MARK if name in stored}, None
@@ -218,9 +218,9 @@ class Journal:
         return self._last_read
 
     def _prune(self, number: int) -> None:
-        """Remove old entries, and the bases that none of those left has.
+        """Remove old entries, and the bases that no remaining entry uses.
 
-        An entry has its base from its own or an earlier number, and a later entry never an earlier base.
+        The base of an entry is from its own or an earlier number, and a later entry never has an earlier base.
         """
         if number % KEPT_ENTRIES:
             return
@@ -231,14 +231,14 @@ class Journal:
         if not bases:
             return
         oldest = self.numbers()[0]
-        with suppress(Failure):  # of a damaged entry that is not needed to go on
+        with suppress(Failure):  # of a damaged entry that is not needed to continue
             needed = unsealed(self._path(oldest)).get("base", f"{oldest:012d}")
             for name in bases:
                 if name < needed:
                     remove(self._folder / BASES / name)
 
     def numbers(self) -> list[int]:
-        """The numbers of the entries that are there, in order."""
+        """Return the numbers of the existing entries, in order."""
         with suppress(FileNotFoundError, NotADirectoryError):
             folder = self._folder
             names = os.listdir(folder) if isinstance(folder, Path) else [path.name for path in folder.iterdir()]  # noqa: PTH208 - there may be 100,000, and each tick asks
@@ -250,14 +250,14 @@ class Journal:
 
 
 def _first_kept(last: int) -> int:
-    """The first number whose entry has to be there, by the last commit that has pruned."""
+    """Return the first number whose entry has to exist, by the last commit that has pruned."""
     return last // KEPT_ENTRIES * KEPT_ENTRIES - KEPT_ENTRIES + 1
 
 
 def behind(checkpoint: Place, what: str, last: int | None = None) -> Failure:
-    """R420: the journal is not the one that was written; going on from it would write rows twice.
+    """Return R420: the journal is not the one that was written; continuing from it would write rows twice.
 
-    ``last``: the tick of its last entry where that is too early for ``what`` has been found, -1 where it has none.
+    ``last``: the tick of its last entry if that is too early for ``what`` was found, -1 if it has none.
     """
     if last is not None:
         what = f"{'none is left' if last < 0 else f'its last entry is that of tick {last}'}, and {what}"

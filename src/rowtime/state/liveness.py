@@ -1,12 +1,11 @@
-"""Whether a pipeline runs, is being retried, was stopped, or has crashed: read from its checkpoint by anybody.
+"""Whether a pipeline runs, is being retried, was stopped, or has crashed: anybody can read it from its checkpoint.
 
-A driver holds the lock of its checkpoint, and empties the lock's file when it gives it back. So a file that nobody
-holds and that names a process was left by one that died. What failed is in ``failing.json``: a driver that tries a
-tick again writes it, and removes it once a tick succeeds.
+A driver holds the lock of its checkpoint, and empties the lock's file when it releases it. So a file that nobody holds
+and that names a process was left by one that died. The last failure is in ``failing.json``: a driver that tries a tick
+again writes it, and removes it once a tick succeeds.
 
-What a driver does now is in ``driver.json``, the tick under way among it. A store has no locks, so there a driver
-writes it every few seconds as a sign of life (`runtime.pulse`); one that has not come for long was left by a driver
-that died.
+The driver's present activity, including its current tick, is in ``driver.json``. A store has no locks, so there a
+driver writes it every few seconds as a sign of life (`runtime.pulse`); an old one was left by a driver that died.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from rowtime.state.under_way import UnderWay
 LOCK: Final = ".lock"
 FAILING: Final = "failing.json"
 DRIVER: Final = "driver.json"
-MISSED: Final = 3  # signs of life after which a driver is taken for dead
+MISSED: Final = 3  # missing signs of life after which a driver counts as dead
 RUNNING, RETRYING, STOPPED, CRASHED, UNKNOWN = "running", "retrying", "stopped", "crashed", "unknown"
 
 
@@ -37,9 +36,9 @@ RUNNING, RETRYING, STOPPED, CRASHED, UNKNOWN = "running", "retrying", "stopped",
 class Liveness:
     """``state`` is one of the words above; ``process`` the driver that holds the lock or has died with it.
 
-    ``error``: the last failure since a tick succeeded, ``failures`` how many there were, ``failed_at`` when (µs UTC).
-    ``page``: the address of Spark's page, while a driver is at work. ``under_way``: the tick that it runs, if that has
-    been under way for a second.
+    ``error``: the last failure since a tick succeeded, ``failures`` their number, ``failed_at`` the time (µs UTC).
+    ``page``: the address of Spark's page, while a driver runs. ``under_way``: the current tick, if it has run for a
+    second.
     """
 
     state: str
@@ -53,9 +52,9 @@ class Liveness:
 
 @dataclass(frozen=True)
 class Sign:
-    """A driver's word of itself. ``at``: when it was written (µs UTC); ``every``: seconds until the next one, or 0.
+    """A driver's sign of life. ``at``: when it was written (µs UTC); ``every``: seconds until the next one, or 0.
 
-    ``ended``: it has given the checkpoint back.
+    ``ended``: it has released the checkpoint.
     """
 
     at: int
@@ -67,12 +66,12 @@ class Sign:
 
 
 def liveness(checkpoint: Place) -> Liveness:
-    """How the pipeline of a checkpoint is, as far as others can tell."""
+    """Return the state of a checkpoint's pipeline, as far as others can tell."""
     failed, sign = _noted(checkpoint / FAILING), _sign(checkpoint)
     told = (str(failed.get("error", "")), int(failed.get("failures", 0)), failed.get("at"))
     if isinstance(checkpoint, Path):
         held, process, page = _holder(checkpoint / LOCK)
-    elif sign is None or not sign.every:  # an older version has left no word
+    elif sign is None or not sign.every:  # an older version has left no sign
         return Liveness(CRASHED if failed.get("ended") else UNKNOWN, None, *told)
     else:
         held = not sign.ended and wall_clock() - sign.at < MISSED * sign.every * SECOND
@@ -89,34 +88,34 @@ def give_sign(checkpoint: Place, sign: Sign) -> None:
     path, data = checkpoint / DRIVER, sealed(asdict(sign))
     with suppress(OSError, RowtimeError):
         if isinstance(path, Path):
-            path.write_bytes(data)  # not synced: only the word of a driver that lives counts
+            path.write_bytes(data)  # not synced: only the sign of a live driver counts
         else:
             path.replace(data)
 
 
 def take_sign_back(checkpoint: Place) -> None:
-    """There is nothing to say."""
+    """Remove the sign."""
     with suppress(OSError, RowtimeError):
         (checkpoint / DRIVER).unlink(missing_ok=True)
 
 
 def note_failure(checkpoint: Place, error: BaseException, failures: int, *, ended: bool) -> None:
-    """Leave word of a failure; ``ended``: the run ends with it. Where that cannot be written, the failure is enough."""
+    """Record a failure; ``ended``: the run ends with it. An error in writing is ignored."""
     said = {"at": wall_clock(), "error": headline(error), "failures": failures, "ended": ended}
     with suppress(OSError, RowtimeError):
         write_over(checkpoint / FAILING, sealed(said))
 
 
 def forget_failures(checkpoint: Place) -> None:
-    """A tick has succeeded, or another run begins."""
+    """Remove the record: a tick has succeeded, or another run begins."""
     with suppress(OSError, RowtimeError):
         (checkpoint / FAILING).unlink(missing_ok=True)
 
 
 def locked(file: IO[str], process: int) -> bool:
-    """Take the lock of an open file for a driver; false if another one has it.
+    """Take the lock of an open file for a driver; return False if another one has it.
 
-    Whoever looks (`liveness`) holds the lock for an instant, so a first refusal is not the last word.
+    Readers (`liveness`) hold the lock for an instant, so a first refusal is not final.
     """
     for _ in range(5):
         with suppress(BlockingIOError):
@@ -130,7 +129,7 @@ def locked(file: IO[str], process: int) -> bool:
 
 
 def announce(file: IO[str], page: str) -> None:
-    """Say where Spark's page is, to whoever looks at the lock."""
+    """Write the address of Spark's page into the lock file."""
     with suppress(OSError):
         file.write(f"{page}\n")
         file.flush()
@@ -144,14 +143,14 @@ def released(file: IO[str]) -> None:
 
 
 def _noted(path: Place) -> dict[str, Any]:
-    """What a note says; one that is damaged or half written says nothing."""
+    """Return the content of a note; a damaged or partial one has none."""
     with suppress(OSError, RowtimeError):
         return unsealed(path)
     return {}
 
 
 def _sign(checkpoint: Place) -> Sign | None:
-    """The last word of a driver; that of another version may say nothing."""
+    """Return the last sign of a driver; that of another version may be unreadable."""
     noted = _noted(checkpoint / DRIVER)
     with suppress(KeyError, TypeError, ValueError):
         doing = noted["under_way"]
@@ -161,11 +160,11 @@ def _sign(checkpoint: Place) -> Sign | None:
 
 
 def _holder(path: Path) -> tuple[bool, int | None, str]:
-    """Whether a driver holds the lock, the process that the file names, and the address of Spark's page."""
+    """Return whether a driver holds the lock, the process that the file names, and the address of Spark's page."""
     with _opened(path) as file:
         if file is None:
             return False, None, ""
-        first, line, rest = file.read().partition("\n")  # older versions wrote no line, and left it whatever happened
+        first, line, rest = file.read().partition("\n")  # older versions wrote no line, and left it in any case
         process = int(first) if line and first.isdigit() else None
         page = rest.strip() if rest.startswith(("http://", "https://")) else ""
         try:

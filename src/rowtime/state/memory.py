@@ -1,4 +1,4 @@
-"""What the driver remembers of segments: a file never changes, so what was read once need not be read again."""
+"""The driver's cache of segments: a file never changes, so it need not be read twice."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ MOST = 256 << 20  # bytes
 
 
 def opened(path: Place) -> Any:
-    """A file as Arrow reads it."""
+    """Open a file for Arrow."""
     return pa.BufferReader(path.read_bytes()) if isinstance(path, ObjectPlace) else path
 
 
 def read_table(path: Place, **how: Any) -> pa.Table:
-    """Read a Parquet file, by itself: the folders above it say nothing of its rows."""
+    """Read a Parquet file alone: the folders above it have no data about its rows."""
     return pq.read_table(opened(path), partitioning=None, **how)
 
 
 class Memory:
-    """The tables of segments used last, `MOST` bytes of them, and which files have been found to be whole."""
+    """A cache of the tables of the segments used last, up to `MOST` bytes, and of which files have been checked."""
 
     def __init__(self, folder: Place) -> None:
         self._folder = folder
@@ -39,7 +39,7 @@ class Memory:
         self._whole: set[str] = set()
 
     def put(self, path: str, table: pa.Table) -> None:
-        """Remember the rows of the file at ``path``."""
+        """Store the rows of the file at ``path``."""
         self._forget(path)
         self._tables[path] = table
         self._bytes += table.nbytes
@@ -47,16 +47,16 @@ class Memory:
             self._forget(next(iter(self._tables)))
 
     def remember(self, segments: Iterable[Segment], tables: Mapping[str, pa.Table]) -> None:
-        """The same of segments that have few rows each, if the driver wrote them: ``tables`` by their paths.
+        """Store the rows of segments with few rows each, if the driver wrote them: ``tables`` by their paths.
 
-        If there are many rows, reading them is the least that a tick does.
+        With many rows, reading them is a small part of a tick.
         """
         for segment in segments:
             if segment.rows <= FEW_ROWS and segment.path in tables:
                 self.put(segment.path, tables[segment.path])
 
     def get(self, segment: Segment) -> pa.Table:
-        """Give the rows of a segment, read if they are not remembered. Raises what `check` does."""
+        """Return the rows of a segment; read them if they are not cached. Raises what `check` does."""
         path = segment.path
         if path in self._tables:
             self._tables.move_to_end(path)
@@ -67,7 +67,7 @@ class Memory:
         return table
 
     def check(self, segments: Iterable[Segment]) -> None:
-        """Compare files with their checksums, each once. Raises ``Failure`` (R406) for one that is gone or damaged."""
+        """Compare files with their checksums, each once. Raises ``Failure`` (R406) if one is missing or damaged."""
         new = {segment.path: segment.sum for segment in segments if segment.path not in self._whole}
         if not new:
             return
@@ -77,7 +77,7 @@ class Memory:
         self._whole.update(new)
 
     def drop(self, path: str) -> None:
-        """Forget a file that is removed."""
+        """Drop a file that is removed."""
         self._forget(path)
         self._whole.discard(path)
 

@@ -1,7 +1,7 @@
-"""Refused files: how many files of refused rows each gate has, and their checksums, so that one that is gone is missed.
+"""Refused files: how many files of refused rows each gate has, and their checksums, so that a missing file is noticed.
 
-An entry of the journal names the files of its own tick only. Beside these it has, for each gate, the first tick from
-which files are counted, their number, and the sum of their checksums: a tick adds to it no more than what it refused.
+An entry of the journal names the files of its own tick only. In addition it has, for each gate, the first tick from
+which files are counted, their number, and the sum of their checksums; each tick adds its refused rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Counted = Mapping[str, list[int]]
 
 
 def counted(before: Entry, tick: int, refused: Mapping[str, Collection[str]], sums: Mapping[str, int]) -> Counted:
-    """What there is of each gate after a tick that refused files, whose checksums are known."""
+    """Return the counts of each gate after a tick that refused files with known checksums."""
     found = dict(before.get(KEY, {}))
     for gate, paths in refused.items():
         since, files, total = found.get(gate, (tick, 0, 0))
@@ -31,9 +31,9 @@ def counted(before: Entry, tick: int, refused: Mapping[str, Collection[str]], su
 def compare(
     entry: Entry, gate: str, place: Place, there: Mapping[Place, int], earlier: Callable[[], Collection[Entry]]
 ) -> None:
-    """Compare the files of a gate, with their checksums (0: unknown), with what the last entry has counted.
+    """Compare the files of a gate, with their checksums (0: unknown), with the counts in the last entry.
 
-    ``place``: where they are; ``earlier`` gives the entries that are left. Raises ``Failure`` (R406) if one is gone.
+    ``place``: where they are; ``earlier`` returns the remaining entries. Raises ``Failure`` (R406) if one is missing.
     """
     since, files, total = entry.get(KEY, {}).get(gate, (0, 0, 0))
     mine = {path: known for path, known in there.items() if since <= tick_of(path) <= entry.get("tick", -1)}
@@ -46,5 +46,5 @@ def compare(
 
 
 def tick_of(path: Place) -> int:
-    """The tick that has written a file."""
+    """Return the tick that has written a file."""
     return int(path.name.split("-", 1)[0])

@@ -1,4 +1,4 @@
-"""JSON files that show whether they are whole: the last member is a checksum of all before it."""
+"""JSON files that show whether they are complete: the last member is a checksum of everything before it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rowtime.core.errors import refuse
 from rowtime.core.stores import Place
 from rowtime.state.files import damaged
 
-FORMAT = 3  # since a checkpoint may have several plans, and each entry says which is its own
-WITH_BASES = 4  # of a journal entry that is stored as what differs from another object; an older version refuses it
-READ = (2, 3, 4)  # 2: since the rows that OVER keeps are sorted by a hash of ours, and files are sealed
+FORMAT = 3  # since a checkpoint may have several plans, and each entry names its own
+WITH_BASES = 4  # of a journal entry that is stored as a difference from another object; older versions refuse it
+READ = (2, 3, 4)  # 2: since the rows that OVER keeps are sorted by our own hash, and files are sealed
 _SEAL = re.compile(rb',"sum":"([0-9a-f]{8})"\}')
 _SEALED = len(b',"sum":"00000000"}')
 
 
 def sealed(value: Mapping[str, Any], indent: int | None = None, number: int = FORMAT) -> bytes:
-    """A JSON object, with its format and its checksum."""
+    """Return a JSON object, with its format and its checksum."""
     separators = (",", ":") if indent is None else None
     text = json.dumps({"format": number, **value}, separators=separators, indent=indent)
     body = text[:-1].rstrip().encode()
@@ -28,10 +28,10 @@ def sealed(value: Mapping[str, Any], indent: int | None = None, number: int = FO
 
 
 def unsealed(path: Place) -> dict[str, Any]:
-    """What a sealed file says.
+    """Return the content of a sealed file.
 
-    Raises ``Refused`` (R402) for one of another format, however that is sealed, and ``Failure`` (R406) if the
-    file is not as it was written.
+    Raises ``Refused`` (R402) for another format, however that is sealed, and ``Failure`` (R406) if the file is not as
+    it was written.
     """
     data = path.read_bytes()
     found = _parsed(data)
@@ -46,7 +46,7 @@ def unsealed(path: Place) -> dict[str, Any]:
 
 
 def _parsed(data: bytes) -> dict[str, Any]:
-    """The object, if it is one that has a number as its format; else an empty one."""
+    """Return the object, if it has a number as its format; else an empty one."""
     try:
         found = json.loads(data)
     except ValueError:

@@ -1,8 +1,8 @@
-"""The segment log: state as immutable files, appended, compacted, forgotten; never rewritten.
+"""The segment log: state as immutable files, appended, compacted, dropped; never rewritten.
 
 Writing costs O(new rows), closing reads only segments that overlap what closes, and compaction merges segments of one
-level (of a size), so that their number stays O(log of the ticks). What a segment holds below the bound is dead and is
-skipped by those who read; a segment that is dead as a whole is dropped.
+level (of a size), so that their number stays O(log of the ticks). Rows of a segment below the bound are dead, and
+readers skip them; a segment without live rows is dropped.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from rowtime.core.time import END
 from rowtime.operators.contract.state import Segment
 
 FANOUT = 8  # segments of one level that are merged
-SMALLEST = 10  # bits: fewer than 1,024 rows are level 0, and each level holds eight times more
+SMALLEST = 10  # bits: fewer than 1,024 rows are level 0, and each level has eight times more
 
 
 class SegmentLog:
-    """The live segments of one kept thing; plain values in, plain values out. ``sums``: checksums by path."""
+    """The live segments of one kind of rows; plain values in and out. ``sums``: checksums by path."""
 
     def __init__(self, entries: Iterable[Sequence[Any]] = (), sums: Mapping[str, int] = {}) -> None:
         self._live = [replace(Segment(*entry[:5]), sum=sums.get(entry[0]), size=sum(entry[5:6])) for entry in entries]
@@ -28,21 +28,21 @@ class SegmentLog:
 
     @property
     def live(self) -> tuple[Segment, ...]:
-        """The live segments, oldest first."""
+        """Return the live segments, oldest first."""
         return tuple(self._live)
 
     @property
     def rows(self) -> int:
-        """How many rows the live segments hold."""
+        """Return how many rows the live segments have."""
         return sum(segment.rows for segment in self._live)
 
     @property
     def lowest(self) -> int:
-        """The least time in a live segment; END if there is none."""
+        """Return the least time in a live segment; END if there is none."""
         return min((segment.lowest for segment in self._live), default=END)
 
     def overlapping(self, low: int, high: int) -> tuple[Segment, ...]:
-        """Segments that may hold a time in (low, high]."""
+        """Return the segments that may have a time in (low, high]."""
         return tuple(s for s in self._live if s.highest > low and s.lowest <= high)
 
     def add(self, written: Sequence[Segment]) -> None:
@@ -54,7 +54,7 @@ class SegmentLog:
         self._drop({s.path for s in self._live if s.highest <= up_to})
 
     def replace(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
-        """Exchange segments for their compacted form, one level up or more."""
+        """Replace segments by their compacted form, one level up or more."""
         level = max(segment.level for segment in old) + 1
         fresh = {segment.path for segment in new}
         self._drop({segment.path for segment in old})
@@ -62,7 +62,7 @@ class SegmentLog:
         self._live.extend(_levelled(segment, level) for segment in new if segment.rows)
 
     def crowded(self) -> tuple[Segment, ...]:
-        """The segments of the lowest level that has ``FANOUT`` of them; else none."""
+        """Return the segments of the lowest level that has ``FANOUT`` of them; else none."""
         levels: dict[int, list[Segment]] = defaultdict(list)
         for segment in self._live:
             levels[segment.level].append(segment)
@@ -70,11 +70,11 @@ class SegmentLog:
         return tuple(levels[full[0]]) if full else ()
 
     def entries(self) -> list[list[Any]]:
-        """The live segments as plain values, for the journal."""
+        """Return the live segments as plain values, for the journal."""
         return [[s.path, s.rows, s.lowest, s.highest, s.level, s.size] for s in self._live]
 
     def sums(self) -> dict[str, int]:
-        """The checksums of the live segments, by path, as far as they are known."""
+        """Return the known checksums of the live segments, by path."""
         return {s.path: s.sum for s in self._live if s.sum is not None}
 
     def _drop(self, paths: set[str]) -> None:
@@ -84,9 +84,9 @@ class SegmentLog:
 
 @dataclass(frozen=True)
 class Kept:
-    """What one log holds after a tick: rows, their files and bytes; how many rows the tick has written and dropped.
+    """The content of one log after a tick: rows, their files and bytes; how many rows the tick has written and dropped.
 
-    Rows that were merged count as written and as dropped. ``size`` leaves out files of older versions.
+    Merged rows count as written and as dropped. ``size`` excludes files of older versions.
     """
 
     rows: int
@@ -97,7 +97,7 @@ class Kept:
 
     @classmethod
     def of(cls, log: SegmentLog, new: Collection[str]) -> Kept:
-        """Of a log, and the paths that are new."""
+        """Return the content of a log, given the paths that are new."""
         fresh = {*new}
         written = sum(s.rows for s in log.live if s.path in fresh)
         gone = sum(s.rows for s in log.dropped if s.path not in fresh)
@@ -105,8 +105,8 @@ class Kept:
 
 
 def _levelled(segment: Segment, least: int = 0) -> Segment:
-    """A segment with its level: that of its merges, or of its size where that is higher.
+    """Return a segment with its level: that of its merges, or of its size if that is higher.
 
-    So a row is rewritten once a level, and a large segment not with tiny ones.
+    So a row is rewritten once per level, and a large segment is not merged with tiny ones.
     """
     return replace(segment, level=max(least, max(0, segment.rows.bit_length() - SMALLEST + 2) // 3))

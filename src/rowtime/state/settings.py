@@ -1,8 +1,8 @@
-"""Bounds that are set by hand on an operator, on their way into the journal.
+"""Bounds that are set manually on an operator, on their way into the journal.
 
-Semantics 3 and 8.1. Whoever sets one leaves a file in the checkpoint; the next tick takes it, as an
-item that comes after everything that was read before, and journals it with the positions at
-which it took effect. A file that an entry names is done with, whether it is still there or not.
+Semantics 3 and 8.1. Setting one leaves a file in the checkpoint. The next tick takes it as an item that comes after
+everything that was read before, and journals it with the positions at which it took effect. A file that an entry names
+is done, whether it still exists or not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDER = "settings"
 
 
 def put(checkpoint: Place, operator: str, at: int) -> None:
-    """Leave a bound (µs UTC) for an operator of a pipeline, running or not."""
+    """Write a bound (µs UTC) for an operator of a pipeline, running or not."""
     folder = checkpoint / FOLDER
     make_folder(folder)
     name = f"{time.time_ns():020d}-{uuid.uuid4().hex[:6]}.json"
@@ -28,7 +28,7 @@ def put(checkpoint: Place, operator: str, at: int) -> None:
 
 
 def waiting(checkpoint: Place, entry: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What was left and is not journaled yet, in the order in which it was left."""
+    """Return the bounds that are not journaled yet, in the order in which they were written."""
     done = {setting["file"] for setting in entry.get("settings", ())}
     files = sorted(path for path in (checkpoint / FOLDER).glob("*.json") if path.name not in done)
     said = ((path.name, unsealed(path)) for path in files)
@@ -36,6 +36,6 @@ def waiting(checkpoint: Place, entry: Mapping[str, Any]) -> list[dict[str, Any]]
 
 
 def done(checkpoint: Place, settings: Iterable[Mapping[str, Any]]) -> None:
-    """Remove the files of what is journaled."""
+    """Remove the files of journaled bounds."""
     for setting in settings:
         remove(checkpoint / FOLDER / setting["file"])

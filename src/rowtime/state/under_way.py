@@ -1,4 +1,4 @@
-"""The tick under way: what a driver does now, in the words that every display uses."""
+"""The current tick: a driver's activity, in the words that every display uses."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ DOING: Final[Mapping[str, str]] = {
     SINKS: "writing output",
     JOURNAL: "committing",
 }
-"""What a driver does in each part of a tick."""
+"""The driver's activity in each part of a tick."""
 
 
 @dataclass(frozen=True)
 class UnderWay:
     """A tick that has not ended. ``began``: µs UTC; ``part``: one of the parts of a tick (`state.costs`).
 
-    ``rows``: how many rows it reads, ``None`` where that is not known (yet); with ``at_most`` they may be fewer.
-    ``what``: the operator at work and what for, empty before the first one.
+    ``rows``: how many rows it reads, ``None`` if unknown so far; with ``at_most`` they may be fewer. ``what``: the
+    running operator and its purpose, empty before the first one.
     """
 
     tick: int
@@ -39,22 +39,22 @@ class UnderWay:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> UnderWay:
-        """What `as_json` has made plain; raises ``KeyError``, ``TypeError`` or ``ValueError`` for anything else."""
+        """Return a tick from the values of `as_json`; raises ``KeyError``, ``TypeError`` or ``ValueError``."""
         told = (str(stored["part"]), stored.get("rows"), bool(stored.get("at_most")), str(stored.get("what", "")))
         return cls(int(stored["tick"]), int(stored["began"]), *told)
 
     def as_json(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Return the same as plain values."""
         return asdict(self)
 
     def seconds(self, now: int) -> float:
-        """For how long it has been under way at ``now`` (µs UTC)."""
+        """Return for how long it has been running at ``now`` (µs UTC)."""
         return max(0, now - self.began) / SECOND
 
     def words(self, now: int) -> str:
-        """Say it in a line: ``tick 3: clock pass (stream s: clock pass), 1,000 rows, for 12 s``."""
+        """Return one line: ``tick 3: clock pass (stream s: clock pass), 1,000 rows, for 12 s``."""
         doing = DOING.get(self.part, self.part)
-        if self.what and self.part != INPUT:  # what for is said before a job begins, and stays said behind it
+        if self.what and self.part != INPUT:  # the purpose is set before a job begins, and stays set after it
             doing += f" ({self.what.partition(': ')[0] if self.part == PLANNING else self.what})"
         rows = "" if self.rows is None else f", {'up to ' if self.at_most else ''}{counted(self.rows, 'rows')}"
         return f"tick {self.tick}: {doing}{rows}, for {self.seconds(now):.0f} s"

@@ -1,9 +1,9 @@
-"""The clock pass over blocks: most rows of a large tick are judged where they lie.
+"""The clock pass over blocks: most rows of a large tick are judged without fetching them.
 
-A *block* is a run of positions of one writer. One Spark job takes its extremes; folded in the writer's order, with the
-bounds beside the rows, they give the mark after it, and say of most blocks that no row is refused and none raised the
-mark too far. Only the times of the other blocks are fetched. If a row may be early, the mark is not known
-behind it before its block was looked at: so a round fetches, of each writer, the blocks up to the first such one.
+A *block* is a run of positions of one writer. One Spark job computes its extremes. Folded in the writer's order, with
+the bounds beside the rows, they give the mark after the block, and show for most blocks that no row is refused and none
+raised the mark too far. Only the times of the other blocks are fetched. If a row may be early, the mark after its block
+is unknown until the block is fetched: so a round fetches, for each writer, the blocks up to the first such one.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 BLOCK = 8192
-ROUNDS = 8  # of looking at blocks that may hold early rows; then at everything behind them
-LISTED = 400  # blocks that are named one by one in a filter
+ROUNDS = 8  # of fetching blocks that may contain early rows; then everything after them
+LISTED = 400  # blocks that are listed one by one in a filter
 
 
 def judge_by_blocks(rows: DataFrame, gate: Gate) -> Verdict:
-    """The verdict of a gate over the rows of a large tick; one Spark job, and one for each round of fetching."""
+    """Return a gate's verdict on the rows of a large tick; one Spark job, and one for each round of fetching."""
     judging, todo = Judging(gate), _by_writer(_blocks(rows, gate), gate)
     for left in reversed(range(ROUNDS)):
         wanted = [key for blocks in todo.values() for key in _wanted(blocks, judging, to_the_end=not left)]
@@ -43,12 +43,12 @@ def judge_by_blocks(rows: DataFrame, gate: Gate) -> Verdict:
 
 @dataclass(frozen=True)
 class Block:
-    """What is known of a block (µs).
+    """The facts about a block (µs).
 
-    ``least`` of what is compared with the mark, ``lowest`` and ``highest`` of the times, ``top`` of those that
-    may be early, each ``None`` where there is none; ``bound``: the strongest one that it holds, or that stands
-    beside it. ``odd``: it holds a row that is refused whatever the mark; ``first``: position and time of its first row;
-    ``mean``: of the times.
+    ``least`` of the values that are compared with the mark, ``lowest`` and ``highest`` of the times, ``top`` of those
+    that may be early, each ``None`` if there is none; ``bound``: the strongest bound in it or beside it. ``odd``: it
+    contains a row that is refused whatever the mark; ``first``: position and time of its first row; ``mean``: of the
+    times.
     """
 
     writer: str
@@ -65,24 +65,24 @@ class Block:
 
     @property
     def key(self) -> Key:
-        """Its name among all."""
+        """Return its key among all blocks."""
         return self.writer, self.number
 
     @property
     def span(self) -> tuple[int, int]:
-        """The least and greatest time; of no row, an empty one."""
+        """Return the least and greatest time; an empty span if there are no rows."""
         return (END if self.lowest is None else self.lowest, BEGINNING if self.highest is None else self.highest)
 
     def after(self, mark: int) -> int:
-        """The mark behind it, if no row of it is early."""
+        """Return the mark after it, if no row of it is early."""
         return max(mark, self.span[1], self.bound)
 
     def may_be_early(self, mark: int, gate: Gate, *, started: bool) -> bool:
-        """True if a row may be early, and then would not move the mark."""
+        """Return True if a row may be early, and then would not move the mark."""
         if gate.early is None or self.top is None:
             return False
         floor = gate.floors.get(self.writer, BEGINNING)
-        if not started:  # without re-sync a first row counts, and whatever lies far above it is early
+        if not started:  # without re-sync a first row counts, and rows far above it are early
             first = self.first[1]
             if gate.resync or gate.guarded != "true" or first is None:
                 return True
@@ -90,7 +90,7 @@ class Block:
         return self.top > max(mark, floor) + gate.early
 
     def is_calm(self, mark: int, gate: Gate, *, started: bool) -> bool:
-        """True if every row is accepted."""
+        """Return True if every row is accepted."""
         if not self.rows:
             return True
         after, least = self.after(mark), END if self.least is None else self.least
@@ -98,9 +98,9 @@ class Block:
         return not (self.odd or late or self.may_be_early(mark, gate, started=started))
 
     def raised(self, mark: int, gate: Gate) -> Raise | None:
-        """Its first row, where that raises the mark by more than the tolerance; in a calm block no other row does.
+        """Return its first row if that raises the mark by more than the tolerance; in a calm block no other row does.
 
-        All of its times lie within the tolerance of one another, or one would be late.
+        All of its times are within the tolerance of one another, or one would be late.
         """
         position, time = self.first
         if gate.reason != "LATE" or time is None or time <= mark + gate.within:
@@ -134,7 +134,7 @@ def _blocks(rows: DataFrame, gate: Gate) -> Iterator[Block]:
 
 
 def _by_writer(blocks: Iterator[Block], gate: Gate) -> Blocks:
-    """With the bounds beside the rows; a block may hold nothing else."""
+    """Add the bounds beside the rows; a block may have only bounds."""
     found = {block.key: block for block in blocks}
     for writer, position, at in gate.bounds:
         key = (writer, position // BLOCK)
@@ -147,7 +147,7 @@ def _by_writer(blocks: Iterator[Block], gate: Gate) -> Blocks:
 
 
 def _wanted(blocks: Sequence[Block], judging: Judging, *, to_the_end: bool) -> Iterator[Key]:
-    """The blocks of one writer that have to be looked at, as far as that is known."""
+    """Yield the blocks of one writer that have to be fetched, as far as known."""
     if not blocks:
         return
     gate, writer = judging.gate, blocks[0].writer
@@ -157,7 +157,7 @@ def _wanted(blocks: Sequence[Block], judging: Judging, *, to_the_end: bool) -> I
         if deciding:
             yield block.key
             voters += block.rows
-            # Of a jump in its last row, so many of the rows behind have a vote.
+            # After a jump in its last row, this many later rows decide about it.
             if voters >= 2 * gate.resync and not to_the_end:
                 return
         elif block.is_calm(mark, gate, started=started):
@@ -179,7 +179,7 @@ def _fetched(rows: DataFrame, gate: Gate, wanted: Sequence[Key]) -> Mapping[Key,
 
 
 def _judged(blocks: Sequence[Block], have: Mapping[Key, pa.Table], judging: Judging) -> Sequence[Block]:
-    """Judge what can be judged; the blocks of the writer that are left."""
+    """Judge as many blocks as possible; return the writer's remaining blocks."""
     for place, block in enumerate(blocks):
         writer = block.writer
         settled, mark, gate = writer not in judging.open, judging.mark(writer), judging.gate

@@ -1,8 +1,8 @@
 """The clock pass: decides at a gate, exactly, which rows of a tick are refused.
 
-A small tick is judged whole. So is a set without order, and one in which the last rows do not
-count for the mark yet. Of a large tick most rows are judged where they lie (`runtime.clock_pass.blocks`),
-or, where the source can read one column by itself, piece by piece without Spark.
+A small tick is judged as a whole. So is a set without order, and a tick whose last rows do not count for the mark yet.
+Most rows of a large tick are judged without fetching them (`runtime.clock_pass.blocks`), or, if the source can read a
+single column, piece by piece without Spark.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def judge(rows: DataFrame, gate: Gate, count: int | None, peeked: Iterable[pa.Table] | None = None) -> Verdict:
-    """The verdict of a gate over the rows of one tick.
+    """Return a gate's verdict on the rows of one tick.
 
-    No Spark job at all where the times are known already: ``peeked`` are tables of ``__w``, ``__p``,
-    ``t``, each writer's rows in its order from the first to the last.
+    It needs no Spark job if the times are known already: ``peeked`` are tables of ``__w``, ``__p``, ``t``, each
+    writer's rows in its order from the first to the last.
     """
     if peeked is not None:
         tables = peeked if not gate.bounds else [pa.concat_tables(peeked, promote_options="permissive")]

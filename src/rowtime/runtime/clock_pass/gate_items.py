@@ -1,8 +1,8 @@
-"""The items of a gate as tables: what it looks at, a row for each, each writer's in its order.
+"""The items of a gate as tables: one row per item, each writer's in order.
 
-Columns: ``__w``, ``__p``; ``t`` the time and ``j`` what is compared with the mark, ``b`` a bound
-(BIGINT µs); ``bad`` for a row that is refused whatever the mark, ``far`` where that is for its
-arrival; ``g`` where it may be early, ``up`` where it is raised to the mark.
+Columns: ``__w``, ``__p``; ``t`` the time and ``j`` the value compared with the mark, ``b`` a bound (BIGINT µs); ``bad``
+for a row that is refused whatever the mark, ``far`` if because of its arrival; ``g`` if it may be early, ``up`` if it
+is raised to the mark.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FLAGS = {"bad": False, "far": False, "g": True, "up": False}
 
 
 def asked(gate: Gate) -> dict[str, str]:
-    """Spark SQL of the columns that are not the same for all rows."""
+    """Return Spark SQL of the columns that differ between rows."""
     found = {"t": in_calendar(f"unix_micros({gate.time})")}
     if gate.judged is not None:
         found["j"] = f"unix_micros({gate.judged})"
@@ -43,14 +43,14 @@ def asked(gate: Gate) -> dict[str, str]:
 
 
 def items_of(rows: DataFrame, gate: Gate) -> pa.Table:
-    """Some rows, fetched by Spark."""
+    """Return some rows, fetched by Spark."""
     return filled(
         rows.selectExpr(WRITER, POSITION, *(f"{sql} AS {name}" for name, sql in asked(gate).items())).toArrow()
     )
 
 
 def filled(items: pa.Table) -> pa.Table:
-    """With the columns that are the same for all: rows that decode and are judged by their time."""
+    """Add the columns that are equal for all rows: these decode and are judged by their time."""
     count = items.num_rows
     items = items.set_column(items.column_names.index("t"), "t", those_in_calendar(items["t"]))
     if "j" not in items.column_names:
@@ -64,7 +64,7 @@ def filled(items: pa.Table) -> pa.Table:
 
 
 def with_bounds(items: pa.Table, gate: Gate, wanted: Collection[Key] | None, block: int = 1) -> pa.Table:
-    """With the bounds that are beside the rows, of some blocks or all; each writer's items in its order."""
+    """Add the bounds that are beside the rows, of some blocks or all; each writer's items in order."""
     chosen = [b for b in gate.bounds if wanted is None or (b[0], b[1] // block) in wanted]
     if chosen:
         writers, positions, times = zip(*chosen, strict=True)
@@ -82,18 +82,18 @@ def with_bounds(items: pa.Table, gate: Gate, wanted: Collection[Key] | None, blo
 
 
 def plain(items: pa.Table) -> pa.Table:
-    """With the writers' names as texts, whatever form they have."""
+    """Convert the writers' names to texts, whatever form they have."""
     return items.set_column(items.column_names.index(WRITER), WRITER, items[WRITER].cast(pa.string()))
 
 
 def behind(first: pa.Table, second: pa.Table) -> pa.Table:
-    """Two tables of one writer's items as one."""
+    """Concatenate two tables of one writer's items."""
     names = first.column_names
     return pa.concat_tables([plain(first), plain(second).select(names)], promote_options="permissive")
 
 
 def _in_order(items: pa.Table) -> bool:
-    """True if the rows of each writer stand together and their positions ascend already."""
+    """Return True if the rows of each writer are together and their positions ascend."""
     if not items.num_rows:
         return True
     writers = len(items[WRITER].unique())
@@ -103,7 +103,7 @@ def _in_order(items: pa.Table) -> bool:
 
 
 def runs(items: pa.Table, keys: list[str]) -> Iterable[tuple[tuple, pa.Table]]:  # type: ignore[type-arg]
-    """The stretches of equal keys of a sorted table."""
+    """Yield the stretches of equal keys in a sorted table."""
     if not items.num_rows:
         return
     if keys == [WRITER] and len(items[WRITER].unique()) == 1:
@@ -117,13 +117,13 @@ def runs(items: pa.Table, keys: list[str]) -> Iterable[tuple[tuple, pa.Table]]: 
 
 
 def by_block(items: pa.Table, block: int) -> dict[Key, pa.Table]:
-    """The items of each block."""
+    """Return the items of each block."""
     numbered = items.append_column("blk", pc.divide(items[POSITION], block))
     return {(writer, number): part.drop_columns("blk") for (writer, number), part in runs(numbered, [WRITER, "blk"])}
 
 
 def _changes(items: pa.Table, key: str) -> np.ndarray:
-    """True where a column has another value than in the row before, and in the first row."""
+    """Return True for each row whose value differs from the row before, and for the first row."""
     column = items[key].combine_chunks()
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     codes = (encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded).indices.to_numpy()

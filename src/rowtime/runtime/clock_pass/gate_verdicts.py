@@ -1,7 +1,7 @@
-"""Judging: the verdict of a gate, put together writer by writer and piece by piece.
+"""Judging: builds the verdict of a gate writer by writer and piece by piece.
 
-What is open of a writer's rows, because those behind them decide on a jump, goes before its
-next piece. Beside the verdict it keeps the last row that raised a mark too far (`Raise`).
+A writer's undecided rows, whose later rows decide about a jump, come before its next piece. Besides the verdict it
+keeps the last row that raised a mark too far (`Raise`).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from rowtime.operators.contract.gates import Gate, Raise, Verdict
 from rowtime.runtime.clock_pass.gate_items import behind
 from rowtime.runtime.clock_pass.judged_runs import Judged, Tally, judge_run, numbers
 
-PIECE = 65_536  # rows that are judged at once, so that what the kernel makes of them stays in the cache
+PIECE = 65_536  # rows judged at once, so that the kernel's results stay in the cache
 
 
 class Judging:
-    """The judgement over the rows of a tick."""
+    """The judgement on the rows of a tick."""
 
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
@@ -32,27 +32,27 @@ class Judging:
         self._weighed, self._mean = 0, 0.0
 
     def mark(self, writer: str) -> int:
-        """The mark of a writer after all that was judged."""
+        """Return the mark of a writer after all judged rows."""
         return self.marks.get(writer, BEGINNING)
 
     def has_started(self, writer: str) -> bool:
-        """True if the writer's next row may be early."""
+        """Return True if the writer's next row may be early."""
         return self.tally.has_started(writer, self.mark(writer))
 
     def run(self, writer: str, items: pa.Table) -> None:
-        """The next items of a writer, in its order."""
+        """Judge the next items of a writer, in order."""
         first = self.mark(writer)
         for start in range(0, items.num_rows, PIECE):
             part = items.slice(start, PIECE)
             if writer in self.open:
                 part = behind(self.open.pop(writer), part)
-            # A set without order meets the mark before it as a whole.
+            # A set without order is compared with the mark before it as a whole.
             self._part(writer, part, first if self.gate.batched else self.mark(writer), ended=False)
 
-    def skip(  # noqa: PLR0913 - what is known of rows
+    def skip(  # noqa: PLR0913 - facts about rows
         self, writer: str, count: int, mark: int, span: tuple[int, int], raised: Raise | None, *, started: bool
     ) -> None:
-        """Rows that were not looked at: all are accepted, and at most the first raises the mark too far."""
+        """Skip rows that were not fetched: all are accepted, and at most the first raises the mark too far."""
         self.tally.counts.update({"in": count, "accepted": count})
         self.marks[writer] = max(self.mark(writer), mark)
         if started:
@@ -65,12 +65,12 @@ class Judging:
         self._span = (min(self._span[0], span[0]), max(self._span[1], span[1]))
 
     def weigh(self, accepted: int, mean: float) -> None:
-        """Take so many accepted rows into the mean time."""
+        """Include so many accepted rows in the mean time."""
         self._weighed += accepted
         self._mean += (mean - self._mean) * accepted / max(self._weighed, 1)
 
     def verdict(self) -> Verdict:
-        """The verdict over everything; what is open of writers that have gone is decided."""
+        """Return the verdict on everything; undecided rows of writers that have left are decided."""
         present = set(self.gate.present)
         for writer in [writer for writer in self.open if writer not in present]:
             self._part(writer, self.open.pop(writer), self.mark(writer), ended=True)
@@ -97,10 +97,10 @@ class Judging:
 
 
 def _raised(found: Raise | None, part: pa.Table, gate: Gate, marks: tuple[int, int], judged: Judged) -> Raise | None:
-    """The last row that raised the mark by more than the tolerance, with what became of the rows since.
+    """Return the last row that raised the mark by more than the tolerance, with what happened to later rows.
 
-    A late row counts if it would not be late without that raise. A row to which most of
-    the rows since are lost stays, whatever raises the mark once more.
+    A late row counts if it would not be late without that raise. If most of the rows since are late because of a row,
+    it stays, whatever raises the mark again.
     """
     mark, after = marks
     if found is None and after <= mark + gate.within:

@@ -1,6 +1,6 @@
-"""The judgement over some rows of one writer, all of whose times are at hand.
+"""Judges some rows of one writer, all of whose times are available.
 
-What is found goes into one `Tally`: counts, marks that do not follow from the rows alone.
+The results go into one `Tally`: counts, and marks that do not follow from the rows alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NONE = np.empty(0, np.intp)
 
 @dataclass
 class Tally:
-    """What a gate has found so far: counts, the last times of a writer, who has rows that count for the guard."""
+    """A gate's results so far: counts, the last times of a writer, the writers with rows that count for the guard."""
 
     gate: Gate
     counts: Counter[str] = field(default_factory=Counter)
@@ -33,14 +33,14 @@ class Tally:
     started: set[str] = field(default_factory=set)
 
     def has_started(self, writer: str, mark: int) -> bool:
-        """True if the writer's next row may be early."""
+        """Return True if the writer's next row may be early."""
         if self.gate.resync and writer == READMITTED:
             return True
         return mark > BEGINNING if self.gate.started is None else writer in self.started
 
 
 class Judged(NamedTuple):
-    """Refused rows, the mark after all, the least and greatest time of the accepted ones; how many are judged.
+    """Refused rows, the mark after all, the least and greatest time of the accepted ones; the number of judged rows.
 
     ``places``: where the refused rows are among these; ``mean``: of the times of the accepted ones.
     """
@@ -56,7 +56,7 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True)
 class _Columns:
-    """The columns of one judgement: what moves the mark, what is compared with it, which rows there are."""
+    """The columns of one judgement: what moves the mark, what is compared with it, and which items are rows."""
 
     times: np.ndarray
     judged: np.ndarray
@@ -76,12 +76,12 @@ class _Columns:
         )
 
     def first(self, count: int) -> _Columns:
-        """The first of them."""
+        """Return the first ``count`` of them."""
         return _Columns(*(getattr(self, column.name)[:count] for column in fields(self)))
 
 
 def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int, *, ended: bool) -> Judged:
-    """Judge some rows of one writer, in its order, from ``mark`` on; ``ended``: no others follow."""
+    """Judge some rows of one writer, in order, from ``mark`` on; ``ended``: no others follow."""
     gate, floor = tally.gate, tally.gate.floors.get(writer, BEGINNING)
     if _is_plain(part, gate):
         times = part["t"].to_numpy()
@@ -102,7 +102,7 @@ def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int, *, ended: bo
     bad, far = (part[name].to_numpy() & items.rows for name in ("bad", "far"))
     missing = items.rows & ~bad & ~items.known
     which = np.flatnonzero(items.rows & (found.refused | missing | bad))
-    # Below what its writer has shown itself a row is out of order, wherever the stream stood when the writer came.
+    # A row below its writer's own clock is out of order, whatever the stream's clock when the writer came.
     below = found.below_floor & (gate.reason == "OUT_OF_ORDER") & (items.judged >= found.before)
     conditions = [far[which] | early[which], bad[which], missing[which], below[which]]
     names = ["EARLY", "MALFORMED", gate.missing, "LATE", gate.reason]
@@ -125,7 +125,7 @@ def judge_run(tally: Tally, writer: str, part: pa.Table, mark: int, *, ended: bo
 
 
 def numbers(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-    """A column of whole numbers, and where it is not null."""
+    """Return a column of whole numbers, and where it is not null."""
     if column.null_count == 0:
         return column.to_numpy(), np.ones(len(column), bool)
     if column.null_count == len(column):
@@ -135,7 +135,7 @@ def numbers(column: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _is_plain(part: pa.Table, gate: Gate) -> bool:
-    """True for rows alone that have a time and decode, and are judged by it in their order."""
+    """Return True for plain rows that have a time, decode, and are judged by it in order."""
     if gate.batched:
         return False
     no_nulls = part["t"].null_count == 0 and part["b"].null_count == part.num_rows
@@ -144,7 +144,7 @@ def _is_plain(part: pa.Table, gate: Gate) -> bool:
 
 
 def _scanned(tally: Tally, writer: str, items: _Columns, mark: int, floor: int) -> Scan:
-    """The judgement by the high-water mark, of which the last rows may be no part yet."""
+    """Judge by the high-water mark, which may not include the last rows yet."""
     gate, recent = tally.gate, tally.recent.get(writer, ())
     held = [BEGINNING] * gate.behind
     held[max(0, gate.behind - len(recent)) :] = recent
@@ -154,10 +154,10 @@ def _scanned(tally: Tally, writer: str, items: _Columns, mark: int, floor: int) 
     return found
 
 
-def _guarded(  # noqa: PLR0913 - where the writer stands
+def _guarded(  # noqa: PLR0913 - the state of the writer
     tally: Tally, writer: str, items: _Columns, mark: int, floor: int, *, ended: bool
 ) -> tuple[Scan, np.ndarray]:
-    """The judgement of the guard, and which rows are early; without the last rows, where they are open."""
+    """Judge by the guard, and return which rows are early; without the last rows, if they are undecided."""
     gate = tally.gate
     assert gate.early is not None
     started = tally.has_started(writer, mark)
@@ -175,10 +175,10 @@ def _guarded(  # noqa: PLR0913 - where the writer stands
     return Scan(refused, below, found.before, found.mark, items.times[:0]), found.result == EARLY
 
 
-def _guarded_at_once(  # noqa: PLR0913 - where the writer stands
+def _guarded_at_once(  # noqa: PLR0913 - the state of the writer
     tally: Tally, writer: str, items: _Columns, marks: tuple[int, int], below: np.ndarray, *, started: bool
 ) -> tuple[Scan, np.ndarray]:
-    """The guard over a set without order: every row meets the mark before the set."""
+    """Judge a set without order by the guard: every row is compared with the mark before the set."""
     gate = tally.gate
     assert gate.early is not None
     mark, floor = marks
@@ -194,7 +194,7 @@ def _guarded_at_once(  # noqa: PLR0913 - where the writer stands
 
 
 def _all_at_once(found: Scan, items: _Columns, mark: int, gate: Gate) -> Scan:
-    """The same judgement for a set without order: every row meets the mark before the set."""
+    """Judge a set without order: every row is compared with the mark before the set."""
     before = np.full(len(items.judged), max(mark, BEGINNING))
     refused = (items.known & (items.judged < before - gate.within)) | found.below_floor
     return replace(found, refused=refused, before=before)

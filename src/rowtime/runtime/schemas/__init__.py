@@ -1,1 +1,1 @@
-"""Schemas: what a registry knows of the records of topics, and how records are read and written by it."""
+"""Schemas of a registry, and the records that are read and written with them."""

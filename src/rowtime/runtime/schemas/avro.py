@@ -1,8 +1,8 @@
-"""Avro: the schema of a registry as Spark's reader takes it, and the types that it then has.
+"""Avro: a registry's schema in the form for Spark's reader, and the resulting types.
 
-Spark decodes (`docs/design/schema-registry.md` says why). What is decoded is a frame of two fields: the record, and a
-mark that is put behind its bytes. Avro bytes have no length, so a record that is cut off, or has something behind it,
-would pass for another; in the frame the mark is then not where it has to be.
+Spark decodes (`docs/design/schema-registry.md` says why). It decodes a frame of two fields: the record, and a mark that
+is appended to its bytes. Avro bytes have no length, so a record that is cut off, or followed by other bytes, would pass
+for another; in the frame the mark is then not in its place.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _CLASS: Final = "org/apache/spark/sql/avro/AvroFileFormat.class"
 
 
 class Unreadable(Exception):
-    """A schema by which no record can be read, in words."""
+    """A schema with which no record can be read, in words."""
 
 
 def loaded(spark: SparkSession) -> None:
-    """Raise ``Failure`` (R502) if the session was started without Spark's reader of Avro."""
+    """Raise ``Failure`` (R502) if the session was started without Spark's Avro reader."""
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no public way to ask for a class
     loader = jvm.Thread.currentThread().getContextClassLoader()
     if loader.getResource(_CLASS) is None:
@@ -42,7 +42,7 @@ def loaded(spark: SparkSession) -> None:
 
 
 def framed(schema: Schema) -> str:
-    """The schema of the frame around a record. Raises `Unreadable`."""
+    """Return the schema of the frame around a record. Raises `Unreadable`."""
     whole = whole_schema(schema)
     if not isinstance(whole, dict) or whole.get("type") != "record":
         kind = whole.get("type") if isinstance(whole, dict) else "a union" if isinstance(whole, list) else whole
@@ -53,7 +53,7 @@ def framed(schema: Schema) -> str:
 
 
 def whole_schema(schema: Schema) -> Any:
-    """The schema with those that it names, each where it is named first. Raises `Unreadable`."""
+    """Return the schema with the schemas that it references, each at its first use. Raises `Unreadable`."""
     try:
         named = {name: json.loads(text) for name, text in schema.references}
         found = json.loads(schema.text)
@@ -82,14 +82,14 @@ def _inlined(found: Any, named: dict[str, Any], space: str) -> Any:
 
 
 def decoded(value: Column, frame: str) -> Column:
-    """The frame of bytes; its fields are NULL where the bytes are no such record."""
+    """Return the frame of bytes; its fields are NULL if the bytes are no such record."""
     from pyspark.sql.avro.functions import from_avro  # noqa: PLC0415 - only with Avro
 
     return from_avro(F.concat(value, F.lit(bytearray(END_MARK))), frame, {"mode": "PERMISSIVE"})
 
 
 def types_of(spark: SparkSession, frame: str) -> dict[str, str]:
-    """The fields of a record with their types, as Spark reads them. Raises `Unreadable`."""
+    """Return the fields of a record with their types, as Spark reads them. Raises `Unreadable`."""
     try:
         shown = spark.range(0).select(decoded(F.lit(None).cast("binary"), frame).alias("e")).schema
     except (PySparkException, Py4JError) as error:
@@ -100,12 +100,12 @@ def types_of(spark: SparkSession, frame: str) -> dict[str, str]:
 
 
 def _text(kind: str) -> str:
-    """A type as people write it; names of fields inside stay."""
+    """Return a type as people write it; names of nested fields stay."""
     return kind if "<" in kind else kind.upper()
 
 
 def _said(error: Exception) -> str:
-    """What the innermost exception says, on one line."""
+    """Return the message of the innermost exception, on one line."""
     if isinstance(error, Py4JJavaError):
         inner = error.java_exception
         while inner.getCause() is not None:

@@ -1,4 +1,4 @@
-"""Which declared columns fit the fields of records: what is read of each field, or why none can be."""
+"""Which declared columns fit the fields of records: how each field is read, or why it cannot be."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PARTS: Final = {exp.DType.ARRAY: 1, exp.DType.MAP: 2}
 
 @dataclass(frozen=True)
 class Misfit:
-    """A column that a schema does not fit, in words; ``column`` is empty where it is no declared one."""
+    """A column that does not fit a schema, in words; ``column`` is empty if it is not a declared one."""
 
     column: str
     what: str
@@ -27,7 +27,7 @@ class Misfit:
 
 
 def misfits(columns: Sequence[tuple[str, str]], rowtime: str | None, types: Mapping[str, str]) -> Iterator[Misfit]:
-    """The declared columns whose field has a type of which no value fits; a field that is missing is NULL, and fits."""
+    """Yield the declared columns whose field's type fits no value; a missing field is NULL, and fits."""
     for name, kind in columns:
         given = types.get(name)
         if given is None or (rowtime is not None and name == rowtime and given in _TIMES and kind in _TIMES):
@@ -42,7 +42,7 @@ def misfits(columns: Sequence[tuple[str, str]], rowtime: str | None, types: Mapp
 
 
 def absent(columns: Sequence[tuple[str, str]], rowtime: str | None, types: Mapping[str, str]) -> Iterator[Misfit]:
-    """The declared columns for which there is no field."""
+    """Yield the declared columns for which there is no field."""
     there = ", ".join(types)
     wanted = [*(name for name, _ in columns), *([rowtime] if rowtime is not None else [])]
     for name in dict.fromkeys(wanted):
@@ -53,7 +53,7 @@ def absent(columns: Sequence[tuple[str, str]], rowtime: str | None, types: Mappi
 
 
 def fits(given: str, kind: str) -> bool:
-    """True if values of a field of a type may be those of a column; parts of nested ones have to fit always."""
+    """Return True if a field's values may fit a column's type; parts of nested ones must always fit."""
     if same_type(given, kind) or not (is_nested(given) or is_nested(kind)):
         return same_type(given, kind) or may_assign(given, kind) is True
     one, other = type_of(given), type_of(kind)
@@ -61,7 +61,7 @@ def fits(given: str, kind: str) -> bool:
 
 
 def converted(path: str, given: str, kind: str) -> str:
-    """SQL: the value of a field as the declared type, NULL where it does not fit; of structs the fields by name."""
+    """Return SQL: the value of a field as the declared type, NULL if it does not fit; struct fields by name."""
     if same_type(given, kind):
         return path
     one, other = type_of(given), type_of(kind)
@@ -70,7 +70,7 @@ def converted(path: str, given: str, kind: str) -> str:
 
 
 def _inside(path: str, given: exp.DataType, kind: exp.DataType, depth: int) -> str | None:
-    """SQL: a value as another type, if every value fits."""
+    """Return SQL: a value as another type, if every value fits."""
     if given.this is exp.DType.STRUCT and kind.this is exp.DType.STRUCT:
         return _fields(path, given, kind, depth)
     if given.this is kind.this and kind.this in _PARTS:
@@ -82,7 +82,7 @@ def _inside(path: str, given: exp.DataType, kind: exp.DataType, depth: int) -> s
 
 
 def _fields(path: str, given: exp.DataType, kind: exp.DataType, depth: int) -> str | None:
-    """SQL: a struct of the fields of another, by their names."""
+    """Return SQL: a struct of another one's fields, by name."""
     there = {part.name: part.args["kind"] for part in given.expressions}
     members: list[str | None] = []
     for part in kind.expressions:
@@ -96,7 +96,7 @@ def _fields(path: str, given: exp.DataType, kind: exp.DataType, depth: int) -> s
 
 
 def _elements(path: str, given: exp.DataType, kind: exp.DataType, depth: int) -> str | None:
-    """SQL: an array or a map with elements of other types."""
+    """Return SQL: an array or a map with elements of other types."""
     names = [f"x{depth}", f"y{depth}"][: _PARTS[kind.this]]
     pairs = zip(names, given.expressions, kind.expressions, strict=True)
     inner = [_inside(name, one, other, depth + 1) for name, one, other in pairs]
@@ -113,5 +113,5 @@ def _text(kind: exp.DataType) -> str:
 
 
 def field_of(record: str, name: str) -> str:
-    """SQL: a field of a record."""
+    """Return SQL: a field of a record."""
     return f"{record}.{quoted(name)}"

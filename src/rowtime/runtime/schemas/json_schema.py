@@ -1,7 +1,7 @@
 """JSON Schema: the schema of columns, and which columns fit the properties of one.
 
-A record is read as all JSON is, by the declared types; the schema says what is to be expected. What it demands beyond
-types (lengths, patterns, ranges) was for who wrote the record.
+A record is read like all JSON, by the declared types; the schema says what to expect. Its demands beyond types
+(lengths, patterns, ranges) concern the writer of the record.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _TAKEN: Final = {
     "object": (_D.STRUCT, _D.MAP),
     "array": (_D.ARRAY,),
 }
-"""The types of columns that values of JSON may become, beside texts, which any may."""
+"""The types of columns that values of JSON can become, besides texts, which all can."""
 _SHOWN: Final = {"integer": "BIGINT", "number": "DOUBLE", "boolean": "BOOLEAN"}
 
 
 def properties_of(schema: Schema) -> Mapping[str, Any] | None:
-    """The properties of a schema of objects; ``None`` where it does not list them."""
+    """Return the properties of an object schema; ``None`` if it does not list them."""
     try:
         found = json.loads(schema.text)
     except ValueError:
@@ -48,9 +48,9 @@ def properties_of(schema: Schema) -> Mapping[str, Any] | None:
 
 
 def json_misfits(columns: Sequence[tuple[str, str]], rowtime: str | None, schema: Schema) -> Iterator[Misfit]:
-    """The declared columns that the properties of a schema lack, or have with types that never fit."""
+    """Yield the declared columns that a schema's properties lack, or have with types that never fit."""
     properties = properties_of(schema)
-    if properties is None:  # a combination of others, by which everything may come
+    if properties is None:  # a combination of other schemas, which may allow anything
         return
     yield from absent(columns, rowtime, dict.fromkeys(properties, ""))
     for name, kind in columns:
@@ -66,7 +66,7 @@ def json_misfits(columns: Sequence[tuple[str, str]], rowtime: str | None, schema
 
 
 def _types(found: Any) -> set[str]:
-    """The types of a property but for null, one of which a value has; nothing if that is not said plainly."""
+    """Return the types of a property without null; nothing if they are not stated plainly."""
     if not isinstance(found, dict):
         return set()
     given = found.get("type")
@@ -78,7 +78,7 @@ def _types(found: Any) -> set[str]:
 
 
 def schema_of_columns(columns: StructType, name: str) -> Schema:
-    """The schema of some columns, all of which may be null or missing; nothing else may be there."""
+    """Return the schema of some columns, all of which may be null or missing; nothing else is allowed."""
     members = {field.name: {"oneOf": [{"type": "null"}, _schema(field.dataType)], "default": None} for field in columns}
     whole = {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -91,7 +91,7 @@ def schema_of_columns(columns: StructType, name: str) -> Schema:
 
 
 def _schema(kind: DataType) -> dict[str, Any]:
-    """The schema of values of a type, as `to_json` writes them."""
+    """Return the schema of values of a type, as `to_json` writes them."""
     from pyspark.sql import types as T  # noqa: N812, PLC0415 - the customary name; not for those who only plan
 
     if isinstance(kind, T.StructType):
@@ -104,7 +104,7 @@ def _schema(kind: DataType) -> dict[str, Any]:
 
 
 def _plain(kind: DataType) -> dict[str, Any]:
-    """The same of a type without parts."""
+    """Return the schema of a type without parts."""
     from pyspark.sql import types as T  # noqa: N812, PLC0415 - as above
 
     if isinstance(kind, T.BooleanType):

@@ -1,8 +1,8 @@
-"""The schemas by which records of a topic were read, as a checkpoint keeps them.
+"""The schemas with which records of a topic were read, as a checkpoint stores them.
 
-What a tick reads is a function of its records and of the schemas of their ids. So each id is asked for once, before
-the tick, and the answer is in the checkpoint: the schema in a file, its checksum in the journal, and that an id is
-unknown there too. A registry that is changed, emptied or gone later changes nothing that was read.
+The input of a tick is a function of its records and of the schemas of their ids. So each id is looked up once, before
+the tick, and the answer is stored in the checkpoint: the schema in a file, its checksum in the journal; also that an id
+is unknown. If a registry is changed, emptied or removed later, earlier input stays the same.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from rowtime.core.stores import Place
 from rowtime.runtime.schemas.registry import Registry, Schema
 from rowtime.state.files import make_folder, write_over
 
-KEY: Final = "schemas"  # of a source's notes in the journal: the checksum by the id; null for an unknown one
-PATIENCE: Final = (0.5, 1.0, 2.0)  # seconds: a registry of several machines may know a new id a moment later
+KEY: Final = "schemas"  # in a source's notes in the journal: the checksum by id; null for an unknown id
+PATIENCE: Final = (0.5, 1.0, 2.0)  # seconds: a clustered registry may know a new id a moment later
 
 Known = Mapping[str, str | None]
 
@@ -32,12 +32,12 @@ class PinnedSchemas:
         self._kept: dict[str, Schema] = {}
 
     def asked(self, numbers: Iterable[int], known: Known) -> Known:
-        """What is known with ``numbers``. Raises ``Failure`` (R501)."""
+        """Return the known schemas with ``numbers`` added. Raises ``Failure`` (R501)."""
         missing = [number for number in sorted(set(numbers)) if str(number) not in known]
         return {**known, **{str(number): self._fetched(number) for number in missing}}
 
     def schema(self, number: str, known: Known) -> Schema | None:
-        """The schema of an id that is known; ``None`` for one that the registry did not have."""
+        """Return the schema of a known id; ``None`` for an id that the registry did not have."""
         sum_of = known[number]
         if sum_of is None:
             return None
@@ -62,7 +62,7 @@ class PinnedSchemas:
     def _stored(self, number: str, sum_of: str) -> Schema:
         file = self._folder / f"{sum_of}.json"
         content = file.read_bytes() if file.exists() else b""
-        if _sum(content) != sum_of:  # an id means the same for ever, so the registry has it still
+        if _sum(content) != sum_of:  # an id never changes its meaning, so the registry still has it
             found = self.registry.by_id(int(number))
             content = b"" if found is None else _content(found)
         if _sum(content) != sum_of:
@@ -80,6 +80,6 @@ def _sum(content: bytes) -> str:
 
 
 def known_of(state: Mapping[str, Any]) -> Known:
-    """What the notes of a source know of ids."""
+    """Return the ids in the notes of a source."""
     found: Known = state.get(KEY, {})
     return found

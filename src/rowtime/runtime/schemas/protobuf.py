@@ -1,7 +1,7 @@
-"""Protobuf: the text of a schema as the messages that the kernels read and write, by Protobuf's own compiler.
+"""Protobuf: compiles the text of a schema to the messages that the kernels read and write.
 
-The compiler is that of grpcio-tools, an extra. It runs in a process of its own, once for a schema, on the driver:
-workers get the messages as data and need nothing.
+The compiler is that of grpcio-tools, an extra. It runs in a process of its own, once per schema, on the driver: workers
+get the messages as data and need nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rowtime.runtime.schemas.avro import Unreadable
 from rowtime.runtime.schemas.registry import Schema
 
 KIND: Final = "PROTOBUF"
-MAIN: Final = "rowtime_schema.proto"  # the schema itself, beside those that it imports
+MAIN: Final = "rowtime_schema.proto"  # the schema itself, besides those that it imports
 SECONDS: Final = 60  # for the compiler
 _FORMS: Final = {
     "google.protobuf.Timestamp": Form.TIMESTAMP,
@@ -42,7 +42,7 @@ class File:
         self._descriptor, self._made = descriptor, dict[str, Message]()
 
     def find(self, name: str) -> str:
-        """The full name of a message that is called with or without its package; the first one by default."""
+        """Return the full name of a message, given with or without its package; the first one by default."""
         for full in (name, f"{self.package}.{name}") if name else list(self.indexes)[:1]:
             if full in self.indexes:
                 return full
@@ -51,7 +51,7 @@ class File:
         raise Unreadable(f"there is no message {name}; there are {', '.join(self.indexes)}")
 
     def message(self, full: str) -> Message:
-        """A message, which may contain itself."""
+        """Return a message, which may contain itself."""
         inside = full[len(self.package) + 1 :] if self.package else full
         first, *others = inside.split(".")
         found = self._descriptor.message_types_by_name[first]
@@ -107,7 +107,7 @@ _KINDS: Final = dict(
         1,
     )
 )
-"""The kinds of fields by Protobuf's numbers of them."""
+"""The kinds of fields by Protobuf's numbers for them."""
 
 
 def _is_entry(found: Any) -> bool:
@@ -132,7 +132,7 @@ def installed() -> None:
 
 @lru_cache(maxsize=256)
 def compiled(schema: Schema) -> File:
-    """A schema with those that it imports. Raises `Unreadable`, and ``Failure`` (R502) without the compiler."""
+    """Compile a schema with those that it imports. Raises `Unreadable`, and ``Failure`` (R502) without the compiler."""
     if schema.kind != KIND:
         raise Unreadable(f"it is a schema of {schema.kind}")
     installed()

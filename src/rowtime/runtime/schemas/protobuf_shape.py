@@ -1,4 +1,4 @@
-"""The columns of a Protobuf message: the type of each field in Spark, and which fields have none."""
+"""The columns of a Protobuf message: the Spark type of each field, and which fields have none."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _TIMES: Final = {Form.TIMESTAMP: "TIMESTAMP", Form.DURATION: "INTERVAL DAY TO SE
 
 @dataclass(frozen=True)
 class Shape:
-    """The fields of a message that have a type, and what to read for them.
+    """The fields of a message that have a type, and how to read them.
 
-    ``endless``: by the fields that lead to it with dots between them, the message that would contain itself there.
+    ``endless``: by the path of fields, with dots between them, the message that would contain itself there.
     """
 
     types: Mapping[str, str] = field(default_factory=dict)
@@ -40,14 +40,14 @@ class Shape:
     endless: Mapping[str, str] = field(default_factory=dict)
 
     def only(self, message: Message, names: Container[str]) -> Shape:
-        """The same of some fields of the message."""
+        """Return the same for some fields of the message."""
         numbers = {one.number for one in message.fields if one.name in names}
         wanted = Wanted({number: inner for number, inner in self.wanted.fields.items() if number in numbers})
         return Shape({name: kind for name, kind in self.types.items() if name in names}, wanted, self.endless)
 
 
 def shape_of(message: Message, above: tuple[str, ...] = ()) -> Shape:
-    """The types of a message's fields; one that contains the message, and one without fields, has none."""
+    """Return the types of a message's fields; a message that contains itself, or has no fields, has none."""
     types, wanted, endless = dict[str, str](), dict[int, Wanted](), dict[str, str]()
     inside = (*above, message.name)
     for one in message.fields:
@@ -63,7 +63,7 @@ def shape_of(message: Message, above: tuple[str, ...] = ()) -> Shape:
 
 
 def _kind(one: Field, above: tuple[str, ...]) -> tuple[str, Shape]:
-    """The type of a field, empty if it has none, and what to read of its message."""
+    """Return the type of a field, empty if it has none, and how to read its message."""
     if one.repeats is Repeats.MAP:
         assert one.message is not None
         key, value = one.message.fields
@@ -87,12 +87,12 @@ def _value(one: Field, above: tuple[str, ...]) -> tuple[str, Shape]:
 
 
 def struct_text(types: Mapping[str, str]) -> str:
-    """The type of a struct of some fields."""
+    """Return the struct type of some fields."""
     return f"STRUCT<{', '.join(f'{quoted(name)}: {kind}' for name, kind in types.items())}>"
 
 
 def endless_misfits(columns: Sequence[tuple[str, str]], shape: Shape) -> Iterator[Misfit]:
-    """The declared columns that ask for a field where a message contains itself."""
+    """Yield the declared columns that need a field in which a message contains itself."""
     for name, kind in columns:
         asked = type_of(kind)
         for path in (name, *(f"{name}.{below}" for below in _paths(asked))):
@@ -104,7 +104,7 @@ def endless_misfits(columns: Sequence[tuple[str, str]], shape: Shape) -> Iterato
 
 
 def _paths(kind: exp.DataType | None) -> Iterator[str]:
-    """The members of structs, also of those in arrays and maps, with dots between them."""
+    """Yield the members of structs, also of those in arrays and maps, with dots between them."""
     if kind is None:
         return
     for part in kind.expressions:

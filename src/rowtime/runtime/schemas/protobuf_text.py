@@ -1,7 +1,7 @@
-"""The Protobuf schema of columns, as text: proto3, each field with presence, so that NULL is a field that is not there.
+"""The Protobuf schema of columns, as text: proto3, each field with presence, so that NULL is a missing field.
 
-Numbers are for ever: a field that an earlier schema of the topic has under the same name with the same type keeps its
-number, and the numbers of fields that are gone are reserved.
+Numbers are permanent: a field that an earlier schema of the topic has with the same name and type keeps its number, and
+the numbers of removed fields are reserved.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _TIMES: Final = {"timestamp": "Timestamp", "interval day to second": "Duration"}
 _KEYS: Final = ("int32", "int64", "bool", "string")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _NAMES_HINT: Final = "Give each column a name of letters, digits and _, which begins with no digit."
-_NOT_FOR_USE: Final = range(19_000, 20_000)  # Protobuf keeps these numbers for itself
+_NOT_FOR_USE: Final = range(19_000, 20_000)  # Protobuf reserves these numbers
 
 
 def message_name(topic: str) -> str:
-    """The full name of the message of a topic's rows, unless the stream names it."""
+    """Return the full name of the message of a topic's rows, unless the stream names it."""
     return f"rowtime.{_camel(topic)}"
 
 
 def proto_of(columns: StructType, name: str, before: Message | None = None) -> str:
-    """The text of the schema of some columns, a message with a full name. Raises ``Refused`` (R549) for other types."""
+    """Return the schema text of some columns, a message with a full name. Raises ``Refused`` (R549) for other types."""
     package, _, short = name.rpartition(".")
     writer = _Writer()
     lines = writer.message(short, columns, before, "")
@@ -50,7 +50,7 @@ def proto_of(columns: StructType, name: str, before: Message | None = None) -> s
 
 
 def _camel(name: str) -> str:
-    """A name as messages have them."""
+    """Return a name in the style of messages."""
     parts = re.split(r"[^A-Za-z0-9]+", name)
     made = "".join(part[:1].upper() + part[1:] for part in parts)
     return made if made[:1].isalpha() else f"T{made}"
@@ -71,7 +71,7 @@ class _Writer:
         gone = sorted(one.number for one in known.values() if one not in kept.values())
         reserved = [*(before.reserved if before is not None else ()), *((number, number + 1) for number in gone)]
         lines, inner = [], list[str]()
-        names = {name.lower()}  # of the messages inside; Java has no class inside of one of the same name
+        names = {name.lower()}  # of nested messages; Java does not allow a nested class with the name of its outer one
         for column in columns:
             if not _NAME.fullmatch(column.name):
                 raise refuse("R549", f"Protobuf has no field called {column.name!r}", _NAMES_HINT)
@@ -86,7 +86,7 @@ class _Writer:
     def _kind(
         self, name: str, kind: DataType, old: Field | None, names: set[str], indent: str
     ) -> tuple[str, list[str]]:
-        """A field's label and type, and the lines of the messages that it needs."""
+        """Return a field's label and type, and the lines of the messages that it needs."""
         from pyspark.sql import types as T  # noqa: N812, PLC0415 - the customary name; not for those who only plan
 
         if isinstance(kind, T.ArrayType):
@@ -130,7 +130,7 @@ def _no_type(name: str, kind: str) -> Exception:
 
 
 def _unused(before: Message | None) -> Iterator[int]:
-    """The numbers behind all that were ever used."""
+    """Yield the numbers after all that were ever used."""
     used = [] if before is None else [*(one.number + 1 for one in before.fields), *(end for _, end in before.reserved)]
     number = max(used, default=1)
     while True:
@@ -145,7 +145,7 @@ def _span(numbers: tuple[int, int]) -> str:
 
 
 def _same(kind: DataType, old: Field) -> bool:
-    """Whether a field may stay for a column of a type."""
+    """Return whether a field fits a column of a type unchanged."""
     from pyspark.sql import types as T  # noqa: N812, PLC0415 - as above
 
     if isinstance(kind, T.ArrayType):

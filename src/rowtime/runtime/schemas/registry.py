@@ -1,7 +1,7 @@
-"""A schema registry: schemas by their ids and by subjects, asked by HTTP, or in a folder for tests (``mock://``).
+"""A schema registry: schemas by id and by subject, over HTTP, or in a folder for tests (``mock://``).
 
-The requests are those of Confluent's REST API that others offer too (Karapace, Apicurio, Redpanda). The schema of an id
-never changes, so what was fetched once is kept.
+The requests are those of Confluent's REST API, which others offer too (Karapace, Apicurio, Redpanda). The schema of an
+id never changes, so fetched schemas are kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rowtime.core.stores import Place
 from rowtime.plan.formats.registry import MOCK, REGISTERS, RegistryOptions
 from rowtime.state.files import make_folder, write_new
 
-SECONDS: Final = 10  # for an answer
+SECONDS: Final = 10  # to wait for an answer
 _CONTENT: Final = "application/vnd.schemaregistry.v1+json"
 _NOT_FOUND, _CONFLICT, _INVALID, _SERVER = 404, 409, 422, 500
 _UNKNOWN_REQUEST: Final = 429
@@ -31,46 +31,46 @@ _AVRO: Final = "AVRO"
 
 @dataclass(frozen=True)
 class Schema:
-    """A schema as a registry has it. ``kind``: AVRO, JSON or PROTOBUF; ``references``: the schemas that it names."""
+    """A schema in a registry. ``kind``: AVRO, JSON or PROTOBUF; ``references``: the schemas that it references."""
 
     text: str
     kind: str = _AVRO
     references: tuple[tuple[str, str], ...] = ()
-    """The name by which a schema is used, and its text."""
+    """The name under which a schema is referenced, and its text."""
 
     def as_json(self) -> dict[str, Any]:
-        """As a checkpoint keeps it."""
+        """Return the form for a checkpoint."""
         return {"schema": self.text, "schemaType": self.kind, "references": [list(one) for one in self.references]}
 
     @classmethod
     def of_json(cls, found: Mapping[str, Any]) -> Schema:
-        """From what a checkpoint keeps."""
+        """Return the schema from its form in a checkpoint."""
         references = tuple((name, text) for name, text in found.get("references", ()))
         return cls(found["schema"], found.get("schemaType", _AVRO), references)
 
 
 class Registry(Protocol):
-    """What is asked of a registry. Each raises ``Failure`` (R501) where it does not answer."""
+    """The requests to a registry. Each raises ``Failure`` (R501) if it does not answer."""
 
     def by_id(self, number: int) -> Schema | None:
-        """The schema of an id; ``None`` where the registry knows no such id."""
+        """Return the schema of an id; ``None`` if the registry does not know the id."""
 
     def latest(self, subject: str) -> Schema | None:
-        """The newest schema of a subject; ``None`` where there is none."""
+        """Return the newest schema of a subject; ``None`` if there is none."""
 
     def id_of(self, subject: str, schema: Schema, *, register: bool) -> int:
-        """The id of a schema under a subject; raises ``Refused`` (R549) where it has none, or is not taken."""
+        """Return the id of a schema under a subject; raises ``Refused`` (R549) if it has none, or is not accepted."""
 
 
 def registry_of(options: RegistryOptions, home: Place) -> Registry:
-    """The registry that a stream names; ``home``: the folder of the home, where registries for tests are."""
+    """Return the registry that a stream names; ``home``: the home folder, where registries for tests are."""
     if options.urls[0].startswith(MOCK):
         return MockRegistry(home / "schema-registry" / options.urls[0].removeprefix(MOCK))
     return HttpRegistry(options)
 
 
 class HttpRegistry:
-    """A registry behind a URL, or several of one cluster, which are asked one after the other."""
+    """A registry at a URL, or at several URLs of one cluster, which are tried in order."""
 
     def __init__(self, options: RegistryOptions) -> None:
         self._options = options
@@ -92,7 +92,7 @@ class HttpRegistry:
         if status == _NOT_FOUND:
             return None
         schema = self._schema(found)
-        if "id" in found:  # so that it need not be looked up by its text, nor with its references
+        if "id" in found:  # so that neither its text nor its references need be looked up
             self._ids[subject, schema] = int(found["id"])
         return schema
 
@@ -107,7 +107,7 @@ class HttpRegistry:
         return self._ids[subject, schema]
 
     def _schema(self, found: Mapping[str, Any], depth: int = 0) -> Schema:
-        """With the schemas that it names, those first that are named by others."""
+        """Return a schema with the schemas that it references; those that others reference come first."""
         references: dict[str, str] = {}
         for one in found.get("references") or ():
             _, inner = self._ask("GET", f"/subjects/{quote(one['subject'], safe='')}/versions/{one['version']}")
@@ -117,7 +117,7 @@ class HttpRegistry:
         return Schema(found["schema"], found.get("schemaType") or _AVRO, tuple(references.items()))
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        """The answer of the first address that has one, with its status."""
+        """Return the answer of the first address that has one, with its status."""
         why = ""
         for url in self._options.urls:
             try:
@@ -139,7 +139,7 @@ class HttpRegistry:
         elif self._options.user:
             headers["Authorization"] = f"Basic {base64.b64encode(self._options.user.encode()).decode()}"
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 - http and https alone (`_url`)
+        request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 - only http and https (`_url`)
         authorities = self._options.authorities
         context = ssl.create_default_context(cafile=authorities) if authorities else None
         try:
@@ -151,7 +151,7 @@ class HttpRegistry:
 
 
 class MockRegistry:
-    """A registry for tests: a folder with a file for each id, ``1.json`` with a subject and a schema."""
+    """A registry for tests: a folder with one file per id, ``1.json`` with a subject and a schema."""
 
     def __init__(self, folder: Place) -> None:
         self._folder = folder
@@ -167,7 +167,7 @@ class MockRegistry:
         return mine[-1] if mine else None
 
     def id_of(self, subject: str, schema: Schema, *, register: bool) -> int:
-        """See `Registry`; it takes every schema."""
+        """See `Registry`; it accepts every schema."""
         for number, found in self._all():
             if found.get("subject") == subject and Schema.of_json(found) == schema:
                 return number
@@ -176,7 +176,7 @@ class MockRegistry:
         return self.add(subject, schema)
 
     def add(self, subject: str, schema: Schema) -> int:
-        """Give a schema the next id, whatever else is there."""
+        """Add a schema with the next id, even if the same schema exists."""
         make_folder(self._folder)
         number = max((number for number, _ in self._all()), default=0) + 1
         while True:
@@ -208,7 +208,7 @@ class MockRegistry:
 
 
 def not_taken(called: str, subject: str, why: str, *, register: bool) -> Exception:
-    """``Refused`` (R549): a schema that a registry does not take, or does not have."""
+    """Return ``Refused`` (R549): a registry does not accept a schema, or does not have it."""
     said = f": {why}" if why else ""
     if register:
         what = f"{called} rejects the schema of the columns for the subject {subject}{said}"

@@ -1,1 +1,1 @@
-"""Where rows go: one file a sink; `contract.py` says what a sink is."""
+"""Sinks, one file per kind; `contract.py` defines what a sink is."""

@@ -1,8 +1,8 @@
 """Sinks inside the process: a Python function, a table in memory, the console.
 
-A function is called once a tick, after the commit, with the rows as an Arrow table in
-stream order. After a crash between commit and call it is called again with the same rows
-and the same sequence numbers: at least once, and repeats can be told from ``batch.first``.
+A function is called once a tick, after the commit, with the rows as an Arrow table in stream order. After a crash
+between commit and call it is called again with the same rows and the same sequence numbers: at least once, and
+``batch.first`` shows repeats.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rowtime.runtime.sinks.contract import Batch
 
 
-_LINES: Final = 1000  # that a tick prints
+_LINES: Final = 1000  # rows that a tick prints
 
 
 class FunctionSink:
@@ -37,11 +37,11 @@ class FunctionSink:
         self._function, self._name = function, name
 
     def folder(self, checkpoint: Place) -> Place:
-        """In the checkpoint: the rows stay there until the next commit."""
+        """Return a folder in the checkpoint: the rows stay there until the next commit."""
         return checkpoint / "handover" / folder_of(self._name)
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
-        """Call the function; what it raises becomes a ``Failure`` (R509) that names the sink."""
+        """Call the function; its error becomes a ``Failure`` (R509) that names the sink."""
         try:
             self._function(batch)
         except Exception as error:
@@ -52,11 +52,11 @@ class FunctionSink:
             sweep(batch.files[0].parent, [file.name for file in batch.files])
 
     def recover(self, staged: Sequence[str]) -> None:
-        """Nothing to undo: files that no commit names are overwritten or swept."""
+        """Do nothing: files that no commit names are overwritten or removed."""
 
 
 class MemorySink(FunctionSink):
-    """Keeps the rows in memory, for notebooks and tests: ``table`` is all of them so far."""
+    """Keeps the rows in memory, for notebooks and tests: ``table`` has all of them so far."""
 
     def __init__(self, name: str) -> None:
         super().__init__(self._take, name)
@@ -70,7 +70,7 @@ class MemorySink(FunctionSink):
 
     @property
     def table(self) -> pa.Table | None:
-        """All rows of this process, in stream order; ``None`` before the first."""
+        """Return all rows of this process, in stream order; ``None`` before the first."""
         return pa.concat_tables(table for _, table in self.batches) if self.batches else None
 
 

@@ -1,11 +1,9 @@
 """What a sink is: rows are staged with the tick, and published after its commit.
 
-Staging writes the rows of a tick to files under names that nobody reads; the journal entry
-makes them part of the output; publishing hands them over. A crash between the two is fixed
-at the next start, which publishes the last entry's rows again: the very same rows with the
-same sequence numbers, because they are committed. So each sink says what a second
-publishing does: a directory and a stream log take nothing twice; Kafka and functions are
-given sequence numbers.
+Staging writes the rows of a tick to files under names that nobody reads; the journal entry makes them part of the
+output; publishing delivers them. A crash between the two is fixed at the next start, which publishes the last entry's
+rows again: the very same rows with the same sequence numbers, because they are committed. So each sink defines what a
+second publishing does: a directory and a stream log ignore repeats; Kafka and functions get sequence numbers.
 """
 
 from __future__ import annotations
@@ -48,26 +46,26 @@ class Sink(Protocol):
     """The outside end of one sink operator."""
 
     def folder(self, checkpoint: Place) -> Place:
-        """Where to stage: on the file system where the rows will stay."""
+        """Return where to stage: on the file system where the rows will stay."""
         ...
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:
-        """Hand over a committed batch; may be called again with the same one after a crash."""
+        """Deliver a committed batch; may be called again with the same one after a crash."""
         ...
 
     def recover(self, staged: Sequence[str]) -> None:
-        """Remove what crashed ticks staged; ``staged`` are the files of the last commit."""
+        """Remove staged files of crashed ticks; ``staged`` are the files of the last commit."""
         ...
 
 
 @runtime_checkable
 class Owned(Protocol):
-    """A sink whose target knows which pump of which checkpoint writes what (`ownership`)."""
+    """A sink whose target records which pump of which checkpoint writes what (`ownership`)."""
 
     def claim(self, asked: Asked) -> Record:
-        """Ask for the target and lock its place; raises ``Refused`` if it is another pump's."""
+        """Claim the target and lock its place; raises ``Refused`` if it is another pump's."""
         ...
 
     def record(self, record: Record) -> None:
-        """Write down in the target who writes."""
+        """Record the owner in the target."""
         ...

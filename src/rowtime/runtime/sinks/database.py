@@ -1,13 +1,12 @@
 """A table of a relational database as a sink, through JDBC: each tick is one transaction.
 
-Spark's own writer puts the rows with their sequence numbers into a table beside the target; then
-one transaction moves them over and notes the number that comes next (`table_book`). A tick that
-is published again after a crash finds its number there and repeats nothing; one of a checkpoint
-from which another has taken over finds that its pump no longer writes there. If no lock keeps an
-older driver of the checkpoint out, each driver has a table of its own beside the target; the second
-of two transactions over the same rows finds another number than it has read, and asks again. Modes: ``append``;
-``upsert``, the last row of a key replaces the one before it; ``changes``, a row whose column
-``change`` is RETRACT takes the row of its key away.
+Spark's own writer puts the rows with their sequence numbers into a table beside the target; then one transaction moves
+them to the target and records the next number (`table_book`). A tick that is published again after a crash finds its
+number there and repeats nothing; after a takeover, the former checkpoint finds that its pump may not write there any
+more. If no lock excludes an older driver of the checkpoint, each driver has a table of its own beside the target; the
+second of two transactions over the same rows finds that the number has changed, and starts over. Modes: ``append``;
+``upsert``, the last row of a key replaces the one before it; ``changes``, a row whose column ``change`` is RETRACT
+removes the row of its key.
 """
 
 from __future__ import annotations
@@ -45,13 +44,13 @@ from rowtime.state.files import sweep
 SEQUENCE: Final = "rowtime_seq"
 _STAGES: Final = "rowtime_stage_"
 _TRIES: Final = 5
-_FORMER: Final = "identity"  # a file in which older versions kept a name for the sink
+_FORMER: Final = "identity"  # a file in which older versions stored a name for the sink
 
 
 class JdbcSink:
     """The table ``dbtable`` at ``url``; every other option goes to the driver.
 
-    Raises ``Failure`` where the driver is missing (R502) or the database refuses (R501).
+    Raises ``Failure`` if the driver is missing (R502) or the database refuses (R501).
     """
 
     def __init__(self, node: SinkNode) -> None:
@@ -65,22 +64,23 @@ class JdbcSink:
         self._row = key_of(self._table, node.name.removesuffix(".sink"))
         self._asked: Asked | None = None
         self._owner: Record | None = None
-        self.limits: list[Limit] | None = None  # of a table that is there, as far as the database has said
+        self.limits: list[Limit] | None = None  # of an existing table, as far as the database has reported them
         self._casts: dict[str, str] = {}
 
     def folder(self, checkpoint: Place) -> Place:
-        """In the checkpoint, until the next commit."""
+        """Return a folder in the checkpoint, until the next commit."""
         self._folder = checkpoint / "handover" / folder_of(f"jdbc-{self._name}")
         return self._folder
 
     def recover(self, staged: Sequence[str]) -> None:
-        """Remove what crashed ticks staged; the table has nothing but what a transaction gave it."""
+        """Remove staged files of crashed ticks; the table has only rows of committed transactions."""
         sweep(self._folder, (*staged, _FORMER))
 
     def claim(self, asked: Asked) -> Record:
-        """The record by which the pump may write. Raises ``Refused``, see `ownership`.
+        """Return the record with which the pump may write. Raises ``Refused``, see `ownership`.
 
-        A pump that has written before may start while the database does not answer: its first tick asks then.
+        A pump that has written before may start while the database does not answer: then its first tick claims the
+        table.
         """
         self._asked = asked
         try:
@@ -93,7 +93,7 @@ class JdbcSink:
             return Record(asked.pump, asked.identity, asked.place, asked.at)
 
     def record(self, record: Record) -> None:
-        """Write down who writes, before the first row."""
+        """Record the owner, before the first row."""
         try:
             with self._connected(_context()) as connection:
                 self._owner = self._taken(self._book(connection), connection, record)
@@ -103,7 +103,7 @@ class JdbcSink:
                 raise
 
     def beyond(self, tick: int, rows: int) -> str:  # noqa: ARG002 - a table counts rows
-        """More rows than the journal knows of; they would be taken for repeats."""
+        """Report rows that the journal does not know; they would be taken for repeats."""
         asked, mine = self._asked, self._owner
         if asked is None or mine is None:
             return ""
@@ -149,7 +149,7 @@ class JdbcSink:
             raise self._failure(str(error.java_exception.getMessage()).strip()) from error
 
     def _made(self, jvm: Any) -> Any:
-        """The driver. It comes by the loader of Spark's jars; ``DriverManager`` would not see it there."""
+        """Return the driver. The class loader of Spark's jars finds it; ``DriverManager`` would not."""
         try:
             loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
             return loader.loadClass(self._driver).getDeclaredConstructor(None).newInstance(None)
@@ -163,17 +163,17 @@ class JdbcSink:
 
     @property
     def _prefix(self) -> str:
-        """The schema of the target, with its dot: our tables are beside it."""
+        """Return the schema of the target, with its dot: rowtime's tables are beside it."""
         return self._table.rpartition(".")[0] + "." if "." in self._table else ""
 
     @property
     def _stage(self) -> str:
-        """The table beside the target that this process writes."""
+        """Return the table beside the target that this process writes."""
         return f"{self._prefix}{self._stages}{self._driver_tag}"
 
     @property
     def _stages(self) -> str:
-        """How the names of these tables begin, of all processes that have run this checkpoint."""
+        """Return the common prefix of these tables' names, of all processes that have run this checkpoint."""
         assert self._owner is not None
         return f"{_STAGES}{tag_of(self._owner.identity, self._row)}_"
 
@@ -181,7 +181,7 @@ class JdbcSink:
     def _postgres(self) -> bool:
         return self._url.startswith("jdbc:postgresql:")
 
-    # -- who writes there -------------------------------------------------------------
+    # -- ownership --------------------------------------------------------------------
 
     def _book(self, connection: Any) -> Book:
         path = self._folder / _FORMER
@@ -190,7 +190,7 @@ class JdbcSink:
         return book
 
     def _entitled(self, book: Book, connection: Any, asked: Asked) -> Record:
-        """The record by which the pump may write. That of a table that had rows and has been dropped keeps nobody out.
+        """Return the record with which the pump may write. A dropped table's record excludes nobody.
 
         Raises ``Refused``: R440, R441.
         """
@@ -203,7 +203,7 @@ class JdbcSink:
         return entitled(record, asked, f"the table {self._table}", lambda: there)
 
     def _taken(self, book: Book, connection: Any, record: Record) -> Record:
-        """Write a record down, unless it is; another one may have been faster, which is refused."""
+        """Store a record, unless it is stored; raises ``Refused`` if another process was faster."""
         for _ in range(_TRIES):
             now = book.record(record.pump, record.identity)
             if now is not None and now.identity == record.identity:
@@ -216,19 +216,19 @@ class JdbcSink:
         raise self._failure(f"other pipelines change {BOOK} all the time")
 
     def _no_more(self, book: Book, mine: Record) -> RowtimeError:
-        """What to raise where the book does not have the pump any more."""
+        """Return the error to raise if the book no longer has the pump."""
         now, self._owner = book.record(mine.pump, mine.identity), None
         if now is None:
             return self._failure(f"its row of {BOOK} is gone")
         return fenced(now, f"the table {self._table}")
 
     def _late_claim(self, book: Book, connection: Any) -> Record:
-        """Claim the table now that the database answers."""
+        """Claim the table when the database answers again."""
         assert self._asked is not None
         return self._taken(book, connection, self._entitled(book, connection, self._asked))
 
     def _clear(self, connection: Any) -> None:
-        """Drop the tables beside the target that were left by processes which died."""
+        """Drop the tables beside the target that crashed processes left."""
         schema = self._prefix.removesuffix(".").strip('"') or None
         for pattern in (self._stages, self._stages.upper()):
             found = connection.getMetaData().getTables(None, schema, pattern.replace("_", "\\_") + "%", None)
@@ -239,12 +239,12 @@ class JdbcSink:
                 self._do(connection, f"DROP TABLE {self._prefix}{name}")
         connection.commit()
 
-    # -- what is there ----------------------------------------------------------------
+    # -- the target ---------------------------------------------------------------------
 
     def _read(self, connection: Any) -> list[Limit]:
-        """What the columns of the table take, none if it is not there. Raises ``Refused`` (R547) if one is missing."""
+        """Return the limits of the table's columns; none without a table. Raises R547 for a missing column."""
         if not self._exists(connection, self._table):
-            return []  # it is made of the columns that the stream declares
+            return []  # it is created with the declared columns of the stream
         found = connection.createStatement().executeQuery(f"SELECT * FROM {self._table} WHERE 1 = 0")  # noqa: S608
         limits = list(limits_of(found.getMetaData()))
         names = [limit.name for limit in limits]
@@ -272,7 +272,7 @@ class JdbcSink:
     # -- the transaction --------------------------------------------------------------
 
     def _write(self, spark: SparkSession, batch: Batch, first: int, stage: str) -> None:
-        """The rows from ``first`` on, with their numbers, in a table of their own."""
+        """Write the rows from ``first`` on, with their numbers, to a table of their own."""
         table = batch.table()
         numbers = pa.array(np.arange(batch.first, batch.first + batch.count))
         table = table.append_column(SEQUENCE, numbers).slice(first - batch.first)
@@ -287,7 +287,7 @@ class JdbcSink:
             raise self._failure(str(error).split("\n", 1)[0]) from error
 
     def _rows(self, stage: str) -> str:
-        """The staged rows with their times, which are there as texts."""
+        """Return the staged rows with their times, which are stored as texts."""
         if not self._casts:
             return stage
         names = dict.fromkeys([*self._columns, *self._casts, *([CHANGE] if self._mode == "changes" else [])])
@@ -296,7 +296,7 @@ class JdbcSink:
         return f"(SELECT {', '.join(columns)}, {SEQUENCE} FROM {stage})"  # noqa: S608
 
     def _move(self, connection: Any, book: Book, before: int, after: int) -> None:
-        """Take the staged rows over in one transaction, if the book still has the number ``before``."""
+        """Move the staged rows in one transaction, if the book still has the number ``before``."""
         assert self._owner is not None
         stage = self._stage
         there = self._exists(connection, self._table)  # outside of the transaction, which it may roll back
@@ -306,7 +306,7 @@ class JdbcSink:
             connection.commit()
             return
         rows = self._rows(stage)
-        if self._postgres:  # so that a timestamp without zone is that of UTC
+        if self._postgres:  # so that a timestamp without time zone is in UTC
             self._do(connection, "SET TIME ZONE 'UTC'")
         columns = ", ".join(map(quoted, self._columns))
         if not there:
@@ -322,7 +322,7 @@ class JdbcSink:
         connection.commit()
 
     def _moves(self, rows: str, columns: str) -> Iterator[str]:
-        """The statements that take the rows over: of each key the last one, in place of what it had."""
+        """Yield the statements that move the rows: with a key, the last row of each replaces the present one."""
         if not self._key:
             yield f"INSERT INTO {self._table} ({columns}) SELECT {columns} FROM {rows} s ORDER BY {SEQUENCE}"  # noqa: S608
             return

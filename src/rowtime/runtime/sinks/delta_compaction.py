@@ -1,10 +1,10 @@
-"""Small files of a Delta table become parts of larger ones, in one version that changes no row.
+"""Combines small files of a Delta table into larger ones, in one version that changes no row.
 
-deltalake has a compaction of its own, but does not see that somebody else has replaced the same files meanwhile: both
-commit, and every row is there twice (1.6.6; OPTIMIZE of Spark counts as somebody else). So the entry of the log is
-ours: it is created under the next number if there is none, as the protocol asks, and where others were faster, only
-if they have left the files and the columns of the table alone. Of each partition, files that follow each other are
-written into one, in the order in which they came.
+deltalake has a compaction of its own, but it does not detect that another writer has replaced the same files meanwhile:
+both commit, and every row exists twice (1.6.6; Spark's OPTIMIZE counts as another writer). So rowtime writes the log
+entry itself: it is created under the next number if there is none, as the protocol demands; and if others were faster,
+only if they have not changed the files and columns of the table. In each partition, successive files are combined into
+one, in the order in which they came.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from rowtime.state.files import make_folder, write_new
 
 LOG: Final = "_delta_log"
 _TARGET: Final = "delta.targetFileSize"
-_LARGE: Final = 100 << 20  # bytes, as deltalake takes where a table does not say it
-_CHECKPOINTS: Final = 100  # versions from one checkpoint of the log to the next, as above
-_TRIES: Final = 20  # commits that other writers were faster than, as of a tick
+_LARGE: Final = 100 << 20  # bytes, deltalake's default
+_CHECKPOINTS: Final = 100  # versions between two checkpoints of the log, deltalake's default
+_TRIES: Final = 20  # commits of faster writers, as for a tick
 _PLAIN: Final = "/!$&'()*+,-.:;=@_~"  # characters that stand for themselves in the log
 
 
 @dataclass(frozen=True)
 class _Larger:
-    """A file in place of old ones; ``path``: as the log has it."""
+    """A file that replaces old ones; ``path``: as in the log."""
 
     file: NewFile
     path: str
@@ -45,10 +45,10 @@ class _Larger:
 
 
 def compacted(table: Any, place: Place) -> int:
-    """Write small files of a table (of deltalake, as it is now) into large ones; how many there were.
+    """Combine small files of a table (of deltalake, as it is now) into large ones; return their number.
 
-    Raises `Conflict` if others have changed the same files meanwhile. Then nothing is left behind; where a commit ends
-    without an answer, the new files stay, for the log may have them.
+    Raises `Conflict` if others have changed the same files meanwhile. Then nothing is left behind; if a commit ends
+    without an answer, the new files stay, because the log may have them.
     """
     made: list[_Larger] = []
     try:
@@ -68,7 +68,7 @@ def compacted(table: Any, place: Place) -> int:
 
 
 def spare(table: Any) -> int:
-    """How many files of a table `compacted` would write into larger ones."""
+    """Return how many files of a table `compacted` would combine into larger ones."""
     return sum(map(len, _groups(table)))
 
 
@@ -77,11 +77,11 @@ def _remove(made: Sequence[_Larger]) -> None:
         one.file.remove()
 
 
-# -- which files -------------------------------------------------------------------------
+# -- selection ---------------------------------------------------------------------------
 
 
 def _groups(table: Any) -> Iterator[list[TableFile]]:
-    """Files of one partition that together are one of the right size, in the order in which they came."""
+    """Yield successive files of one partition that together have the right size."""
     most = int(_settings(table).get(_TARGET, _LARGE))
     partitions: dict[tuple[str | None, ...], list[TableFile]] = {}
     for file in () if has_deleted_rows(table) else files_of(table):
@@ -96,11 +96,11 @@ def _settings(table: Any) -> Mapping[str, str]:
     return settings
 
 
-# -- their rows --------------------------------------------------------------------------
+# -- rows --------------------------------------------------------------------------------
 
 
 def _written(table: Any, place: Place, group: Sequence[TableFile]) -> Iterator[_Larger]:
-    """The rows of some files in one, which is in its place; nothing if they are not in the types of the table."""
+    """Yield one new file with the rows of some files; nothing if these are not in the types of the table."""
     values = group[0].values
     schema = pa.schema(one for one in pa.schema(table.schema().to_arrow()) if one.name not in values)
     folder = folder_of([*values], [*values.values()])
@@ -129,11 +129,11 @@ def _copy(file: Place, new: NewFile, schema: pa.Schema, known: int | None) -> No
         raise OSError(f"{file} was to have {known:,} rows, and has {count:,}")
 
 
-# -- the version -------------------------------------------------------------------------
+# -- commit ------------------------------------------------------------------------------
 
 
 def _commit(table: Any, place: Place, made: Sequence[_Larger], data: bytes) -> None:
-    """Create the entry of the next version that nobody else has. Raises `Conflict`."""
+    """Create the entry of the next free version. Raises `Conflict`."""
     version = table.version()
     replaced = {unquote(old.path) for one in made for old in one.old}
     for number in range(version + 1, version + 1 + _TRIES):
@@ -152,7 +152,7 @@ def _commit(table: Any, place: Place, made: Sequence[_Larger], data: bytes) -> N
 
 
 def _check(entry: Place, replaced: set[str]) -> None:
-    """Raise `Conflict` if a version of somebody else has touched the files, or what the table is."""
+    """Raise `Conflict` if another writer's version has changed the files, or the table's definition."""
     for line in entry.read_bytes().splitlines():
         action = json.loads(line)
         touched = unquote(action["remove"]["path"]) in replaced if "remove" in action else False
@@ -161,7 +161,7 @@ def _check(entry: Place, replaced: set[str]) -> None:
 
 
 def _entry(table: Any, made: Sequence[_Larger]) -> bytes:
-    """What the version says: who made it and how, the files that come and those that go."""
+    """Return the content of the version: who made it and how, the added and the removed files."""
     now = time.time_ns() // 1_000_000
     old = [file for one in made for file in one.old]
     told = {

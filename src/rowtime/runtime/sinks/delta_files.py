@@ -1,4 +1,4 @@
-"""The files of a Delta table: those that its log names, their rows, and what it says of a new one."""
+"""The files of a Delta table: those in its log, their rows, and the log's data about a new one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN: Final = 32  # columns with statistics, as in Delta's own default, and ch
 
 @dataclass(frozen=True)
 class TableFile:
-    """A file of the table: its path as the log has it, bytes, rows if they are said, and what its folder stands for."""
+    """A file of the table: its path in the log, its bytes, rows if known, and the partition values of its folder."""
 
     path: str
     size: int
@@ -29,7 +29,7 @@ class TableFile:
 
 
 def files_of(table: Any) -> Iterator[TableFile]:
-    """The files of a table of deltalake, oldest first, but for those of another one of which it is a clone."""
+    """Yield the files of a table of deltalake, oldest first, except those of a table that it is a clone of."""
     found = pa.table(table.get_add_actions(flatten=False)).sort_by(
         [("modification_time", "ascending"), ("path", "ascending")]
     )
@@ -37,34 +37,35 @@ def files_of(table: Any) -> Iterator[TableFile]:
     texts = {name: _texts(found["partition"], name) for name in split}
     columns = (found[name].to_pylist() for name in ("path", "size_bytes", "num_records"))
     for at, (path, size, rows) in enumerate(zip(*columns, strict=True)):
-        elsewhere = "://" in path or path.startswith("/")  # of a table that this one is a clone of
+        elsewhere = "://" in path or path.startswith("/")  # of a table of which this one is a clone
         if not elsewhere:
             yield TableFile(path, size, rows, {name: texts[name][at] for name in split})
 
 
 def _texts(partitions: pa.ChunkedArray, name: str) -> list[str | None]:
-    """The values of a column of partitions as the log has them."""
+    """Return the values of a partition column as in the log."""
     values: list[str | None] = pc.struct_field(partitions, name).cast(pa.string()).to_pylist()
     return values
 
 
 def has_deleted_rows(table: Any) -> bool:
-    """True if files may have rows that were deleted: whoever replaces such a file brings them back."""
+    """Return True if files may have deleted rows, which would come back if such a file were replaced."""
     from deltalake.exceptions import DeltaError  # noqa: PLC0415 - an extra
 
     if "deletionVectors" not in (table.protocol().reader_features or ()):
         return False
     try:
         return bool(pa.table(table.deletion_vectors()).num_rows)
-    except DeltaError:  # it lists none beside some other features
+    except DeltaError:  # it does not list them with some other features
         return True
 
 
 def rows_of(file: Place, schema: pa.Schema, values: Mapping[str, str | None] | None = None) -> Iterator[pa.Table]:
-    """The rows of a file in the columns of a table; ``values``: those of the columns that only its folder has.
+    """Yield the rows of a file in the columns of a table; ``values``: of columns that only its folder has.
 
-    What the file lacks is NULL. Not deltalake's `to_pyarrow_table`: a Python that exits soon after that may end by a
-    signal, as threads of Arrow still read through a file system that is written in Python.
+    A column that the file lacks is NULL. It does not use deltalake's `to_pyarrow_table`: a Python process that exits
+    soon after that may be killed by a signal, because threads of Arrow still read through a file system written in
+    Python.
     """
     folder = values or {}
     for rows in pq.ParquetFile(content_of(file), coerce_int96_timestamp_unit="us").iter_batches():
@@ -79,7 +80,7 @@ def rows_of(file: Place, schema: pa.Schema, values: Mapping[str, str | None] | N
 
 
 def whole(table: Any, place: Place) -> pa.Table | None:
-    """All rows of a table of deltalake; ``None`` where some of its files do not say them."""
+    """Return all rows of a table of deltalake; ``None`` if some of its files cannot be read."""
     files, schema = [*files_of(table)], pa.schema(table.schema().to_arrow())
     if has_deleted_rows(table) or len(files) < pa.table(table.get_add_actions()).num_rows:
         return None
@@ -88,7 +89,7 @@ def whole(table: Any, place: Place) -> pa.Table | None:
 
 
 def size_of(file: Place) -> tuple[int, int]:
-    """The bytes of a file, and when it was written (ms)."""
+    """Return the bytes of a file, and when it was written (ms)."""
     if isinstance(file, ObjectPlace):
         size, written = file.size()
         return size, int(written.timestamp() * 1000)
@@ -97,7 +98,7 @@ def size_of(file: Place) -> tuple[int, int]:
 
 
 def partition_of(file: pq.ParquetFile, partitions: Sequence[str]) -> dict[str, str | None]:
-    """The values by which a file is found, all of whose rows have the same."""
+    """Return the partition values of a file; they are equal in all of its rows."""
     if not partitions:
         return {}
     first = next(file.iter_batches(batch_size=1, columns=list(partitions)))
@@ -105,7 +106,7 @@ def partition_of(file: pq.ParquetFile, partitions: Sequence[str]) -> dict[str, s
 
 
 def statistics(about: pq.FileMetaData, partitions: Sequence[str]) -> dict[str, Any]:
-    """Least and greatest values by which readers skip files, of plain columns for which Parquet knows them."""
+    """Return least and greatest values by which readers skip files, for plain columns for which Parquet knows them."""
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}
     nulls: dict[str, int] = {}
@@ -119,7 +120,7 @@ def statistics(about: pq.FileMetaData, partitions: Sequence[str]) -> dict[str, A
         nulls[name] = sum(part.null_count for part in parts)
         edges = [part for part in parts if part.has_min_max]
         if len(edges) == sum(part.num_values > 0 for part in parts) > 0:
-            with contextlib.suppress(ValueError, OverflowError):  # a time that Python does not have
+            with contextlib.suppress(ValueError, OverflowError):  # a time that Python cannot represent
                 least = _shown(min(part.min for part in edges))
                 greatest = _shown(max(part.max for part in edges), up=True)
                 if least is not None and greatest is not None:
@@ -128,7 +129,7 @@ def statistics(about: pq.FileMetaData, partitions: Sequence[str]) -> dict[str, A
 
 
 def _shown(value: Any, *, up: bool = False) -> Any:
-    """A value as JSON has it; times have milliseconds there, so the greatest is the next one. ``None``: not said."""
+    """Return a value for JSON; times have milliseconds there, so the greatest is rounded up. ``None``: omitted."""
     if isinstance(value, datetime):
         rest = timedelta(microseconds=value.microsecond % 1000)
         value = value - rest + timedelta(milliseconds=1) * bool(up and rest)

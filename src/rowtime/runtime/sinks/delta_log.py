@@ -1,8 +1,8 @@
 """A Delta table through its log, without Spark's connector: the package deltalake, which only this module imports.
 
-Spark's tasks have written the files; the log takes them over by their names, with the application transactions that
-are the mark of a pump (`lake`): ``rowtime/<checkpoint>/<pump>`` has the last tick, the same with ``/rows`` behind it
-how many rows there are. Both survive checkpoints of the log, and RESTORE.
+Spark's tasks have written the files; a log entry adds them by name, with the application transactions that are the mark
+of a pump (`lake`): ``rowtime/<checkpoint>/<pump>`` has the last tick, the same with ``/rows`` after it the number of
+rows. Both survive checkpoints of the log, and RESTORE.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _WRITES: Final = frozenset(
         *("inCommitTimestamp", "clustering", "typeWidening", "variantType", "identityColumns"),
     )
 )
-"""Features of a table that rowtime knows; some of them only as long as the table makes no use of them (`_used`)."""
-PUMP: Final = "rowtime.pump"  # in what a version says of itself
-_HIGHEST: Final = 7  # the writer version that lists its features
+"""Features of a table that rowtime knows; some of them only if the table does not use them (`_used`)."""
+PUMP: Final = "rowtime.pump"  # in the metadata of a version
+_HIGHEST: Final = 7  # the writer version with a list of features
 
 
 def delta_sink(node: SinkNode) -> LakeSink:
-    """The sink of a pump into the Delta table at ``path``."""
+    """Return the sink of a pump into the Delta table at ``path``."""
     path = delta_place(dict(node.options)["path"])
     return LakeSink(node, DeltaLog(path, node.name.removesuffix(".sink")), path, f"the Delta table {path}")
 
@@ -62,7 +62,7 @@ class DeltaLog:
         self._table: Any = None
 
     def look(self, app: str) -> Found | None:
-        """The table as it is now, if there is one; ``app``: whose mark."""
+        """Return the present table, if there is one; ``app``: whose mark."""
         table = self._opened()
         if table is None:
             return None
@@ -75,7 +75,7 @@ class DeltaLog:
         return Found(str(metadata.id), columns, tuple(metadata.partition_columns), mark, _odd(table, columns))
 
     def create(self, columns: StructType, partitions: Sequence[str]) -> None:
-        """Make the table. Raises `Conflict` where somebody else just has."""
+        """Create the table. Raises `Conflict` if somebody else just has."""
         from deltalake import DeltaTable, Schema  # noqa: PLC0415 - an extra
         from deltalake.exceptions import DeltaError  # noqa: PLC0415
 
@@ -90,7 +90,7 @@ class DeltaLog:
             raise Conflict from error
 
     def commit(self, ready: Ready) -> None:
-        """One commit: of the files as they are, or of what they change by key. Raises `Conflict`."""
+        """Make one commit: of the files as they are, or of their changes by key. Raises `Conflict`."""
         from deltalake import CommitProperties, Transaction  # noqa: PLC0415 - an extra
         from deltalake.exceptions import CommitFailedError, DeltaError  # noqa: PLC0415
 
@@ -112,7 +112,7 @@ class DeltaLog:
             raise self._failure(error) from error
 
     def compact(self) -> int:
-        """Write small files into large ones; how many there were. Raises `Conflict`."""
+        """Combine small files into large ones; return their number. Raises `Conflict`."""
         from deltalake.exceptions import DeltaError  # noqa: PLC0415 - an extra
 
         table = self._opened()
@@ -128,14 +128,14 @@ class DeltaLog:
         return found
 
     def spare(self) -> int:
-        """How many files could be parts of larger ones: several of a partition that are not half as large."""
+        """Return how many files could be parts of larger ones: several in a partition, less than half as large."""
         with asking(self._path):
             return spare(self._table)
 
     def rows(self, files: Callable[[str], bool], *, merged: bool, every: bool) -> pa.Table | None:
-        """The rows of files of certain names; if rows are ``merged``, all. ``every``: they are all of the pump.
+        """Return the rows of some files; if rows are ``merged``, all. ``every``: the files are all of the pump's.
 
-        ``None`` where the log has had changes by which rows get into other files.
+        ``None`` if the log has changes that move rows into other files.
         """
         table = self._opened()
         if table is None:
@@ -148,14 +148,14 @@ class DeltaLog:
             return None
         if "OPTIMIZE" in done:
             return whole(table, self._path) if every and len(pumps) == 1 and None not in pumps else None
-        # The log has paths as parts of URLs; `file_uris` would have the table's own folder encoded, too.
+        # The log has paths as parts of URLs; `file_uris` would also encode the table's own folder.
         paths = pa.table(table.get_add_actions(flatten=False))["path"].to_pylist()
         names = sorted(unquote(path) for path in paths)
         parts = [read_table(self._path / name) for name in names if files(published(name))]
         return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
 
     def _complete(self) -> None:
-        """List the feature that NOT NULL is. Spark asks for it; deltalake forgets it beside TIMESTAMP_NTZ."""
+        """Add NOT NULL to the feature list. Spark requires it; deltalake omits it beside TIMESTAMP_NTZ."""
         from deltalake import TableFeatures  # noqa: PLC0415 - an extra
 
         listed = self._table.protocol().writer_features
@@ -163,9 +163,9 @@ class DeltaLog:
             self._table.alter.add_feature(TableFeatures.Invariants, allow_protocol_versions_increase=True)
 
     def _keep(self, known: int) -> None:
-        """Make the new entries of the log durable; deltalake leaves that to the machine."""
+        """Make the new entries of the log durable; deltalake does not."""
         self._table.update_incremental()
-        if isinstance(self._path, ObjectPlace):  # what a store has is durable
+        if isinstance(self._path, ObjectPlace):  # objects in a store are durable
             return
         for version in range(known + 1, self._table.version() + 1):
             with contextlib.suppress(FileNotFoundError):  # the log may have been cleaned up to there
@@ -180,7 +180,7 @@ class DeltaLog:
             what = f"the pump {self._pump} writes to a Delta table, and the package deltalake is not installed"
             raise refuse("R560", what, "Install it: pip install 'rowtime[delta]'.") from error
         if isinstance(self._path, ObjectPlace):
-            if self._table is None:  # errors of the store are named here, and not tried again and again
+            if self._table is None:  # otherwise errors of the store would have no code, and be retried
                 self._path.is_dir()
         elif not (self._path / LOG).is_dir():
             self._table = None
@@ -217,7 +217,7 @@ class DeltaLog:
         table.create_write_transaction(actions, "append", table.schema(), partitions, commit_properties=properties)
 
     def _merge(self, ready: Ready, properties: Any) -> None:
-        """MERGE of the last row of each key; if nothing changes, a commit without rows has the mark."""
+        """MERGE the last row of each key; if nothing changes, make a commit without rows for the mark."""
         rows, gone = last_of_each(pa.concat_tables(map(read_table, ready.files)), ready.key), ready.gone
         names = [name for name in rows.column_names if name != gone]
         takes = f"source.{quoted(gone)} = 'RETRACT'" if gone else "false"
@@ -240,7 +240,7 @@ class DeltaLog:
 
 
 def _written(table: Any) -> Any:
-    """How deltalake writes files of a table: with statistics of the columns that everybody compares alike."""
+    """Return options for deltalake's files: with statistics of the columns that all readers compare alike."""
     from deltalake import ColumnProperties, WriterProperties  # noqa: PLC0415 - an extra
 
     told = ColumnProperties(statistics_enabled="PAGE")
@@ -250,15 +250,15 @@ def _written(table: Any) -> Any:
 
 
 def _adds(version: Mapping[str, Any]) -> bool:
-    """Tell whether a version adds rows."""
+    """Return True if a version adds rows."""
     return version.get("operation") == "WRITE"
 
 
-# -- what a table can have --------------------------------------------------------------
+# -- features -----------------------------------------------------------------------------
 
 
 def _odd(table: Any, columns: StructType) -> str:
-    """What rowtime cannot write, in words; empty for nothing."""
+    """Return what rowtime cannot write, in words; empty for nothing."""
     protocol, settings = table.protocol(), table.metadata().configuration
     features = set(protocol.writer_features or ()) | set(protocol.reader_features or ())
     if unknown := sorted(features - _WRITES):

@@ -1,16 +1,15 @@
 """A directory of Parquet, CSV or JSON files: exactly once for anyone who reads it.
 
-Rows are staged in ``_rowtime/`` inside the directory, a name that Spark's readers skip, and
-renamed into place after the commit, in stream order. So a plain ``spark.read`` of the
-directory shows committed rows only, each once, at any moment; a start after a crash
-finishes the renames of the last commit.
+Rows are staged in ``_rowtime/`` inside the directory, which Spark's readers skip, and renamed into place after the
+commit, in stream order. So a plain ``spark.read`` of the directory shows committed rows only, each once, at any moment;
+a start after a crash finishes the renames of the last commit.
 
     _rowtime/<pump>/.owner          the checkpoint that the pump belongs to (`ownership`)
     _rowtime/<pump>/.lock           held by the process that writes
     _rowtime/<pump>/<checkpoint>/   what is staged; nobody else looks there
 
-The files of a pump have its tag in their names: several pumps may write to one directory. Those of a stream
-PARTITIONED BY columns are in folders by their values (`core/partition_folders`), staged as in place.
+The files of a pump have its tag in their names: several pumps may write to one directory. Those of a stream PARTITIONED
+BY columns are in folders by their values (`core/partition_folders`), staged as in place.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _OURS = re.compile(r"part-\d{10}-\d{5}-[^.]*\.(parquet|csv|json)(\.\w+)?")
 
 
 class DirectorySink:
-    """Publishing again renames nothing twice: a staged file is in one place or the other. ``pump`` writes it."""
+    """Publishing twice is harmless: a staged file is in one place or the other. ``pump`` writes it."""
 
     def __init__(self, path: Place, pump: str, partitions: Sequence[str] | None = None) -> None:
         self.path, self._pump, self._partitions = path, pump, partitions
@@ -53,7 +52,7 @@ class DirectorySink:
         self._lock: IO[str] | None = None
 
     def folder(self, checkpoint: Place) -> Place:  # noqa: ARG002 - beside the files
-        """The staging folder inside the directory, so that a rename is enough; there once the pump has its target."""
+        """Return the staging folder inside the directory, so that a rename is enough."""
         return self._staging
 
     @property
@@ -61,9 +60,9 @@ class DirectorySink:
         return self._own / (self._identity or "unclaimed")
 
     def claim(self, asked: Asked) -> Record:
-        """The record by which the pump may write, and the lock of its place. Raises ``Refused``, see `ownership`.
+        """Return the record with which the pump may write, and lock its place. Raises ``Refused``, see `ownership`.
 
-        R597 where files are in other folders than the pump's will.
+        R597 if there are files in other folders than the pump's will be in.
         """
         other = None if self._partitions is None else next(self._elsewhere(self._partitions), None)
         if other is not None:
@@ -72,7 +71,7 @@ class DirectorySink:
             raise refuse("R597", what, "Readers would not see a table there: write into a separate folder.")
         target = f"the directory {self.path}"
         found = owner(self._own, asked, target, self._there)
-        if isinstance(self._own, ObjectPlace):  # nothing can be locked there
+        if isinstance(self._own, ObjectPlace):  # a store has no locks
             return found
         make_folder(self._own)
         lock = (self._own / LOCK).open("a")
@@ -83,11 +82,11 @@ class DirectorySink:
             lock.close()
             raise running(asked, target) from None
         self._lock = lock
-        # Once more: another one may have recorded itself before the lock was ours.
+        # Read it again: another process may have written its record before this one had the lock.
         return owner(self._own, asked, target, self._there) if found != read(self._own) else found
 
     def _elsewhere(self, partitions: Sequence[str]) -> Iterator[str]:
-        """Files that stand where those of the pump will not, by which readers find no one table."""
+        """Yield files outside of the folders of the pump, because readers could not read both as one table."""
         wanted = f"{escaped(partitions[0])}=" if partitions else "/"
         for path in self.path.glob("*"):
             if isinstance(path, Path) and is_partition(path):
@@ -98,19 +97,19 @@ class DirectorySink:
                 yield f"{path.name} beside them"
 
     def record(self, record: Record) -> None:
-        """Write down who writes, before the first row."""
+        """Record the owner, before the first row."""
         record.write(self._own)
         self._identity = record.identity
 
-    def beyond(self, tick: int, rows: int) -> str:  # noqa: ARG002 - files tell their tick
-        """Files of later ticks that the pump of this checkpoint has published."""
+    def beyond(self, tick: int, rows: int) -> str:  # noqa: ARG002 - files have their tick in their names
+        """Report files of later ticks that the pump of this checkpoint has published."""
         tag = tag_of(self._identity, self._pump)
         names = sorted(path.name for path in _published(self.path) if _tag(path.name) == tag)
         ticks = [int(found[1]) for name in names if (found := _TICK.match(name))]
         return f"{self.path} has rows of tick {max(ticks)}" if ticks and max(ticks) > tick else ""
 
     def _there(self) -> There | None:
-        """What the pump may have written: files under its tag; else files that do not name a pump."""
+        """Return what the pump may have written: files with its tag; else files that do not name a pump."""
         record = read(self._own)
         files = [path.name for path in _published(self.path) if _OURS.fullmatch(path.name)]
         if record is not None:
@@ -129,7 +128,7 @@ class DirectorySink:
             sync_names(folder)
 
     def _moved(self, file: Place) -> Place:
-        """Where a staged file is from now on, under a name that tells whose it is."""
+        """Return the final place of a staged file, under a name with the pump's tag."""
         folder = self.path / below(file, self._staging).rpartition("/")[0]
         place = folder / moved_name(file, self._identity, self._pump)
         if file.exists():
@@ -138,7 +137,7 @@ class DirectorySink:
         return place
 
     def recover(self, staged: Sequence[str]) -> None:
-        """Remove staged files that no commit names; a commit of an older version has staged its files further up."""
+        """Remove staged files that no commit names; older versions staged files one folder up."""
         for name in staged:
             if (self.path / STAGING / name).is_file():
                 make_folder(self._staging)
@@ -146,7 +145,7 @@ class DirectorySink:
         sweep(self._staging, staged)
 
     def close(self) -> None:
-        """Give the pump's place back, so that the next run can have it."""
+        """Release the pump's place for the next run."""
         if self._lock is not None:
             with contextlib.suppress(OSError):
                 self._lock.close()
@@ -154,7 +153,7 @@ class DirectorySink:
 
 
 def folder_at(path: str) -> Path:
-    """The folder of a sink; raises ``Refused`` (R586) for one on an object store, R211 for another URL."""
+    """Return the folder of a sink; raises ``Refused`` (R586) for one on an object store, R211 for another URL."""
     if on_store(path):
         what = f"the path of the sink is {path}, and files cannot be renamed into place on an object store"
         hint = "Write a Delta or an Iceberg table there, or use a folder that all machines mount."
@@ -163,7 +162,7 @@ def folder_at(path: str) -> Path:
 
 
 def tags_of(directory: Place) -> set[str]:
-    """The tags of the pumps that are recorded in a directory, now or before they were taken over."""
+    """Return the tags of the pumps recorded in a directory, now or before a takeover."""
     found = set()
     for path in (directory / STAGING).glob(f"*/{RECORD}"):
         record = read(path.parent)
@@ -173,7 +172,7 @@ def tags_of(directory: Place) -> set[str]:
 
 
 def files_of(directory: Path, pump: str, identity: str) -> list[Place]:
-    """The files that a pump of a checkpoint has published, by tick; those that name no pump if it has adopted them."""
+    """Return the files that a checkpoint's pump has published, by tick; unnamed ones if it has adopted them."""
     record, tags, mine = read(directory / STAGING / folder_of(pump)), tags_of(directory), tag_of(identity, pump)
     unnamed = record is None or (record.adopted and record.identity == identity)
     named = ((path, _tag(path.name)) for path in sorted(_published(directory)))
@@ -181,7 +180,7 @@ def files_of(directory: Path, pump: str, identity: str) -> list[Place]:
 
 
 def _published(directory: Place) -> Iterator[Place]:
-    """The files in a directory that pumps may have published, those in the folders of partitions too."""
+    """Yield the files in a directory that pumps may have published, those in partition folders too."""
     for path in directory.glob("*"):
         if isinstance(path, Path) and is_partition(path):
             yield from _published(path)
@@ -190,11 +189,11 @@ def _published(directory: Place) -> Iterator[Place]:
 
 
 def _tag(name: str) -> str:
-    """What a file has for a tag, if it has one."""
+    """Return the tag of a file, if it has one."""
     return name.partition(".")[0].rpartition("-")[2]
 
 
 def moved_name(file: Place, identity: str, pump: str) -> str:
-    """What a staged file of a pump of a checkpoint is called once it is moved."""
+    """Return the final name of a staged file of a checkpoint's pump."""
     name, dot, ending = file.name.partition(".")
     return f"part-{name}-{tag_of(identity, pump)}{dot}{ending}"

@@ -1,4 +1,4 @@
-"""Names the pump in what a machine or a server says while a sink writes."""
+"""Adds the pump's name to errors of a machine or a server while a sink writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDER_HINT = "Check that the folder exists, who may write to it, and the space 
 
 @contextmanager
 def naming(node: SinkNode) -> Iterator[None]:
-    """``Failure`` (R511) for what a file system refuses; the pump's name in front of what a server or store says."""
+    """Raise ``Failure`` (R511) for errors of a file system; prefix those of a server or store with the pump's name."""
     pump = node.name.removesuffix(".sink")
     try:
         yield
@@ -28,7 +28,7 @@ def naming(node: SinkNode) -> Iterator[None]:
         if error.filename is not None and str(error.filename) != where:
             what = f"{what} ({error.filename})"
         raise Failure(Problem("R511", what, hint=FOLDER_HINT)) from error
-    except PythonException as error:  # a task of Spark writes
+    except PythonException as error:  # a Spark task writes
         said = of_the_machine(str(error))
         if said is None:
             raise

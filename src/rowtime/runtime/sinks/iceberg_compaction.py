@@ -1,12 +1,12 @@
-"""Small files of an Iceberg table become parts of larger ones, in one snapshot of the operation `replace`.
+"""Combines small files of an Iceberg table into larger ones, in one snapshot of the operation `replace`.
 
-pyiceberg knows this operation, but has nothing that does it. Readers pass over such a snapshot: no row changes.
-In each partition, successive files are written into one, batch by batch. The new file takes the data
-sequence number of the newest of them, so rows stay in the order in which snapshots brought them, and deletes of others
-apply to what they applied to.
+pyiceberg knows this operation, but never executes it. Readers ignore such a snapshot: no row changes. In each
+partition, successive files are combined into one, batch by batch. The new file gets the data sequence number of the
+newest of them, so rows keep the order in which snapshots added them, and other writers' deletes still apply to the same
+rows.
 
-If others commit meanwhile, pyiceberg tries again from their snapshot, and `Replace` checks that the old files are
-still there and nobody has deleted rows of them. Only `IcebergTable` imports this module: pyiceberg is an extra.
+If others commit meanwhile, pyiceberg tries again from their snapshot, and `Replace` checks that the old files still
+exist and that nobody has deleted rows of them. Only `IcebergTable` imports this module: pyiceberg is an extra.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from rowtime.runtime.sinks.lake_files import NewFile, packed
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
 
-_SMALL: Final = 3 / 4  # of the size that files are to have: what is larger stays as it is
-_TRIES: Final = 20  # commits that other writers were faster than, as of a tick
+_SMALL: Final = 3 / 4  # of the target size: larger files stay as they are
+_TRIES: Final = 20  # commits of faster writers, as for a tick
 _SAID: Final = {"rowtime.operation": "optimize"}
 
 
 @dataclass(frozen=True)
 class _Larger:
-    """A file in place of ``old`` ones; ``number``: the sequence number of the newest of them."""
+    """A file that replaces ``old`` ones; ``number``: the sequence number of the newest of them."""
 
     file: NewFile
     old: Sequence[DataFile]
@@ -55,7 +55,7 @@ class _Larger:
 
 
 class Replace(_OverwriteFiles):
-    """Puts files in the place of others that have the same rows."""
+    """Replaces files by others that have the same rows."""
 
     def __init__(self, transaction: Transaction, io: FileIO) -> None:
         super().__init__(Operation.REPLACE, transaction, io, snapshot_properties=_SAID)
@@ -63,7 +63,7 @@ class Replace(_OverwriteFiles):
         self._numbers: dict[str, int | None] = {}
 
     def put(self, new: DataFile, old: Sequence[DataFile], number: int | None) -> None:
-        """Put a file in the place of some; ``number``: its sequence number."""
+        """Replace some files by another; ``number``: its sequence number."""
         for file in old:
             self.delete_data_file(file)
         self.append_data_file(new)
@@ -95,13 +95,13 @@ class Replace(_OverwriteFiles):
         return self.new_manifest_writer(self.spec(self._spec))
 
     def _summary(self, snapshot_properties: Mapping[str, str] = _SAID) -> Summary:
-        self._operation = Operation.OVERWRITE  # pyiceberg counts for the operations that it does itself
+        self._operation = Operation.OVERWRITE  # pyiceberg collects metrics for the operations that it executes itself
         found = super()._summary(dict(snapshot_properties))
         self._operation = Operation.REPLACE
         return Summary(self._operation, **found.additional_properties)
 
     def _validate_concurrency(self) -> None:
-        """Others may append what they like. Raises `ValidationException` if they have changed what is replaced."""
+        """Allow any appends of others. Raises `ValidationException` if they have changed the replaced files."""
         window, table = self._commit_window, self._transaction._table  # noqa: SLF001 - as the class above
         if window is None or window.is_empty() or window.head is None:
             return
@@ -111,9 +111,9 @@ class Replace(_OverwriteFiles):
 
 
 def compacted(table: Table, folder: Place, spelled: Callable[[Place], str]) -> int:
-    """Write small files of a table into large ones below a ``folder``; how many there were.
+    """Combine small files of a table into large ones below a ``folder``; return their number.
 
-    ``spelled``: a file as the metadata of the table names it. Raises pyiceberg's `CommitFailedException` and
+    ``spelled`` returns a file's name in the metadata of the table. Raises pyiceberg's `CommitFailedException` and
     `ValidationException` if others were faster, and then leaves nothing behind.
     """
     groups = list(_groups(table))
@@ -129,7 +129,7 @@ def compacted(table: Table, folder: Place, spelled: Callable[[Place], str]) -> i
     if not fit:
         return 0
     told = {**table.metadata.properties, TableProperties.COMMIT_NUM_RETRIES: str(_TRIES)}
-    table.metadata = table.metadata.model_copy(update={"properties": told})  # what this process knows of it
+    table.metadata = table.metadata.model_copy(update={"properties": told})  # known to this process only
     try:
         with table.transaction() as changes:
             replace = Replace(changes, table.io)
@@ -143,12 +143,12 @@ def compacted(table: Table, folder: Place, spelled: Callable[[Place], str]) -> i
 
 
 def spare(table: Table) -> int:
-    """How many files of a table `compacted` would write into larger ones."""
+    """Return how many files of a table `compacted` would combine into larger ones."""
     return sum(map(len, _groups(table)))
 
 
 def _groups(table: Table) -> Iterator[list[ManifestEntry]]:
-    """Files of one partition that together are one of the right size, in the order in which their rows came."""
+    """Yield files of one partition that together have the right size, in the order in which their rows came."""
     most = int(
         table.properties.get(
             TableProperties.WRITE_TARGET_FILE_SIZE_BYTES, TableProperties.WRITE_TARGET_FILE_SIZE_BYTES_DEFAULT
@@ -163,7 +163,7 @@ def _groups(table: Table) -> Iterator[list[ManifestEntry]]:
 
 
 def _entries(table: Table) -> Iterator[ManifestEntry]:
-    """The files of rows of which none has been deleted."""
+    """Yield the data files without deleted rows."""
     snapshot = table.current_snapshot()
     manifests = snapshot.manifests(table.io) if snapshot is not None else []
     if any(one.content != ManifestContent.DATA for one in manifests):
@@ -180,7 +180,7 @@ def _entries(table: Table) -> Iterator[ManifestEntry]:
 
 
 def _written(table: Table, folder: Place, group: Sequence[ManifestEntry]) -> _Larger:
-    """The rows of some files in one, which is in its place."""
+    """Return one new file with the rows of some files."""
     schema, old = schema_to_pyarrow(table.schema()), [entry.data_file for entry in group]
     new = NewFile(folder / f"compacted-{uuid.uuid4().hex}.parquet", schema)
     try:
@@ -204,9 +204,9 @@ def _fill(new: NewFile, table: Table, old: Sequence[DataFile]) -> None:
 
 
 def _batches(table: Table, files: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:
-    """The rows of files one after the other, in the columns that the table has now."""
+    """Yield the rows of files one after the other, in the present columns of the table."""
     scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
-    for file in files:  # the public methods hold the rows of a whole file
+    for file in files:  # the public methods load the rows of a whole file
         yield from scan._record_batches_from_scan_tasks_and_deletes([FileScanTask(file)], {})  # noqa: SLF001
 
 

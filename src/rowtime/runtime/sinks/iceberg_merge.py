@@ -1,7 +1,7 @@
-"""Rows that replace others by their key in an Iceberg table, as one snapshot: pyiceberg's `upsert` makes several.
+"""Replaces rows by key in an Iceberg table, as one snapshot: pyiceberg's `upsert` makes several.
 
-Copy on write: each file that has a row of one of the keys is written again without these rows. The new rows go into
-files of their own. One snapshot takes the old files out and the new ones in, so no reader sees a part of it.
+Copy on write: each file with a row of one of the keys is written again without these rows. The new rows go into files
+of their own. One snapshot removes the old files and adds the new ones, so readers see all of it or nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rowtime.state.memory import read_table
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
 
-_FEW: Final = 200  # values for which Iceberg compares each with the least and greatest of a file
+_FEW: Final = 200  # values up to which Iceberg compares each with the least and greatest of a file
 _NUMBERS: Final = itertools.count()
 _COMPARED: Final = (
     *(pa.types.is_integer, pa.types.is_string, pa.types.is_date, pa.types.is_timestamp),
@@ -35,9 +35,9 @@ _COMPARED: Final = (
 
 @dataclass
 class Merging:
-    """What one commit changes in a ``table``; files that it writes go to ``folder``, and are ``written``.
+    """The changes of one commit to a ``table``; files that it writes go to ``folder``, and are ``written``.
 
-    ``spelled``: a file as the metadata of the table names it.
+    ``spelled`` returns a file's name in the metadata of the table.
     """
 
     table: Any
@@ -55,7 +55,7 @@ class Merging:
             raise
 
     def discard(self) -> None:
-        """Remove what was written, after a commit that did not happen."""
+        """Remove the written files, after a commit that did not happen."""
         for file in self.written:
             file.remove()
 
@@ -69,10 +69,10 @@ class Merging:
         old = list(self._without(keys.cast(pa.schema([self._schema.field(name) for name in keys.column_names]))))
         self._write(stays)
         metadata = changes.table_metadata
-        if metadata.name_mapping() is None:  # the files name their columns, and do not number them
+        if metadata.name_mapping() is None:  # the files have column names, not ids
             mapping = metadata.schema().name_mapping.model_dump_json()
             changes.set_properties({TableProperties.DEFAULT_NAME_MAPPING: mapping})
-        # Also where nothing changes: a commit of properties alone, which asks for no snapshot, could set the mark back.
+        # Also if nothing changes: a commit of properties alone, which requires no snapshot, could set the mark back.
         update = changes.update_snapshot(snapshot_properties=dict(said))
         with update.overwrite() if old else update.fast_append() as snapshot:
             for file in old:
@@ -82,7 +82,7 @@ class Merging:
                 snapshot.append_data_file(file)
 
     def _without(self, keys: pa.Table) -> Iterator[Any]:
-        """The files that have rows of these keys; their other rows have been written again."""
+        """Yield the files that have rows of these keys; their other rows have been written again."""
         from pyiceberg.expressions import AlwaysTrue  # noqa: PLC0415 - an extra
         from pyiceberg.io.pyarrow import ArrowScan  # noqa: PLC0415
 
@@ -102,7 +102,7 @@ class Merging:
         return schema_to_pyarrow(self.table.schema(), include_field_ids=False)
 
     def _write(self, rows: pa.Table) -> None:
-        """Rows as files of the table, one for each value of its partitions."""
+        """Write rows as files of the table, one for each partition."""
         schema = self._schema
         there, count = set(rows.column_names), rows.num_rows
         columns = [rows[one.name].cast(one.type) if one.name in there else pa.nulls(count, one.type) for one in schema]
@@ -118,7 +118,7 @@ class Merging:
 
 
 def _split(rows: pa.Table, partitions: Sequence[str]) -> Iterator[pa.Table]:
-    """The rows of each value of the partitions."""
+    """Yield the rows of each partition."""
     if not partitions or not rows.num_rows:
         yield from [rows] if rows.num_rows else []
         return
@@ -128,7 +128,7 @@ def _split(rows: pa.Table, partitions: Sequence[str]) -> Iterator[pa.Table]:
 
 
 def _others(rows: pa.Table, keys: pa.Table) -> pa.Table:
-    """The rows without those of some keys."""
+    """Return the rows without those of some keys."""
     names = keys.column_names
     numbered = rows.select(names).append_column(ROW_NUMBER, pa.array(np.arange(rows.num_rows)))
     found = numbered.join(keys.cast(numbered.select(names).schema), names, join_type="left semi")[ROW_NUMBER].to_numpy()
@@ -138,7 +138,7 @@ def _others(rows: pa.Table, keys: pa.Table) -> pa.Table:
 
 
 def _around(keys: pa.Table) -> BooleanExpression:
-    """Which files may have rows of some keys: by the values of each column, or the least and the greatest of many."""
+    """Return which files may have rows of some keys: by each column's values, or by the range of many."""
     from pyiceberg.expressions import AlwaysTrue, And  # noqa: PLC0415 - an extra
 
     found: BooleanExpression = AlwaysTrue()
@@ -160,7 +160,7 @@ def _around(keys: pa.Table) -> BooleanExpression:
 
 
 def _expression(kind: str, column: str, operand: Any) -> BooleanExpression:
-    """One of pyiceberg's, which its types know by keywords alone that it does not take."""
+    """Return an expression of pyiceberg; its type stubs require keywords that it does not accept."""
     from pyiceberg import expressions  # noqa: PLC0415 - an extra
 
     found: BooleanExpression = getattr(expressions, kind)(column, operand)

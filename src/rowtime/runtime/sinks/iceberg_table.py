@@ -1,4 +1,4 @@
-"""An Iceberg table through its catalog, without Spark's connector: by pyiceberg, which `iceberg_merge` imports besides.
+"""An Iceberg table through its catalog, without Spark's connector: by pyiceberg, which `iceberg_merge` imports too.
 
 Spark's tasks have written the files; a transaction of the catalog adds them, with the mark of the pump (`lake`) in the
 properties of the table, which outlive every snapshot, and in those of the snapshot, where people look for it.
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
 _RETRIES: Final = "commit.retry.num-retries"
 _SCHEME: Final = "file://"
 _DATA: Final = "data"
-PUMP: Final = "rowtime.pump"  # in what a snapshot says of itself
+PUMP: Final = "rowtime.pump"  # in the properties of a snapshot
 _VERSIONS: Final = (1, 2)
 _GONE: Final = "A file that the catalog or the table names is gone. Restore it from a copy; nothing else was changed."
 _HINT: Final = "Check the catalog, who may write to it, and the space on its disk. The tick is repeated."
 
 
 def iceberg_table(options: Mapping[str, str], pump: str) -> IcebergTable:
-    """The table that the options of a sink name."""
+    """Return the table that the options of a sink name."""
     return IcebergTable(options["catalog"], given_in(options), options["table"], pump)
 
 
 def iceberg_sink(node: SinkNode) -> LakeSink:
-    """The sink of a pump into the Iceberg ``table`` of a ``catalog``."""
+    """Return the sink of a pump into the Iceberg ``table`` of a ``catalog``."""
     options = dict(node.options)
     table = iceberg_table(options, node.name.removesuffix(".sink"))
-    with naming(node):  # the catalog says where it is, and the store may not answer
+    with naming(node):  # the catalog names the store, which may not answer
         return LakeSink(node, table, table.folder, f"the Iceberg table {options['table']}")
 
 
@@ -62,13 +62,13 @@ class IcebergTable:
 
     @property
     def folder(self) -> Place:
-        """Where the files of its rows are, or will be."""
+        """Return the folder of the table's data files."""
         self._opened()
         return self._place / _DATA
 
     @property
     def _location(self) -> str:
-        """The same, without the folder of its rows, as the catalog spells it."""
+        """Return the table's folder, as the catalog spells it."""
         found: str = self._home if self._table is None else self._table.location()
         return found.rstrip("/")
 
@@ -82,7 +82,7 @@ class IcebergTable:
         return found
 
     def _spelled(self, place: Place) -> str:
-        """A file of the table as its metadata names it."""
+        """Return a file's name in the metadata of the table."""
         if isinstance(place, ObjectPlace):
             return f"{self._location}/{below(place, self._place)}"
         return f"{_SCHEME}{place}"
@@ -96,7 +96,7 @@ class IcebergTable:
         return "/".join([warehouse.rstrip("/"), *self._name.split(".")])
 
     def look(self, app: str) -> Found | None:
-        """The table as it is now, if there is one; ``app``: whose mark."""
+        """Return the present table, if there is one; ``app``: whose mark."""
         table = self._opened()
         if table is None:
             return None
@@ -115,14 +115,14 @@ class IcebergTable:
         columns = StructType()
         try:
             columns = from_arrow_schema(table.schema().as_arrow(), prefer_timestamp_ntz=True)
-        except Exception as error:  # noqa: BLE001 - a type that Spark does not have, whatever PySpark says of it
+        except Exception as error:  # noqa: BLE001 - a type that Spark does not have, whatever error PySpark raises
             odd = f"has a type that Spark does not have ({error})"
         said = table.properties.get(_property(app), "")
         mark = Mark(*map(int, said.split())) if said else Mark()
         return Found(str(table.metadata.table_uuid), columns, partitions, mark, odd)
 
     def create(self, columns: StructType, partitions: Sequence[str]) -> None:
-        """Make the table. Raises `Conflict` where somebody else just has."""
+        """Create the table. Raises `Conflict` if somebody else just has."""
         from pyiceberg.exceptions import (  # noqa: PLC0415 - an extra
             CommitFailedException,
             CommitStateUnknownException,
@@ -148,11 +148,11 @@ class IcebergTable:
             raise self._failure(error) from error
 
     def commit(self, ready: Ready) -> None:
-        """One transaction. Raises `Conflict`."""
+        """Make one transaction. Raises `Conflict`."""
         from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException  # noqa: PLC0415
 
         table = self._table
-        # Its own repetition would not look at the mark again; this changes what this process knows, and no table.
+        # pyiceberg's own retries would not read the mark again; this changes only this process's view, and no table.
         told = {**table.metadata.properties, _RETRIES: "0"}
         table.metadata = table.metadata.model_copy(update={"properties": told})
         mark = f"{ready.mark.tick} {ready.mark.rows}"
@@ -180,7 +180,7 @@ class IcebergTable:
         self._keep(before)
 
     def compact(self) -> int:
-        """Write small files into large ones; how many there were. Raises `Conflict`."""
+        """Combine small files into large ones; return their number. Raises `Conflict`."""
         table = self._opened()
         if table is None:
             raise self._failure(FileNotFoundError("there is no table"))
@@ -204,15 +204,15 @@ class IcebergTable:
         return found
 
     def spare(self) -> int:
-        """How many files could be parts of larger ones."""
+        """Return how many files could be parts of larger ones."""
         from rowtime.runtime.sinks.iceberg_compaction import spare  # noqa: PLC0415 - it imports pyiceberg
 
         return spare(self._table)
 
     def rows(self, files: Callable[[str], bool], *, merged: bool, every: bool) -> pa.Table | None:
-        """The rows of files of certain names; if rows are ``merged``, all. ``every``: they are all of the pump.
+        """Return the rows of some files; if rows are ``merged``, all. ``every``: the files are all of the pump's.
 
-        ``None`` where snapshots have had changes, or are no longer there.
+        ``None`` if snapshots have had changes, or no longer exist.
         """
         table = self._opened()
         if table is None:
@@ -232,8 +232,8 @@ class IcebergTable:
         return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
 
     def _keep(self, before: int | None) -> None:
-        """Make the new metadata durable; pyiceberg leaves that to the machine. ``before``: the snapshot until then."""
-        if isinstance(self._place, ObjectPlace):  # what a store has is durable
+        """Make the new metadata durable; pyiceberg does not. ``before``: the snapshot until then."""
+        if isinstance(self._place, ObjectPlace):  # objects in a store are durable
             return
         snapshot, places = self._table.current_snapshot(), [self._table.metadata_location]
         if snapshot is not None and snapshot.snapshot_id != before:
@@ -268,11 +268,11 @@ class IcebergTable:
         return self._table
 
     def _of_the_disk(self, error: Exception) -> bool:
-        """True if a disk says itself what is wrong with it."""
+        """Return True if the error is a disk's own."""
         return isinstance(error, OSError) and error.errno is not None and not isinstance(self._place, ObjectPlace)
 
     def _failure(self, error: Exception) -> Failure:
-        """What a catalog or pyiceberg says, in one line; what is wrong with the store has its own code."""
+        """Return an error of a catalog or pyiceberg, in one line; errors of the store have codes of their own."""
         ask_the_store(error, self._catalog)
         said = str(error).split("\n", 1)[0]
         what = f"the pump {self._pump} cannot reach the Iceberg table {self._name}: {said}"
@@ -280,7 +280,7 @@ class IcebergTable:
 
 
 def _make(catalog: Any, namespace: str) -> None:
-    """Make a namespace, unless it is there or somebody else makes it at this moment."""
+    """Create a namespace, unless it exists or somebody else creates it now."""
     try:
         catalog.create_namespace_if_not_exists(namespace)
     except Exception:
@@ -289,5 +289,5 @@ def _make(catalog: Any, namespace: str) -> None:
 
 
 def _property(app: str) -> str:
-    """Where a table has the mark of a pump."""
+    """Return the property in which a table has the mark of a pump."""
     return "rowtime.mark." + app.removeprefix("rowtime/").replace("/", ".")

@@ -1,18 +1,15 @@
 """Kafka as a sink: rows with their sequence numbers, then bounds to every partition.
 
-What is guaranteed is *at least once, in order*. Every row reaches the topic. One task
-writes them in the order of their sequence numbers, with Kafka's idempotent producer, so
-in each partition the rows of an undisturbed run are in stream order, and a bound stands
-after the rows it follows. After a crash or a failed tick, rows of the unfinished tick are
-written once more, with the same sequence numbers and after their first writing; nothing
-else is ever repeated. A consumer that wants each row once keeps, for each stream, the
-set (or, where the topic has one partition, the greatest) of the ``rowtime-seq`` it has
-seen, and drops what it has. The connector has no transactions, so a consumer may see a
-tick before it commits.
+The guarantee is *at least once, in order*. Every row reaches the topic. One task writes them in the order of their
+sequence numbers, with Kafka's idempotent producer, so in each partition the rows of an undisturbed run are in stream
+order, and a bound comes after the rows it follows. After a crash or a failed tick, rows of the unfinished tick are
+written once more, with the same sequence numbers and after their first writing; nothing else is ever repeated. A
+consumer that wants each row once keeps, for each stream, the set (or, if the topic has one partition, the greatest) of
+the ``rowtime-seq`` values that it has seen, and drops repeats. The connector has no transactions, so a consumer may see
+a tick before it commits.
 
-Which numbers of an unfinished tick are there already cannot be told from the last one in
-the topic: a partition may hold number 8 while number 7, meant for another, was lost.
-So nothing here skips rows by looking at the topic.
+The last number in the topic does not tell which numbers of an unfinished tick exist: a partition may hold number 8
+while number 7, meant for another, was lost. So rows are never skipped because of what is in the topic.
 """
 
 from __future__ import annotations
@@ -37,7 +34,7 @@ SEQUENCE_HEADER: Final = "rowtime-seq"
 OWNER_HEADER: Final = "rowtime-owner"
 
 
-def write_kafka(  # noqa: PLR0913 - the sequence, the columns and the rowtime are the caller's
+def write_kafka(  # noqa: PLR0913 - sequence, columns and rowtime come from the caller
     rows: DataFrame,
     options: Mapping[str, str],
     *,
@@ -50,13 +47,11 @@ def write_kafka(  # noqa: PLR0913 - the sequence, the columns and the rowtime ar
 ) -> None:
     """Write the rows from ``first_sequence`` on to the topic that ``options`` name.
 
-    ``rows`` has the output ``columns``, ``__seq`` (BIGINT) and ``__t`` (TIMESTAMP). The
-    value is one JSON object of the columns and the rowtime; with ``value.format 'raw'``
-    it is the column ``value``, and the key the column ``key`` if there is one; with a ``framing``
-    it is a record of its schema. ``owner``: the number of the row that says who writes the
-    stream, and what it says, where no bound does. Raises
-    ``Refused`` (R504) for options that do not fit and ``Failure`` (R501) where the
-    brokers cannot be reached or the topic is not there.
+    ``rows`` has the output ``columns``, ``__seq`` (BIGINT) and ``__t`` (TIMESTAMP). The value is one JSON object of the
+    columns and the rowtime; with ``value.format 'raw'`` it is the column ``value``, and the key the column ``key`` if
+    there is one; with a ``framing`` it is a record of its schema. ``owner``: the number of the row that records the
+    owner of the stream, and the record, if no bound does. Raises ``Refused`` (R504) for options that do not fit and
+    ``Failure`` (R501) if the brokers cannot be reached or the topic does not exist.
     """
     target = Target(options, framing)
     target.told.fit([name for name in rows.columns if not name.startswith("__")])
@@ -66,13 +61,13 @@ def write_kafka(  # noqa: PLR0913 - the sequence, the columns and the rowtime ar
         target.value(rows, columns, rowtime_column).alias("value"),
         _of_row(stream, owner).alias("headers"),
     )
-    target.partitions()  # a few seconds at most, where Spark's own producer would try for minutes
-    # One writer: two would interleave, and then a partition would not be in stream order.
+    target.partitions()  # a few seconds at most; Spark's own producer would try for minutes
+    # One writer: the rows of two would interleave, so that a partition would not be in stream order.
     ordered = records.repartition(1).sortWithinPartitions(SEQUENCE)
     target.save(target.written(ordered.drop(SEQUENCE)))
 
 
-def write_bound(  # noqa: PLR0913 - what is in a bound
+def write_bound(  # noqa: PLR0913 - the parts of a bound
     spark: SparkSession,
     options: Mapping[str, str],
     stream: str,
@@ -83,9 +78,8 @@ def write_bound(  # noqa: PLR0913 - what is in a bound
 ) -> None:
     """Write the bound ``at`` (µs UTC, ``END`` for the end) to every partition, or to the first; call it after the rows.
 
-    Raises as ``write_kafka``. The promise that there is no bound yet is not written. A
-    bound that is written twice says the same twice, so a repeat does no harm. ``owner``: who
-    writes the stream (`topic_owner`).
+    Raises as ``write_kafka``. The promise that there is no bound yet is not written. Writing a bound twice is harmless.
+    ``owner``: the owner of the stream (`topic_owner`).
     """
     if at <= BEGINNING:
         return
@@ -115,7 +109,7 @@ class Target:
         return BOUND_HEADER if self.told.keys else None
 
     def partitions(self) -> int:
-        """How many partitions the topic has now."""
+        """Return the key for bounds: a topic with keys may be compacted, and then refuses records without one."""
         brokers = Brokers(self._options)
         try:
             return len(brokers.partitions(self.told.topic))
@@ -123,14 +117,14 @@ class Target:
             brokers.close()
 
     def key(self, rows: DataFrame) -> Column:
-        """The record's key: the column that ``key.column`` names, a JSON object of ``key.columns``, or none."""
+        """Return the record's key: the column ``key.column``, a JSON object of ``key.columns``, or none."""
         if self.told.keys:
             return F.to_json(F.struct(*map(quoted, self.told.keys)), JSON_OPTIONS).cast("binary")
         name = self.told.key or ("key" if self.told.raw and "key" in rows.columns else None)
         return F.lit(None).cast("binary") if name is None else _bytes(rows, name)
 
     def value(self, rows: DataFrame, columns: Sequence[str], rowtime_column: str | None) -> Column:
-        """The record's value: JSON or by a schema, the column ``value`` as it is, or none where a row is taken back."""
+        """Return the record's value: JSON or by a schema, the column ``value`` as it is, or none for a retraction."""
         if self.told.raw:
             return _bytes(rows, "value")
         if self.told.mode == "changes":
@@ -147,11 +141,11 @@ class Target:
         return F.to_json(made, JSON_OPTIONS).cast("binary")
 
     def written(self, records: DataFrame) -> DataFrame:
-        """Records whose ``value`` is one of `value`, with the bytes that are written."""
+        """Return records with a ``value`` of `value` in the written bytes."""
         return records if self._framing is None else self._framing.written(records)
 
     def save(self, records: DataFrame) -> None:
-        """Write and wait; ``Failure`` (R501) where it is Kafka that fails."""
+        """Write and wait; ``Failure`` (R501) if Kafka fails."""
         kafka = {name: value for name, value in self._options.items() if name.startswith("kafka.")}
         what = f"Kafka at {self._options[SERVERS]}: topic {self.told.topic!r} cannot be written"
         with answering(what, "The rows of this tick are written again."):
@@ -159,13 +153,13 @@ class Target:
 
 
 def _bytes(rows: DataFrame, name: str) -> Column:
-    """A column as bytes: binary as it is, everything else as its text."""
+    """Return a column as bytes: binary as it is, everything else as its text."""
     column = F.col(quoted(name))
     return column if dict(rows.dtypes)[name] == "binary" else column.cast("string").cast("binary")
 
 
 def _of_row(stream: str, owner: tuple[int, str] | None) -> Column:
-    """The headers of a row."""
+    """Return the headers of a row."""
     plain = {STREAM_HEADER: F.lit(stream), SEQUENCE_HEADER: F.col(SEQUENCE).cast("string")}
     if owner is None:
         return _headers(plain)
@@ -174,7 +168,7 @@ def _of_row(stream: str, owner: tuple[int, str] | None) -> Column:
 
 
 def _headers(headers: Mapping[str, Column]) -> Column:
-    """The array of headers that Spark's connector writes."""
+    """Return the array of headers for Spark's connector."""
     return F.array(
         *(F.struct(F.lit(name).alias("key"), value.cast("binary").alias("value")) for name, value in headers.items())
     )

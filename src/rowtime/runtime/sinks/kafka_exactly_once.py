@@ -1,7 +1,7 @@
-"""A Kafka topic as a sink whose ticks are transactions: who reads with ``read_committed`` sees every row once.
+"""A Kafka topic as a sink whose ticks are transactions: consumers with ``read_committed`` see every row once.
 
-The rows and the bound of a tick and a mark (`transactions`) are there, or none of them. After a crash the mark says
-whether the last tick is; so it is written again only if it is not.
+The rows and the bound of a tick and a mark (`transactions`) are committed together, or not at all. After a crash the
+mark says whether the last tick was committed; it is written again only if not.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from rowtime.state.memory import opened
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ENDS: Final = "ends"  # in what is remembered: how far each partition went after the last transaction
-CHUNK: Final = 100_000  # rows that are in the memory of Python at once
-_WAIT: Final = 10.0  # seconds for a transaction of others to end
+ENDS: Final = "ends"  # in the stored state: the end of each partition after the last transaction
+CHUNK: Final = 100_000  # rows in Python's memory at once
+_WAIT: Final = 10.0  # seconds to wait for other transactions to end
 _PAUSE: Final = 0.1
 
 
 class SettledEnds(TopicEnds):
-    """What the records of a topic say once no transaction over them is open; those that were aborted say nothing."""
+    """The content of a topic's records once no transaction over them is open; aborted ones are ignored."""
 
     def __init__(self, options: Mapping[str, str], stream: str) -> None:
         super().__init__({**options, "kafka.isolation.level": "read_committed"}, stream)
         self._all = TopicEnds({**options, "kafka.isolation.level": "read_uncommitted"}, stream)
 
     def ask(self, *, everywhere: bool = False) -> tuple[dict[Partition, Extent], str]:
-        """As of `TopicEnds`, after all that is there now."""
+        """Ask as `TopicEnds` does, after all present records."""
         there, _ = self._all.ask(everywhere=everywhere)
         until = time.monotonic() + _WAIT
         while True:
@@ -70,7 +70,7 @@ class SettledEnds(TopicEnds):
 
 
 class TransactionalSink(KafkaSink):
-    """Exactly once. Of the processes that write a stream, only the one that has begun last can commit."""
+    """Exactly once. Of the processes that write a stream, only the last one to begin can commit."""
 
     def __init__(self, options: Mapping[str, str], stream: str, choice: Choice | None = None) -> None:
         super().__init__(options, stream, choice)
@@ -79,17 +79,17 @@ class TransactionalSink(KafkaSink):
         self._mark: Mark | None = None  # what this checkpoint has written, as far as the brokers know
         self._extents: Mapping[str, int] = {}
 
-    # -- who writes there -------------------------------------------------------------
+    # -- ownership --------------------------------------------------------------------
 
     def _entitled(self, asked: Asked) -> Record:
-        """Who may not write is refused before anything is done to who does; what that one has open is then aborted."""
+        """Return the record; a process that may not write is refused before it aborts an open transaction."""
         super()._entitled(asked)
         plain, self._ends = self._ends, self._settled
         try:
             self._begin()
             record, last = super()._entitled(asked), self._session.mark()
             self._mark = last if last is not None and last.identity == asked.identity else None
-            if self._record is None and last is not None and self._mark is None:  # go on exactly behind it
+            if self._record is None and last is not None and self._mark is None:  # continue exactly after it
                 clock = max(last.bound, BEGINNING if record.clock is None else record.clock)
                 record = replace(
                     record, base=max(record.base, last.next_row), clock=clock if clock > BEGINNING else None
@@ -102,9 +102,9 @@ class TransactionalSink(KafkaSink):
         return record
 
     def claim(self, asked: Asked) -> Record:
-        """As of `KafkaSink`; but without the right to read, nobody could say which rows are there (R504).
+        """Claim as `KafkaSink` does; it needs the right to read, to know which rows exist (R504).
 
-        Nor if a tick was begun without transactions (R451): some of its rows may be there.
+        Refused too if a tick was begun without transactions (R451): some of its rows may exist.
         """
         least, most = asked.sent or (0, 0)
         if least < most and ENDS not in (self._remembered() or {}) and self._staged():
@@ -122,14 +122,14 @@ class TransactionalSink(KafkaSink):
         return self._folder.exists() and any(file.name not in (KNOWN, CHOSEN) for file in self._folder.iterdir())
 
     def beyond(self, tick: int, rows: int) -> str:
-        """Rows of this checkpoint that its journal does not know of."""
+        """Report rows of this checkpoint that its journal does not know."""
         asked, mark = self._asked, self._mark
         if asked is not None and mark is not None and asked.sent is not None and mark.next_row > asked.next_row:
             return f"{self._target} has {mark.next_row - asked.next_row:,} more of its rows"
         return super().beyond(tick, rows)
 
     def _take(self, record: Record, found: Found) -> None:
-        """Write down who writes in a mark too: that is the one that no other process can overlook."""
+        """Record the owner in a mark too: no other process can overlook it."""
         assert self._asked is not None
         super()._take(record, found)
         if self._mark is None:
@@ -140,9 +140,9 @@ class TransactionalSink(KafkaSink):
         self._remember()
 
     def _counted(self, known: Mapping[str, Any]) -> int:
-        """The number of the next row by what is in the topic since the last transaction that is remembered.
+        """Return the number of the next row by the topic's records since the last stored transaction.
 
-        It is asked only if the brokers have forgotten the mark, which they do some days after it was written.
+        This is needed only if the brokers have dropped the mark, which they do some days after it was written.
         """
         if ENDS not in known:
             return 0
@@ -157,7 +157,7 @@ class TransactionalSink(KafkaSink):
             self._session.open()
 
     def _again(self, asked: Asked) -> None:
-        """Begin once more after an error, unless another checkpoint has begun since: R441."""
+        """Begin again after an error, unless another checkpoint has begun since: R441."""
         for look in (self._begin, lambda: None):
             self._mark = self._session.mark()
             if self._mark is not None and self._mark.identity != asked.identity:
@@ -166,7 +166,7 @@ class TransactionalSink(KafkaSink):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Where another process has begun to write: R441."""
+        """Raise R441 if another process has begun to write."""
         try:
             yield
         except FencedError as error:
@@ -180,7 +180,7 @@ class TransactionalSink(KafkaSink):
         what = f"another process has begun to write {self._target}, and this one can commit no more"
         return refuse("R441", what, "Let that one go on. If there is none, a transaction took too long: start again.")
 
-    # -- what is remembered -----------------------------------------------------------
+    # -- stored state -----------------------------------------------------------------
 
     def _look(self) -> None:
         extents, _ = self._ends.ask(everywhere=True)
@@ -198,7 +198,7 @@ class TransactionalSink(KafkaSink):
     # -- rows -------------------------------------------------------------------------
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:
-        """Write the rows that are not there, and the bound, in one transaction. Raises ``Refused`` (R441, R451)."""
+        """Write the missing rows and the bound in one transaction. Raises ``Refused`` (R441, R451)."""
         assert self._asked is not None
         self._check()
         if not self._session.is_open:
@@ -242,7 +242,7 @@ class TransactionalSink(KafkaSink):
                 yield Sent(key, None, headers, partition)
 
     def _pairs(self, spark: SparkSession, node: SinkNode, batch: Batch) -> Iterator[tuple[bytes | None, bytes | None]]:
-        """The key and the value of each row, as Spark makes them; of a large tick some rows at a time."""
+        """Yield the key and the value of each row, as Spark makes them; a large tick in parts."""
         target: Target | None = None
         for table in _chunks(batch):
             rows, names = shown_rows(spark, node, table)
@@ -255,14 +255,14 @@ class TransactionalSink(KafkaSink):
                 yield from zip(part["key"].to_pylist(), part["value"].to_pylist(), strict=True)
 
     def close(self) -> None:
-        """Abort what is open, and drop the connections."""
+        """Abort an open transaction, and drop the connections."""
         super().close()
         self._settled.close()
         self._session.close()
 
 
 def _chunks(batch: Batch) -> Iterator[pa.Table]:
-    """The rows of a tick, in order."""
+    """Yield the rows of a tick, in order."""
     if batch.count <= CHUNK:
         yield batch.table()
         return

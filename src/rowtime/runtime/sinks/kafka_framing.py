@@ -1,7 +1,7 @@
-"""How a pump's rows become records with the id of a schema: which schema that is, and how a row is written by it.
+"""Encodes a pump's rows as records with a schema id: chooses the schema, and writes rows with it.
 
-The schema is that of the columns, which the registry is given, or the newest one that it has. It is chosen once and
-kept in the checkpoint, so that later starts and ticks need no registry.
+The schema is derived from the columns and registered, or it is the registry's newest one. It is chosen once and stored
+in the checkpoint, so that later starts and ticks need no registry.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
-# Spark's default text of a timestamp in JSON stops at milliseconds.
+# Spark's default format of a timestamp in JSON has only milliseconds.
 JSON_OPTIONS: Final = {
     "timeZone": "UTC",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -50,7 +50,7 @@ _ID_BYTES: Final = 4
 
 @dataclass(frozen=True)
 class Framing:
-    """The schema of records: its id, its text, and in Avro the types of its fields as Spark has them."""
+    """The schema of records: its id, its text, and in Avro the types of its fields in Spark."""
 
     number: int
     schema: str
@@ -58,7 +58,7 @@ class Framing:
     kind: str = "AVRO"
 
     def value(self, columns: Mapping[str, Column]) -> Column:
-        """Columns by their names as the bytes of a record."""
+        """Return columns, by their names, as the bytes of a record."""
         head = F.lit(bytearray(b"\0" + self.number.to_bytes(_ID_BYTES, "big")))
         if self.kind == JSON:
             made = F.struct(*(column.alias(name) for name, column in columns.items()))
@@ -69,12 +69,12 @@ class Framing:
         return F.concat(head, to_avro(F.struct(*members), self.schema))
 
     def written(self, records: DataFrame) -> DataFrame:
-        """Records as they are written: their values are bytes already."""
+        """Return records as they are written: their values are bytes already."""
         return records
 
 
 def schema_of(spark: SparkSession, columns: StructType, name: str) -> Schema:
-    """The schema of some columns, all of which may be null, as NULL is the default. Raises ``Refused`` (R549)."""
+    """Return the schema of some columns, all nullable with the default NULL. Raises ``Refused`` (R549)."""
     jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no way to Spark's own schemas
     kind = jvm.org.apache.spark.sql.types.DataType.fromJson(columns.json())
     record = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name)
@@ -119,7 +119,7 @@ class Choice:
         return schema_of(spark, columns, self.topic)
 
     def _types(self, spark: SparkSession, schema: Schema) -> Mapping[str, str]:
-        """The types of the fields in Avro. Raises `Unreadable` for a schema of another kind too."""
+        """Return the types of the fields in Avro. Also raises `Unreadable` for a schema of another kind."""
         if schema.kind != self.kind:
             raise Unreadable(f"it is one of {schema.kind}")
         return {} if self.kind == JSON else types_of(spark, framed(schema))
@@ -127,9 +127,9 @@ class Choice:
     def made(
         self, spark: SparkSession, columns: StructType, required: Sequence[str] | None = None
     ) -> Framing | ProtobufFraming:
-        """Raises ``Refused`` (R549) if the registry does not take it, or what it has does not fit the columns.
+        """Choose it; raises ``Refused`` (R549) if the registry does not accept it, or if it does not fit the columns.
 
-        ``required``: the columns that are never NULL, if that is to be looked at.
+        ``required``: the columns that are never NULL, if that is to be checked.
         """
         if self.kind == PROTOBUF:
             return self._message(columns, required)[0]
@@ -156,7 +156,7 @@ class Choice:
         return refuse("R549", what, hint)
 
     def _message(self, columns: StructType, required: Sequence[str] | None) -> tuple[ProtobufFraming, Schema]:
-        """A message of the newest schema, or one of the columns, with the numbers that the newest schema has."""
+        """Return a message of the newest schema, or one of the columns, with the numbers of the newest schema."""
         subject, name = self.options.subject_of(self.topic), self.options.message
         newest = self.registry.latest(subject)
         try:
@@ -170,14 +170,14 @@ class Choice:
                 file = compiled(newest)
                 before = file.message(file.find(name)) if not name or name in file.indexes else None
             own = Schema(proto_of(columns, name or message_name(self.topic), before), PROTOBUF)
-            compiled(own)  # it refuses two names that are one in JSON
+            compiled(own)  # it refuses two names that are equal in JSON
             number = self.registry.id_of(subject, own, register=self.options.registers)
             return ProtobufFraming.of(number, own, name, columns), own
         except Unreadable as error:
             raise self._unusable(subject, error) from None
 
     def _kept_message(self, columns: StructType, folder: Place) -> ProtobufFraming:
-        """As `kept`."""
+        """Do the same as `kept`."""
         asked = [columns.json(), self.options.registers, self.options.message]
         file = folder / CHOSEN
         if file.exists():
@@ -190,7 +190,7 @@ class Choice:
         return made
 
     def kept(self, spark: SparkSession, columns: StructType, folder: Place) -> Framing | ProtobufFraming:
-        """What was chosen for these columns before, as ``folder`` keeps it; else it is chosen now, and kept."""
+        """Return the choice for these columns stored in ``folder``; otherwise choose now, and store it."""
         if self.kind == PROTOBUF:
             return self._kept_message(columns, folder)
         asked = [self._own(spark, columns).text, self.options.registers]
@@ -215,7 +215,7 @@ def _refuse_misfits(subject: str, wrong: Sequence[tuple[str, str]]) -> None:
 def _misfits(
     given: Mapping[str, str], types: Mapping[str, str], schema: Any, required: Sequence[str] | None
 ) -> Iterator[tuple[str, str]]:
-    """What a schema that others have made does not take of the columns."""
+    """Yield the columns that a schema of others does not accept, and the reasons."""
     nullable = {one["name"] for one in schema["fields"] if isinstance(one["type"], list) and "null" in one["type"]}
     for name, kind in given.items():
         if name not in types:
@@ -236,7 +236,7 @@ def _misfits(
 
 
 def record_of(node: SinkNode, types: Mapping[str, DataType]) -> StructType:
-    """The columns of the records that a sink writes; ``types`` are those of its rows."""
+    """Return the columns of the records that a sink writes; ``types`` are those of its rows."""
     from pyspark.sql.types import StructType, TimestampType  # noqa: PLC0415 - not for those who only plan
 
     names = [name for name in node.emits().names if name in types]
@@ -249,7 +249,7 @@ def record_of(node: SinkNode, types: Mapping[str, DataType]) -> StructType:
 
 
 def row_columns(names: Sequence[str], rowtime: Column | None, rowtime_name: str | None) -> dict[str, Column]:
-    """The members of a record: the columns, and the rowtime behind them under its name."""
+    """Return the members of a record: the columns, then the rowtime under its name."""
     members = {name: F.col(quoted(name)) for name in names}
     if rowtime is not None and rowtime_name is not None and rowtime_name not in members:
         members[rowtime_name] = rowtime

@@ -1,4 +1,4 @@
-"""A Kafka topic as a sink operator's outside end: rows, then the bound to every partition, with who writes it."""
+"""A Kafka topic as a sink: rows, then the bound to every partition, with the owner's record."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-KNOWN: Final = "owner.json"  # beside what is staged: the record, and up to where the first partition was looked at
+KNOWN: Final = "owner.json"  # beside the staged files: the record, and how far the first partition was read
 _FORBIDDEN: Final = "AuthorizationException"
 
 
 class KafkaSink:
     """At least once: after a crash the last tick's rows come again, with the same sequence numbers.
 
-    There is no lock and no transaction, so a pipeline that another one takes over from finds that out before its next
-    write: it asks how far the first partition goes, and reads what somebody else has written there, if anybody has.
+    There is no lock and no transaction, so a pipeline detects a takeover before its next write: it asks for the end of
+    the first partition, and reads what others have written there.
     """
 
     def __init__(self, options: Mapping[str, str], stream: str, choice: Choice | None = None) -> None:
@@ -50,22 +50,22 @@ class KafkaSink:
         self._ends = TopicEnds(options, stream)
         self._target = f"the stream {stream} of the topic {TopicOptions.of(options).topic}"
         self._asked: Asked | None = None
-        self._found: Found | None = None  # what is at the end of the topic, once that is known
+        self._found: Found | None = None  # the content at the end of the topic, once it is known
         self._record: Record | None = None
         self._seen, self._topic = 0, ""
-        self._blind = False  # the brokers do not let the user read the topic
+        self._blind = False  # the user may not read the topic
 
     def folder(self, checkpoint: Place) -> Place:
-        """In the checkpoint, until the next commit."""
+        """Return a folder in the checkpoint, until the next commit."""
         self._folder = checkpoint / "handover" / folder_of(f"kafka-{self._stream}")
         return self._folder
 
-    # -- who writes there -------------------------------------------------------------
+    # -- ownership --------------------------------------------------------------------
 
     def claim(self, asked: Asked) -> Record:
-        """The record by which the pump may write. Raises ``Refused``, see `ownership`.
+        """Return the record with which the pump may write. Raises ``Refused``, see `ownership`.
 
-        A pump that has written before may start while the brokers do not answer: its first tick asks then.
+        A pump that has written before may start while the brokers do not answer: then its first tick claims the topic.
         """
         self._asked = asked
         try:
@@ -81,12 +81,12 @@ class KafkaSink:
             return Record(**known["record"]) if known else Record(asked.pump, asked.identity, asked.place, asked.at)
 
     def record(self, record: Record) -> None:
-        """Write down who writes, before the first row."""
+        """Record the owner, before the first row."""
         if self._found is not None:
             self._take(record, self._found)
 
     def beyond(self, tick: int, rows: int) -> str:  # noqa: ARG002 - records have numbers
-        """Rows of this checkpoint that its journal does not know of."""
+        """Report rows of this checkpoint that its journal does not know."""
         asked, mine = self._asked, self._record
         if asked is None or mine is None or self._found is None:
             return ""
@@ -98,7 +98,7 @@ class KafkaSink:
         known = self._remembered()
         extents, topic = self._ends.ask(everywhere=known is None)
         if known is not None and (known["topic"] != topic or known["seen"] > extents[self._ends.first].end):
-            known, extents = None, self._ends.ask(everywhere=True)[0]  # another topic of that name
+            known, extents = None, self._ends.ask(everywhere=True)[0]  # another topic with that name
         self._topic, self._seen = topic, extents[self._ends.first].end
         if known is None:
             found, before = self._ends.last(extents), None
@@ -124,10 +124,10 @@ class KafkaSink:
         return entitled(record, asked, self._target, there)
 
     def _take(self, record: Record, found: Found) -> None:
-        """Write down who writes, unless it is written; of two that begin at once one is refused."""
+        """Record the owner, unless it is recorded; of two that begin at once one is refused."""
         assert self._asked is not None
         if self._record is None and not self._bounds:
-            self._record = record  # the last row of each tick says so
+            self._record = record  # the last row of each tick has it
         elif self._record is None:
             number = max(record.base, self._asked.next_row)
             written = told(record, number)
@@ -146,7 +146,7 @@ class KafkaSink:
             assert self._found is not None
             self._take(record, self._found)
         extents, topic = self._ends.ask()
-        if topic != self._topic:  # it was made again
+        if topic != self._topic:  # it was created again
             self._topic, self._seen = topic, 0
         if extents[self._ends.first].end > self._seen:
             owner = self._ends.since(self._seen, extents).owner(self._record)
@@ -154,13 +154,13 @@ class KafkaSink:
         self._seen = extents[self._ends.first].end
 
     def _stay(self, owner: Record | None) -> None:
-        """Raise ``Refused`` (R440, R441) if somebody else is the owner now, whatever was asked at the start."""
+        """Raise ``Refused`` (R440, R441) if somebody else is the owner now, whatever the start found."""
         assert self._asked is not None
         there = There(None, None, "records")
         entitled(owner, replace(self._asked, take_over=False), self._target, lambda: there)
 
     def _remembered(self) -> dict[str, Any] | None:
-        """What the last write has left; nothing where it cannot be read, and then the topic is looked at."""
+        """Return the state stored by the last write; nothing if it cannot be read; then the topic is read."""
         try:
             found = json.loads((self._folder / KNOWN).read_text())
             Record(**found["record"])
@@ -174,13 +174,13 @@ class KafkaSink:
             (self._folder / KNOWN).write_text(json.dumps(self._known(self._record)))
 
     def _known(self, record: Record) -> dict[str, Any]:
-        """What is remembered."""
+        """Return the state to store."""
         return {"record": asdict(record), "seen": self._seen, "topic": self._topic}
 
     # -- rows -------------------------------------------------------------------------
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:
-        """Write the rows with their sequence numbers, then the bound; what is in the topic is staged no longer."""
+        """Write the rows with their sequence numbers, then the bound; then remove the staged files."""
         guarded = self._asked is not None and not self._blind
         if guarded:
             self._check()
@@ -208,14 +208,14 @@ class KafkaSink:
             file.unlink(missing_ok=True)
 
     def _framing(self, spark: SparkSession, node: SinkNode, rows: DataFrame) -> Framing | ProtobufFraming | None:
-        """The schema by which rows are written, if they have one."""
+        """Return the schema with which rows are written, if they have one."""
         if self._choice is None:
             return None
         types = {field.name: field.dataType for field in rows.schema}
         return self._choice.kept(spark, record_of(node, types), self._folder)
 
     def recover(self, staged: Sequence[str]) -> None:
-        """Remove what crashed ticks staged; in a topic there is nothing to undo."""
+        """Remove staged files of crashed ticks; nothing in a topic can be undone."""
         sweep(self._folder, (*staged, KNOWN, CHOSEN))
 
     def close(self) -> None:
@@ -224,7 +224,7 @@ class KafkaSink:
 
 
 def shown_rows(spark: SparkSession, node: SinkNode, table: pa.Table) -> tuple[DataFrame, list[str]]:
-    """Rows of a tick as they are written, with their rowtime as ``__t``, and the names of the other columns."""
+    """Return a tick's rows as they are written, with their rowtime as ``__t``, and the names of the other columns."""
     names = [name for name in table.column_names if name != node.rowtime]
     time = f"{quoted(node.rowtime)} AS {ROWTIME}" if node.rowtime else f"CAST(NULL AS TIMESTAMP) AS {ROWTIME}"
     return spark.createDataFrame(table).selectExpr(*map(quoted, names), time), names

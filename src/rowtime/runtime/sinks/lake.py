@@ -1,17 +1,16 @@
-"""A lake table as a sink: whoever reads it sees whole ticks, each once, whatever dies in between (semantics 14.1).
+"""A lake table as a sink: readers see whole ticks, each once, whatever crashes (semantics 14.1).
 
 Rows are staged under the folder of the table, as in a directory (`directory`), and moved into place when the tick is
-committed; no reader sees them there. One commit of the table brings them all, and in the same commit the table notes
-which tick of which pump of which checkpoint it has: its *mark*. A start after a crash finds the mark, and publishes
-the tick only if it is older. Files that a crash leaves in place without a commit are of no table: they are committed by
-the next start, under their names.
+committed; no reader sees them there. One commit of the table adds them all, and in the same commit the table records
+which tick of which pump of which checkpoint it has: its *mark*. A start after a crash finds the mark, and publishes the
+tick only if the mark is older. The next start commits files that a crash has left in place without a commit.
 
-The mark counts the rows too. A table that has fewer of them than the journal has delivered is another table, or an
-older copy of it; it is refused and never filled again (R564).
+The mark counts the rows too. If a table has fewer rows than the journal has delivered, it is another table or an older
+copy; it is refused and never filled again (R564).
 
-On an object store nothing is renamed: files are written where they stay, in a folder of the pump, under names that
-come once. What a crash leaves of them no version names, and VACUUM removes it. A start does not, as they might be those
-of another driver.
+On an object store nothing is renamed: files are written to their final place, in a folder of the pump, under unique
+names. VACUUM removes the leftovers of a crash, which no version names. A start does not: they might be another
+driver's.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ if TYPE_CHECKING:
     from rowtime.runtime.sinks.contract import Batch
 
 MICROS: Final = 1_000_000
-_TRIES: Final = 20  # commits that other writers were faster than
-_OWN: Final = "rowtime-"  # the folder of a pump in a table on a store, before its tag; VACUUM passes over _rowtime
+_TRIES: Final = 20  # commits of faster writers
+_OWN: Final = "rowtime-"  # prefix of a pump's folder in a table on a store, before its tag; VACUUM skips _rowtime
 _CHANGING: Final = ".changing"  # beside the record of a pump whose rows replace others
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What a table has of a pump: all ticks up to ``tick``, which are so many ``rows``."""
+    """A table's record of a pump: all ticks up to ``tick``, with so many ``rows``."""
 
     tick: int = -1
     rows: int = 0
@@ -62,9 +61,9 @@ class Mark:
 
 @dataclass(frozen=True)
 class Found:
-    """A table that is there: its ``identity``, which no other has, its columns, and what it has of the pump.
+    """An existing table: its unique ``identity``, its columns, and its record of the pump.
 
-    ``odd``: what the table has that rowtime cannot write, in words; empty for nothing.
+    ``odd``: a feature of the table that rowtime cannot write, in words; empty for none.
     """
 
     identity: str
@@ -78,8 +77,8 @@ class Found:
 class Ready:
     """What one commit adds: files in their places, with their rows, and the mark after it.
 
-    ``bound``: no later row of the pump has a rowtime below it (µs UTC). In a table whose rows have a ``key``, the
-    last row of a key replaces the one before it, and if ``gone`` (a column) says so takes it away.
+    ``bound``: no later row of the pump has a rowtime below it (µs UTC). In a table whose rows have a ``key``, the last
+    row of a key replaces the one before it, or removes it if the column ``gone`` says so.
     """
 
     app: str
@@ -91,49 +90,49 @@ class Ready:
 
 
 class Conflict(Exception):
-    """Another writer has committed in between; nothing was."""
+    """Another writer has committed in between; nothing was committed."""
 
 
 class LakeTable(Protocol):
-    """A table of one format; ``promised``: its files say themselves which columns hold no NULL.
+    """A table of one format; ``promised``: its files declare which columns are non-null.
 
-    ``alone``: no catalog is between the table and others, so that what is committed to one does not hold up others.
+    ``alone``: no catalog is shared with others, so that a commit to one table does not delay others.
     """
 
     promised: bool
     alone: bool
 
     def look(self, app: str) -> Found | None:
-        """The table as it is now; ``app``: whose mark."""
+        """Return the present table; ``app``: whose mark."""
         ...
 
     def create(self, columns: StructType, partitions: Sequence[str]) -> None:
-        """Make the table. Raises `Conflict` where somebody else just has."""
+        """Create the table. Raises `Conflict` if somebody else just has."""
         ...
 
     def commit(self, ready: Ready) -> None:
-        """One commit. Raises `Conflict`."""
+        """Make one commit. Raises `Conflict`."""
         ...
 
     def compact(self) -> int:
-        """Write small files into large ones; how many there were. Raises `Conflict`."""
+        """Combine small files into large ones; return their number. Raises `Conflict`."""
         ...
 
     def spare(self) -> int:
-        """How many files of the table that was committed to could be parts of larger ones."""
+        """Return how many files of the committed table could be parts of larger ones."""
         ...
 
     def rows(self, files: Callable[[str], bool], *, merged: bool, every: bool) -> pa.Table | None:
-        """The rows of files of certain names; if rows are ``merged``, all. ``every``: they are all of the pump.
+        """Return the rows of some files; if rows are ``merged``, all. ``every``: the files are all of the pump's.
 
-        ``None`` where rows have got into other files since.
+        ``None`` if rows have been moved into other files since.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The columns that a pump writes, as Spark has them, with those that are NOT NULL, and how rows get in."""
+    """The columns that a pump writes, in Spark's types, with the NOT NULL ones, and the write mode."""
 
     pump: str
     columns: StructType
@@ -142,7 +141,7 @@ class Wanted:
 
     @classmethod
     def by(cls, node: SinkNode, place: str) -> Wanted:
-        """What a sink writes, by the gate of its pump, which knows the types that are declared."""
+        """Return what a sink writes, by the gate of its pump, which knows the declared types."""
         from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - not for those who only plan
 
         gate = limited_gate(node.input)
@@ -158,7 +157,7 @@ class Wanted:
 
 
 class LakeSink(DirectorySink):
-    """Publishing again commits nothing twice: the table's mark says what it has."""
+    """Publishing twice commits nothing twice: the table's mark says what it has."""
 
     def __init__(self, node: SinkNode, table: LakeTable, path: Place, called: str) -> None:
         self._wanted = Wanted.by(node, called)
@@ -170,17 +169,17 @@ class LakeSink(DirectorySink):
 
     @property
     def limits(self) -> Sequence[Limit]:
-        """What the columns of the table take, where that is less than is declared."""
+        """Return the limits of the table's columns, if narrower than declared."""
         return self._fitted.limits
 
     @property
     def casts(self) -> Mapping[str, str]:
-        """The columns that the table has in another type, and that type."""
+        """Return the columns that the table has in another type, and that type."""
         return self._fitted.casts
 
     @property
     def adopts(self) -> bool:
-        """True if files of results may become files of the table as they are."""
+        """Return True if files of results may become files of the table unchanged."""
         options = self._wanted.options
         if isinstance(self.path, ObjectPlace):
             return False
@@ -188,21 +187,21 @@ class LakeSink(DirectorySink):
 
     @property
     def alone(self) -> bool:
-        """True if its commits depend on those to no other table."""
+        """Return True if its commits are independent of other tables."""
         return self._table.alone
 
     @property
     def required(self) -> frozenset[str]:
-        """The columns of which the files have to say that they hold no NULL; the gate of the pump sees to it."""
+        """Return the columns that files must declare non-null; the gate of the pump makes sure of it."""
         there = self._known.columns.fields if self._known else self._wanted.columns.fields
         return frozenset(one.name for one in there if not one.nullable) if self._table.promised else frozenset()
 
     # -- the start --------------------------------------------------------------------
 
     def claim(self, asked: Asked) -> Record:
-        """The record by which the pump may write, and the lock of its place. Raises ``Refused``, see `ownership`.
+        """Return the record with which the pump may write, and lock its place. Raises ``Refused``, see `ownership`.
 
-        R561 to R564 where the table cannot be written, or is not the one that has the rows of the checkpoint.
+        R561 to R564 if the table cannot be written, or is not the one that has the rows of the checkpoint.
         """
         self._identity = asked.identity
         found = self._table.look(self._app)
@@ -216,7 +215,7 @@ class LakeSink(DirectorySink):
         return super().claim(asked)
 
     def folder(self, checkpoint: Place) -> Place:
-        """On a store, where the files stay."""
+        """Return the staging folder; on a store, the final folder of the files."""
         if not isinstance(self.path, ObjectPlace):
             return super().folder(checkpoint)
         return self.path / f"{_OWN}{tag_of(self._identity, self._pump)}"
@@ -227,7 +226,7 @@ class LakeSink(DirectorySink):
             super().recover(staged)
 
     def record(self, record: Record) -> None:
-        """Write down who writes, before the first row. Raises ``Refused`` (R566) beside another pump that changes."""
+        """Record the owner, before the first row. Raises ``Refused`` (R566) if another pump changes rows there."""
         changing, staging = bool(self._wanted.options.key), self.path / STAGING
         if changing:
             others = (one for one in staging.iterdir() if one != self._own and (one / _CHANGING).exists())
@@ -244,14 +243,14 @@ class LakeSink(DirectorySink):
             (self._own / _CHANGING).touch()
 
     def beyond(self, tick: int, rows: int) -> str:
-        """Ticks that the table has and the journal does not know of."""
+        """Report ticks that the table has and the journal does not know."""
         found = self._table.look(self._app)
         if found is None or (found.mark.tick <= tick and found.mark.rows <= rows):
             return ""
         return f"{self._wanted.place} has its rows up to tick {found.mark.tick}, {found.mark.rows:,} in all"
 
     def _there(self) -> There | None:
-        """What the pump of the checkpoint that is recorded has written."""
+        """Return what the recorded checkpoint's pump has written."""
         record = read(self._own)
         if record is None:
             return None
@@ -260,7 +259,7 @@ class LakeSink(DirectorySink):
         return There(None, None, counted(rows, "rows"), empty=not rows)
 
     def _check(self, found: Found | None) -> None:
-        """Take note of a table. Raises ``Refused`` (R561, R563) if the pump cannot write to it."""
+        """Remember a table. Raises ``Refused`` (R561, R563) if the pump cannot write to it."""
         if found is not None and found.odd:
             what = f"the pump {self._pump} cannot write to {self._wanted.place}: the table {found.odd}"
             raise refuse("R563", what, "Write to a table without it, and copy from there.")
@@ -273,7 +272,7 @@ class LakeSink(DirectorySink):
         return (one for one in found if one.name != STAGING and not one.name.startswith(_OWN))
 
     def _another(self, found: Found | None, rows: int) -> Refused:
-        """R564: the table does not have the rows that it was given."""
+        """Return R564: the table does not have the rows that it was given."""
         there = f"has {found.mark.rows:,} of them" if found else "is gone"
         what = f"the pump {self._pump} has given {rows:,} rows to {self._wanted.place}, which {there}"
         hint = (
@@ -282,19 +281,19 @@ class LakeSink(DirectorySink):
         )
         return refuse("R564", what, hint)
 
-    # -- when -------------------------------------------------------------------------
+    # -- schedule -----------------------------------------------------------------------
 
     def waits(self) -> bool:
-        """True if ticks are gathered and the last commit is not so long ago; the first one of a start is not."""
+        """Return True if ticks are gathered and the last commit was recent; False for the first one of a start."""
         interval = self._wanted.options.interval
         if not interval or self._committed is None:
             return False
         return time.monotonic() - self._committed < interval / MICROS
 
     def _compact(self, files: int) -> None:
-        """Compact the table where too many of its files could be parts of larger ones.
+        """Compact the table if too many of its files could be parts of larger ones.
 
-        The table counts them after the first commit of a process, and after a compaction that others were faster than.
+        They are counted after a process' first commit, and after a compaction that lost a conflict.
         """
         most = self._wanted.options.files
         if not most:
@@ -324,7 +323,7 @@ class LakeSink(DirectorySink):
         raise Failure(Problem("R565", what, hint="The tick is repeated. Let the other writers commit less often."))
 
     def _opened(self, before: int) -> Found:
-        """The table, as it is now; it is made if it has never had a row. Raises ``Refused`` (R561, R563, R564)."""
+        """Return the present table; create it if it has never had a row. Raises ``Refused`` (R561, R563, R564)."""
         known = self._known
         found = self._table.look(self._app)
         if found is None and before:
@@ -345,7 +344,7 @@ class LakeSink(DirectorySink):
     def _commit(self, batch: Batch, before: int) -> None:
         options = self._wanted.options
         gone = CHANGE if options.mode == "changes" else ""
-        files = [*batch.files]  # of a table with a key they are beside it
+        files = [*batch.files]  # in a table with a key they are beside it
         if isinstance(self.path, ObjectPlace):
             self._check_owner()
         elif not options.key:
@@ -359,11 +358,11 @@ class LakeSink(DirectorySink):
         self._table.commit(Ready(self._app, files, mark, batch.bound, options.key, gone))
         self._committed = time.monotonic()
         for file in batch.files if options.key else ():
-            file.unlink(missing_ok=True)  # what was merged
+            file.unlink(missing_ok=True)  # merged files
         self._compact(len(files))
 
     def _check_owner(self) -> None:
-        """Raise ``Refused`` (R441) if another checkpoint has taken over. No lock keeps it out on a store."""
+        """Raise ``Refused`` (R441) after a takeover by another checkpoint, which no lock excludes on a store."""
         record = read(self._own)
         if record is not None and record.identity != self._identity:
             raise fenced(record, self._wanted.place)
@@ -374,7 +373,7 @@ class LakeSink(DirectorySink):
 
 
 def published(name: str) -> str:
-    """A file of a table, by its path, under the name that it would have on a disk."""
+    """Return the name that a table's file, given by its path, would have on a disk."""
     folder, _, file = name.rpartition("/")
     if not folder.startswith(_OWN):
         return file
@@ -382,7 +381,7 @@ def published(name: str) -> str:
 
 
 def app_of(identity: str, pump: str) -> str:
-    """By what a table knows a pump of a checkpoint."""
+    """Return the name of a checkpoint's pump in a table."""
     return f"rowtime/{identity}/{pump}"
 
 
@@ -393,8 +392,9 @@ def last_of_each(rows: pa.Table, key: Sequence[str]) -> pa.Table:
 
 
 def compared(schema: pa.Schema) -> list[str]:
-    """The columns of which a file that is not Spark's may say the least and the greatest value.
+    """Return the columns for which a file that Spark did not write may have statistics.
 
-    Not floating ones: other writers leave NaN out there, and Spark, for which NaN is the greatest, would skip the file.
+    Floating-point columns are excluded: other writers omit NaN there, and Spark, for which NaN is the greatest, would
+    skip the file.
     """
     return [one.name for one in schema if not (pa.types.is_floating(one.type) or pa.types.is_nested(one.type))]

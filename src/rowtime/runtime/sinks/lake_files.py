@@ -1,4 +1,4 @@
-"""Parquet files that the driver writes for a lake table, into a folder or a bucket; small ones that become one."""
+"""Parquet files that the driver writes for a lake table, into a folder or a bucket; and the grouping of small files."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rowtime.core.stores import ObjectPlace, Place
 from rowtime.runtime.sinks.lake import compared
 
 T = TypeVar("T")
-_GROUP: Final = 1 << 20  # rows that are written at once
-_BYTES: Final = 64 << 20  # or, of wide rows, so many
+_GROUP: Final = 1 << 20  # rows written at once
+_BYTES: Final = 64 << 20  # bytes written at once, if rows are wide
 
 
 class NewFile:
-    """A file of a table at a ``place``; it is there once it is closed, and durable. Holds one group of rows."""
+    """A file of a table at a ``place``; it exists, durably, once it is closed. Keeps one group of rows in memory."""
 
     def __init__(self, place: Place, schema: pa.Schema) -> None:
         self.place, self._schema = place, schema
@@ -30,13 +30,13 @@ class NewFile:
         self._kept: list[pa.Table] = []
 
     def write(self, rows: pa.Table) -> None:
-        """Add rows; they have the columns of the file."""
+        """Add rows with the columns of the file."""
         self._kept.append(rows)
         if sum(one.num_rows for one in self._kept) >= _GROUP or sum(one.nbytes for one in self._kept) >= _BYTES:
             self._flush()
 
     def close(self) -> None:
-        """Write what is left, and put the file where it belongs."""
+        """Write the rest, and put the file in its place."""
         self._flush()
         self._writer.close()
         if isinstance(self.place, ObjectPlace):
@@ -47,8 +47,8 @@ class NewFile:
         sync(self.place.parent)
 
     def remove(self) -> None:
-        """Take it away, whole or not, after a commit that did not happen."""
-        with suppress(OSError):  # a disk that is full has no room for the end of the file either
+        """Remove it, complete or not, after a commit that did not happen."""
+        with suppress(OSError):  # a full disk has no room for the end of the file either
             self._writer.close()
         self._draft.unlink(missing_ok=True)
         self.place.unlink(missing_ok=True)
@@ -60,7 +60,7 @@ class NewFile:
 
 
 def packed(files: Sequence[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
-    """Files that follow each other, with so many bytes at most together; none that is alone."""
+    """Yield groups of successive files with at most so many bytes together; no group of one."""
     group: list[T] = []
     total = 0
     for file in files:

@@ -1,8 +1,8 @@
-"""What the columns of a lake table that is there take of those that a pump writes (semantics 10).
+"""How the columns of a pump fit an existing lake table (semantics 10).
 
-A pump writes Parquet, so the types in its files have to be the table's. A column of the same type takes all of it. One
-of another number takes what fits: the rows that do not are refused at the gate, and the others are cast. NOT NULL is
-looked at there too. Whatever else differs is refused at the start.
+A pump writes Parquet, so the types in its files have to be the table's. A column of the same type accepts all values. A
+column of another numeric type accepts values that fit: rows that do not fit are refused at the gate, and the others are
+cast. NOT NULL is checked there too. Any other difference is refused at the start.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _BYTES: Final[Mapping[type[DataType], int]] = {ByteType: 1, ShortType: 2, Intege
 
 @dataclass(frozen=True)
 class Fitted:
-    """``limits``: what columns take, where that is less than is declared; ``casts``: to which types they are cast."""
+    """``limits``: of columns, if narrower than declared; ``casts``: the types to which columns are cast."""
 
     limits: tuple[Limit, ...] = ()
     casts: Mapping[str, str] = field(default_factory=dict)
 
 
 def fitted(wanted: Wanted, found: Found) -> Fitted:
-    """How the columns of a pump go into a table. Raises ``Refused`` (R561) if they never can."""
+    """Return how the columns of a pump go into a table. Raises ``Refused`` (R561) if they never can."""
     problems = [Problem("R561", *one) for one in _misfits(wanted, found)]
     if problems:
         raise Refused(*problems)
@@ -50,7 +50,7 @@ def fitted(wanted: Wanted, found: Found) -> Fitted:
 
 
 def _misfits(wanted: Wanted, found: Found) -> Iterator[tuple[str, None, str]]:
-    """What differs, and what to do, as `Problem` takes them."""
+    """Yield the differences and the fixes, in the form of `Problem`."""
     where, pump, columns = wanted.place, wanted.pump, {one.name: one for one in found.columns.fields}
     names = ", ".join(columns)
     for column in wanted.columns.fields:

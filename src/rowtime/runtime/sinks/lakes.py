@@ -1,4 +1,4 @@
-"""The formats of lake tables: which module knows which."""
+"""The formats of lake tables, and their modules."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def lake_sink(node: SinkNode) -> LakeSink:
-    """The sink of a pump into a lake table."""
+    """Return the sink of a pump into a lake table."""
     return delta_sink(node) if node.format == "delta" else iceberg_sink(node)
 
 
 def lake_table(kind: str, options: Mapping[str, str], pump: str) -> LakeTable:
-    """The table that a pump writes, to look into; ``kind``: its format."""
+    """Return the table that a pump writes, for reading its state; ``kind``: its format."""
     return DeltaLog(delta_place(options["path"]), pump) if kind == "delta" else iceberg_table(options, pump)

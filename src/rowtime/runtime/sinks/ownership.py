@@ -1,8 +1,8 @@
-"""Who writes a target: one pump of one checkpoint, recorded in the target before its first row (semantics 10).
+"""Ownership of a target: one pump of one checkpoint, recorded in the target before its first row (semantics 10).
 
-Beside the rows of a pump stands a record of the checkpoint that the pump belongs to. Law: of two checkpoints that
-have a pump of one name and one target, at most one writes there; once another has taken over, the first never does
-again. So rows are neither taken for repeats of another pump's, nor written beside them by mistake.
+Beside the rows of a pump is a record of the checkpoint that the pump belongs to. Law: of two checkpoints that have a
+pump with the same name and target, at most one writes there; after a takeover the former one never writes again. So
+rows are neither mistaken for repeats of another pump's, nor written beside them by mistake.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ RECORD: Final = ".owner"
 
 @dataclass(frozen=True)
 class Asked:
-    """What a pump says when it asks for its target: its name, whose it is, and what its journal knows.
+    """The claim of a pump on its target: its name, its checkpoint, and its journal's knowledge.
 
-    ``sent``: how many rows its target has by the journal, at least and at most (a tick may not have been handed
-    over); ``None`` if the journal knows nothing of the pump. ``next_row``: the number that the journal gives to the
-    next row. ``at``: the time of day, µs UTC. ``called``: the pump to name in a statement, if it has another name;
-    ``shared``: the target is a topic, in which another name of the pump is no other place.
+    ``sent``: how many rows its target has by the journal, at least and at most (a tick may not have been delivered);
+    ``None`` if the journal does not know the pump. ``next_row``: the number of the next row in the journal. ``at``: the
+    time of day, µs UTC. ``called``: the pump's name in a statement, if it is another one; ``shared``: the target is a
+    topic, in which another pump name is not another place.
     """
 
     pump: str
@@ -45,16 +45,16 @@ class Asked:
 
     @property
     def statement(self) -> str:
-        """The pump as ``ALTER PUMP`` names it."""
+        """Return the pump as ``ALTER PUMP`` names it."""
         return self.called or self.pump
 
 
 @dataclass(frozen=True)
 class There:
-    """What a target has of a pump: ``rows`` (``None``: nobody knows how many), the writer's clock, and in words.
+    """What a target has of a pump: ``rows`` (``None``: unknown), the writer's clock, and in words.
 
-    ``others``: it names no pump, and other pumps are recorded in the target, whose it may be. ``next_row``: the number
-    behind those that its rows have, where that is not how many there are. ``empty``: it is known that there is nothing.
+    ``others``: it names no pump, and may belong to other pumps recorded in the target. ``next_row``: the number after
+    those of its rows, if that is not their count. ``empty``: it is known to have nothing.
     """
 
     rows: int | None
@@ -69,9 +69,9 @@ class There:
 class Record:
     """The pump of a checkpoint as the owner of its rows in a target.
 
-    ``base``: how many rows were there before, so that numbers go on behind them; ``clock`` (µs UTC): no row below it
-    follows. ``before``: the checkpoints that it has taken over from. ``adopted``: an older version of rowtime wrote
-    the first rows, and its files do not name the pump.
+    ``base``: how many rows existed before, so that numbers continue after them; ``clock`` (µs UTC): no row below it
+    follows. ``before``: the checkpoints that it has taken over from. ``adopted``: an older version of rowtime wrote the
+    first rows, and its files do not name the pump.
     """
 
     pump: str
@@ -85,17 +85,17 @@ class Record:
 
     @property
     def tag(self) -> str:
-        """What files of the pump have in their names."""
+        """Return the tag in the names of the pump's files."""
         return tag_of(self.identity, self.pump)
 
     def write(self, folder: Place) -> None:
-        """Make the record durable; nothing is written where it is there as it is."""
+        """Make the record durable; nothing is written if it is there unchanged."""
         if read(folder) != self:
             make_folder(folder)
             write_over(folder / RECORD, sealed(asdict(self)))
 
     def instead(self, folder: ObjectPlace, before: Record | None) -> None:
-        """Write the record in the place of another one, where nothing is locked; ``Refused`` (R442) by a third one."""
+        """Replace another record, where there are no locks; ``Refused`` (R442) if a third one was written."""
         mine, known = sealed(asdict(self)), {self.identity, "" if before is None else before.identity}
 
         def same() -> None:
@@ -107,12 +107,12 @@ class Record:
 
 
 def tag_of(identity: str, pump: str) -> str:
-    """A short name for a pump of a checkpoint."""
+    """Return a short name for a pump of a checkpoint."""
     return sha256(f"{identity}/{pump}".encode()).hexdigest()[:8]
 
 
 def read(folder: Place) -> Record | None:
-    """The record in a folder, if it has one; raises ``Failure`` (R406) if it is damaged."""
+    """Return the record in a folder, if it has one; raises ``Failure`` (R406) if it is damaged."""
     path = folder / RECORD
     if not path.exists():
         return None
@@ -121,15 +121,15 @@ def read(folder: Place) -> Record | None:
 
 
 def owner(folder: Place, asked: Asked, target: str, look: Callable[[], There | None]) -> Record:
-    """The record by which a pump may write; it is not written yet. ``look``: what is there (nothing: ``None``).
+    """Return the record with which a pump may write; it is not written yet. ``look`` returns what is there.
 
-    Raises ``Refused``: R440 if another pump's rows are there, R441 if another checkpoint has taken over.
+    Raises ``Refused``: R440 if another pump's rows are there, R441 after a takeover by another checkpoint.
     """
     return entitled(read(folder), asked, target, look)
 
 
 def entitled(record: Record | None, asked: Asked, target: str, look: Callable[[], There | None]) -> Record:
-    """The same, where the target has this record. Raises as `owner`."""
+    """Return the same, if the target has this record. Raises as `owner`."""
     if record is not None and record.identity == asked.identity:
         return record
     new = Record(asked.pump, asked.identity, asked.place, asked.at)
@@ -148,7 +148,7 @@ def entitled(record: Record | None, asked: Asked, target: str, look: Callable[[]
 
 
 def _never_began(record: Record, there: There | None) -> bool:
-    """True if a pump has written nothing, and the start of its checkpoint has failed before its first tick."""
+    """Return True if a pump has written nothing, and its checkpoint's start failed before its first tick."""
     nothing = there is None or there.empty or there.rows == 0
     if not nothing:
         return False
@@ -157,14 +157,14 @@ def _never_began(record: Record, there: There | None) -> bool:
 
 
 def check_owner(folder: Place, mine: Record, target: str) -> None:
-    """Raise ``Refused`` (R441) if a record is no longer the one by which a pump writes."""
+    """Raise ``Refused`` (R441) if a record is no longer the pump's."""
     record = read(folder)
     if record is not None and record.identity != mine.identity:
         raise fenced(record, target)
 
 
 def running(asked: Asked, target: str) -> Refused:
-    """R442: another process has the pump's place in the target."""
+    """Return R442: another process has the pump's place in the target."""
     hint = "Stop that pipeline first, or give this pump another name."
     return refuse("R442", f"another pipeline that is running writes to {target} as the pump {asked.pump}", hint)
 
@@ -177,7 +177,7 @@ def _proves(asked: Asked, there: There) -> bool:
 
 
 def _after(new: Record, record: Record | None, there: There | None) -> Record:
-    """A record that takes over from another one: numbers go on behind what is there."""
+    """Return a record that takes over from another one: numbers continue after the present rows."""
     before: list[Mapping[str, Any]] = []
     if record is not None:
         before = [*record.before, {"identity": record.identity, "place": record.place, "since": record.since}]
@@ -217,7 +217,7 @@ def spelled(pump: str) -> str:
 
 
 def fenced(record: Record, target: str, *, shared: bool = False) -> Refused:
-    """R441: the checkpoint of a record has taken over; ``shared``: as in `Asked`."""
+    """Return R441: the checkpoint of a record has taken over; ``shared``: as in `Asked`."""
     what = f"the pipeline of {record.place} has taken over {target} from this one (pump {record.pump})"
     since = to_text(record.since)
     if shared:

@@ -1,4 +1,4 @@
-"""How a pump's rows become Protobuf behind the id of a schema: which fields the columns go to, and how."""
+"""Encodes a pump's rows as Protobuf after a schema id: which fields the columns go to, and how."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 UNWRITTEN: Final = ("enum", "group", "uint32", "fixed32", "uint64", "fixed64")
-"""Kinds of fields that take only some values of each type that a column may have."""
+"""Kinds of fields that accept only some values of each possible column type."""
 VALUE: Final = "value"  # the column of a record's value
 _ID_BYTES: Final = 4
 
 
 @dataclass(frozen=True)
 class ProtobufFraming:
-    """The schema of records: its id, and the message that each is. ``given``: the types of the columns.
+    """The schema of records: its id, and the message of each record. ``given``: the types of the columns.
 
-    ``schema`` and ``types`` are what a checkpoint keeps of it.
+    ``schema`` and ``types`` are stored in a checkpoint.
     """
 
     number: int
@@ -49,7 +49,7 @@ class ProtobufFraming:
 
     @classmethod
     def of(cls, number: int, schema: Schema, name: str, columns: StructType) -> ProtobufFraming:
-        """The framing by a message of a schema. Raises `Unreadable`."""
+        """Return the framing for a message of a schema. Raises `Unreadable`."""
         file = compiled(schema)
         full = file.find(name)
         message = file.message(full)
@@ -60,7 +60,7 @@ class ProtobufFraming:
         return cls(number, schema.text, types, head, message, given)
 
     def value(self, columns: Mapping[str, Column]) -> Column:
-        """Columns by their names as a struct, which `written` encodes."""
+        """Return columns, by their names, as a struct, which `written` encodes."""
         members = []
         for name, column in columns.items():
             kind = self.types[name]
@@ -69,7 +69,7 @@ class ProtobufFraming:
         return F.struct(*members)
 
     def written(self, records: DataFrame) -> DataFrame:
-        """Records with their values as bytes."""
+        """Return records with their values as bytes."""
         fields = [StructField(one.name, BinaryType()) if one.name == VALUE else one for one in records.schema.fields]
         return records.mapInArrow(_Encoder(self.head, self.message), StructType(fields))
 
@@ -92,7 +92,7 @@ class _Encoder:
 
 
 def protobuf_misfits(framing: ProtobufFraming, required: Sequence[str] | None) -> Iterator[tuple[str, str]]:
-    """What a message that others have made does not take of the columns, and what would make it right."""
+    """Yield the columns that a message of others does not accept, and the fixes."""
     fields = {one.name: one for one in framing.message.fields}
     for name, kind in framing.given.items():
         one, given = fields.get(name), framing.types.get(name)
@@ -118,7 +118,7 @@ def _has_zero(one: Field) -> bool:
 
 
 def _takes(kind: str, given: str) -> bool:
-    """Whether a field takes every value of a column; of structs each member by its name."""
+    """Return whether a field accepts every value of a column; struct members by name."""
     if not is_nested(kind) and not is_nested(given):
         return always_fits(kind, given)
     one, other = type_of(kind), type_of(given)
@@ -126,7 +126,7 @@ def _takes(kind: str, given: str) -> bool:
 
 
 def _has_members(one: exp.DataType, other: exp.DataType) -> bool:
-    """Whether all members of a struct are in another, also inside."""
+    """Return whether all members of a struct are in another one, also nested ones."""
     if one.this is not other.this:
         return False
     if one.this is exp.DType.STRUCT:
@@ -144,7 +144,7 @@ def _has_members_if_nested(one: exp.DataType, other: exp.DataType) -> bool:
 
 
 def _unwritten(one: Field, above: tuple[str, ...] = ()) -> Iterator[str]:
-    """What of a field, or of its message, is not written."""
+    """Yield the parts of a field, or of its message, that are not written."""
     if one.kind in UNWRITTEN:
         yield f"of the kind {one.kind}"
     message = one.message

@@ -40,7 +40,7 @@ _TERM = re.compile(r"(?P<what>.*?)(?: (?P<way>ASC|DESC))?(?: NULLS (?P<nulls>FIR
 
 @dataclass(frozen=True)
 class Gathered:
-    """What the last entry has staged and the sink does not have yet: the rows of one tick or of several."""
+    """The staged rows of the last entry that the sink does not have yet: of one tick or of several."""
 
     node: SinkNode
     tick: int
@@ -58,11 +58,11 @@ class Stage:
         self._tables: dict[str, pa.Table] = {}
         self._sums: dict[str, int | None] = {}
         self.gathered: Gathered | None = None
-        self.part: int | None = None  # of a tick that is computed in several, by a migration
-        self._tried = 5 * SMALL  # of so many rows a result of unknown number may be few
+        self.part: int | None = None  # of a tick that a migration computes in several parts
+        self._tried = 5 * SMALL  # the number of source rows up to which a result of unknown size may be small
 
     def claim(self, asked: Asked) -> Callable[[], None]:
-        """Ask for the target; what comes back writes down that it is the pump's. Raises ``Refused`` (`ownership`)."""
+        """Claim the target; the returned function records the ownership. Raises ``Refused`` (`ownership`)."""
         if not isinstance(self.sink, Owned):
             return lambda: None
         sink, record = self.sink, self.sink.claim(asked)
@@ -81,26 +81,26 @@ class Stage:
 
     @property
     def adopts(self) -> bool:
-        """True if files of results may be taken as they are; not where rows of them may be refused."""
+        """Return True if files of results may be taken over unchanged; not if rows of them may be refused."""
         return self.floor is None and bool(getattr(self.sink, "adopts", True))
 
     def go_on(self, control: Mapping[str, Any]) -> None:
-        """Take the floor that the journal has, until the pump's own bound has reached it."""
+        """Apply the journal's floor, until the pump's own bound has reached it."""
         floor, bound = control.get("floor"), control.get("bound")
         if floor is not None and (bound is None or bound < floor):
             self.floor = max(floor, self.floor or floor)
 
     def _stem(self, tick: int) -> str:
-        """How the names of the files of a tick begin, so that they sort as the rows do."""
+        """Return the prefix of the names of a tick's files, so that they sort like the rows."""
         return f"{tick:010d}" if self.part is None else f"{tick:010d}-{self.part:05d}"
 
     def beyond(self, tick: int, asked: Asked) -> str:
-        """What the target has that a journal up to a tick does not know of, in words; empty for nothing."""
+        """Return what the target has that the journal up to a tick does not know, in words; empty for nothing."""
         beyond = getattr(self.sink, "beyond", None)
         return "" if beyond is None else str(beyond(tick, self.base if asked.sent is None else asked.sent[1]))
 
     def __call__(self, tick: RunningTick, node: SinkNode, delta: Delta) -> Mapping[str, Any] | None:
-        """Write the tick's rows; what the journal records of them comes back."""
+        """Write the tick's rows; return the journal's record of them."""
         control, bound = tick.control(node), least(delta.clocks.values())
         first = self.base if control.sequence is None else control.sequence
         files: list[list[Any]] = []
@@ -126,7 +126,7 @@ class Stage:
     def _write(self, tick: RunningTick, node: SinkNode, delta: Delta) -> list[list[Any]]:
         assert delta.rows is not None
         order = node.input.emits().order if node.ordered else ()
-        # What the driver takes anyway it also sorts, as long as it is by numbers and names.
+        # Rows that the driver collects anyway are sorted there, if by numbers and names.
         here = order in ((ROWTIME, WRITER, POSITION), (POSITION,)) and fits_the_driver(delta.rows, delta.count)
         names = node.columns
         form = replace(FileForm.of(node, names), required=getattr(self.sink, "required", frozenset()))
@@ -152,14 +152,14 @@ class Stage:
         return [[segment.path, segment.rows] for segment in sorted(written["part"], key=lambda s: s.path)]
 
     def _value(self, name: str) -> str:
-        """A column, in the type that the table has."""
+        """Return a column, in the type of the table."""
         kind = getattr(self.sink, "casts", {}).get(name)
         return f"CAST({quoted(name)} AS {kind}) AS {quoted(name)}" if kind else quoted(name)
 
     def _few(self, rows: DataFrame, delta: Delta, tick: RunningTick) -> pa.Table | None:
-        """Rows of unknown number, in order, if they are few; where they were not, half of what made them is tried next.
+        """Return rows of unknown number, in order, if they are few; if not, the next try has half the limit.
 
-        A sort of unknown length computes its rows twice, to find the ranges that its tasks take; this does it once.
+        A sort of unknown length computes its rows twice, to find the ranges of its tasks; this does it once.
         """
         if delta.count is not None or delta.about is None or delta.about > self._tried:
             return None
@@ -171,7 +171,7 @@ class Stage:
         return None
 
     def _take(self, tick: RunningTick, segment: Segment) -> list[Any]:
-        """A file that is already what the sink writes: it is moved, not written again."""
+        """Take over a file in the sink's form: it is moved, not written again."""
         name = f"{self._stem(tick.number)}-{Path(segment.path).name.split('-', 1)[1]}"
         make_folder(self.folder)
         move(tick.folder / segment.path, self.folder / name)
@@ -179,11 +179,11 @@ class Stage:
         return [name, segment.rows]
 
     def _place(self) -> str:
-        """The folder of staged files, below the checkpoint if it is there, which may be moved."""
+        """Return the folder of staged files, relative to the checkpoint if inside it, because that may be moved."""
         return below(self.folder, self._checkpoint)
 
     def publish(self, spark: SparkSession, node: SinkNode, tick: int, staged: Mapping[str, Any]) -> None:
-        """Hand over what a committed entry staged, or keep it for later where the sink gathers ticks."""
+        """Publish what a committed entry staged, or keep it for later if the sink gathers ticks."""
         tables, self._tables = self._tables, {}
         waits = getattr(self.sink, "waits", None)
         self.gathered = Gathered(node, tick, staged) if waits is not None and waits() else None
@@ -191,7 +191,7 @@ class Stage:
             self._hand_over(spark, node, tick, staged, tables)
 
     def settle(self, spark: SparkSession, *, now: bool) -> bool:
-        """Hand over what was gathered, if it is due or ``now``; False if something still waits."""
+        """Publish gathered rows, if they are due or ``now``; return False if some still wait."""
         kept = self.gathered
         if kept is not None and (now or not self.sink.waits()):  # type: ignore[attr-defined]  # it has gathered
             self._hand_over(spark, kept.node, kept.tick, kept.staged, {})
@@ -211,7 +211,7 @@ class Stage:
     def _batch(
         self, spark: SparkSession, tick: int, staged: Mapping[str, Any], tables: Mapping[str, pa.Table]
     ) -> Batch:
-        """What is staged; ``tables`` are the files that need not be read."""
+        """Return the staged rows; ``tables`` are the files that need not be read."""
         files = [self.folder / path for path, _ in staged["files"]]
 
         def table() -> pa.Table:
@@ -229,18 +229,18 @@ class Stage:
         """Remove files of crashed ticks; raises ``Failure`` (R406) if one of the last tick's is damaged."""
         self.sink.recover([path for path, _ in staged["files"]] if staged else [])
         for path, known in (staged or {}).get("sums", {}).items():
-            if (self.folder / path).exists():  # else it has been delivered
+            if (self.folder / path).exists():  # otherwise it has been delivered
                 check_sum(self.folder / path, known)
 
     def close(self) -> None:
-        """Release what the sink holds open."""
+        """Release the sink's resources."""
         close = getattr(self.sink, "close", None)
         if close is not None:
             close()
 
 
 def _behind(before: Mapping[str, Any], staged: Mapping[str, Any]) -> dict[str, Any]:
-    """What is staged behind the rows that were gathered; ``gathered``: how many these are."""
+    """Return what is staged after the gathered rows; ``gathered``: their number."""
     return {
         **staged,
         "files": [*before["files"], *staged["files"]],
@@ -253,7 +253,7 @@ def _behind(before: Mapping[str, Any], staged: Mapping[str, Any]) -> dict[str, A
 
 
 def ordered(rows: DataFrame, node: SinkNode, count: int | None) -> DataFrame:
-    """Rows in stream order: one sorted task for a small tick, a range sort for a large one."""
+    """Return rows in stream order: one sorted task for a small tick, a range sort for a large one."""
     if is_local(rows) and (found := rows.in_order(node.input.emits().order)) is not None:
         return found
     terms = [_term(text) for text in node.input.emits().order]
@@ -263,13 +263,13 @@ def ordered(rows: DataFrame, node: SinkNode, count: int | None) -> DataFrame:
 
 
 def _together(rows: DataFrame, split: Sequence[str], order: Sequence[str]) -> DataFrame:
-    """All rows of a folder in one task and in stream order, so that a large tick has few files in each, too."""
+    """Return the rows of each folder in one task and in stream order, so that a large tick has few files in each."""
     values = [F.col(quoted(name)) for name in split]
     return rows.repartition(*values).sortWithinPartitions(*values, *map(_term, order))
 
 
 def _sorted(rows: pa.Table, order: Sequence[str]) -> pa.Table:
-    """The rows by their places, and first by ``__n`` (µs) and by writer where these are in the order."""
+    """Return the rows ordered by their places, and first by ``__n`` (µs) and by writer if these are in the order."""
     keys = [rows[POSITION].to_numpy()]
     if ROWTIME in order:
         writers = rows[WRITER].combine_chunks().dictionary_encode()
@@ -280,7 +280,7 @@ def _sorted(rows: pa.Table, order: Sequence[str]) -> pa.Table:
 
 
 def _term(text: str) -> Column:
-    """A sort term of a shape, as a column of Spark, which does not read directions inside an expression."""
+    """Return a sort term of a shape as a Spark column; Spark does not parse directions inside an expression."""
     found = _TERM.fullmatch(text)
     assert found is not None
     column, down = F.expr(found["what"]), found["way"] == "DESC"

@@ -1,7 +1,7 @@
 """An embedded stream log as a sink: exactly once, with bounds after the rows.
 
-The position in the log is the sequence number of the output, so what a crash repeats is
-skipped; the bound follows the rows, so pipelines chain.
+The position in the log is the sequence number of the output, so rows repeated after a crash are skipped; the bound
+follows the rows, so pipelines can be chained.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ if TYPE_CHECKING:
 
 
 def writer_of(pump: str) -> str:
-    """The name under which a pump writes to a log."""
+    """Return the name under which a pump writes to a log."""
     return f"pump.{pump}"
 
 
 def count_of(entries: Iterable[Entry]) -> int:
-    """How many rows there are; bounds take positions too."""
+    """Return the number of rows; bounds take positions too."""
     return sum(entry.count for entry in entries if isinstance(entry, Rows))
 
 
 class StreamLogSink:
-    """Writes as one writer of the stream, which has the name of the pump."""
+    """Writes as one writer of the stream, with the name of the pump."""
 
     def __init__(self, home: Home, stream: str, pump: str) -> None:
         self._home, self._stream, self._name = home, stream, writer_of(pump)
@@ -60,7 +60,7 @@ class StreamLogSink:
         self._before: Record | None = None
 
     def folder(self, checkpoint: Place) -> Place:
-        """In the checkpoint, until the rows are in the log."""
+        """Return a folder in the checkpoint, until the rows are in the log."""
         self._staging = checkpoint / "handover" / folder_of(self._name)
         return self._staging
 
@@ -69,18 +69,18 @@ class StreamLogSink:
         return self._home.log_path(self._stream) / escape(self._name)
 
     def claim(self, asked: Asked) -> Record:
-        """The record by which the pump may write, and the lock of its writer. Raises ``Refused``, see `ownership`."""
+        """Return the record with which the pump may write, and lock its writer. Raises ``Refused``, see `ownership`."""
         target, self._before = f"the stream {self._stream}", read(self._own)
         owner(self._own, asked, target, self._there)
         try:
             self._open()
         except Refused as refused:
             raise (running(asked, target) if refused.problems[0].code == OPEN_ALREADY else refused) from None
-        # Once more: another one may have recorded itself before the writer was ours.
+        # Read it again: another process may have written its record before this one had the lock.
         return owner(self._own, asked, target, self._there)
 
     def record(self, record: Record) -> None:
-        """Write down who writes, before the first row."""
+        """Record the owner, before the first row."""
         self._record = record
         if isinstance(self._own, ObjectPlace):
             self._take_place(self._own, record)
@@ -88,9 +88,10 @@ class StreamLogSink:
             record.write(self._own)
 
     def _take_place(self, own: ObjectPlace, record: Record) -> None:
-        """Write the record down where nothing is locked, and see to it that its predecessor writes no more.
+        """Write the record where there are no locks, and make sure that its predecessor writes no more.
 
-        Raises ``Refused`` (R442) if that has written since this pump asked: the next start goes on behind its rows.
+        Raises ``Refused`` (R442) if the predecessor has written since this pump asked: the next start continues after
+        its rows.
         """
         before = self._before
         if before is not None and before.identity == record.identity:
@@ -112,12 +113,12 @@ class StreamLogSink:
             raise running(asked, f"the stream {self._stream}") from None
 
     def beyond(self, tick: int, rows: int) -> str:  # noqa: ARG002 - a log counts rows
-        """More rows than the journal knows of; they would be taken for repeats."""
+        """Report rows that the journal does not know; they would be taken for repeats."""
         self._open()
         return f"the log of {self._stream} has {self._rows:,} of its rows" if self._rows > rows else ""
 
     def _there(self) -> There | None:
-        """What the writer has written, whoever that was."""
+        """Return what the writer has written, whoever that was."""
         entries = entries_of(self._home.log_path(self._stream), self._name)
         if not entries:
             return None
@@ -127,20 +128,20 @@ class StreamLogSink:
         return There(rows, clock, counted(rows, "rows") + (f" up to {to_text(clock)}" if clock is not None else ""))
 
     def leave(self, asked: Asked) -> None:
-        """Let the writer of a pump that the script no longer has leave, unless it has; the stream would wait for it."""
+        """Let the writer of a dropped pump leave, unless it has; the stream would wait for it."""
         if self._own.is_dir() and not isinstance(last_entry(self._own.parent, self._name), Leave | None):
             try:
                 self.record(self.claim(asked))
             except Refused:
-                return  # it is another's by now
+                return  # it belongs to another checkpoint now
             assert self._writer is not None
             self._writer.close(leave=True)
             self._writer = None
 
     def check(self, node: SinkNode, batch: Batch) -> None:
-        """Refuse (R206) rows whose values do not fit the stream, while nothing of their tick is committed.
+        """Refuse (R206) rows whose values do not fit the stream, before anything of their tick is committed.
 
-        Values of a declared type all fit, so that rows are looked at only where a column has another one.
+        Values of a declared type all fit, so rows are checked only if a column has another type.
         """
         schema = arrow_schema(self._home.definition(self._stream) or {})
         found = pq.read_schema(opened(batch.files[0])).types[1 if node.rowtime else 0 :]
@@ -148,9 +149,9 @@ class StreamLogSink:
             rows_of(self._named(node, batch.table()), schema, node.rowtime or None)
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
-        """Append the rows that are not there yet, then the bound; after a failure what is there is counted again.
+        """Append the missing rows, then the bound; after a failure the present rows are counted again.
 
-        In a bucket an older driver of the same checkpoint may deliver the same rows: each of them is there once.
+        In a bucket an older driver of the same checkpoint may deliver the same rows: each of them is stored once.
         """
         for left in reversed(range(TRIES)):
             try:
@@ -180,7 +181,7 @@ class StreamLogSink:
             file.unlink(missing_ok=True)
 
     def _named(self, node: SinkNode, table: pa.Table) -> pa.Table:
-        """The rows with the names of the stream: columns go by place."""
+        """Return the rows with the names of the stream: columns are assigned by position."""
         names = [field["name"] for field in (self._home.definition(self._stream) or {})["columns"]]
         return table.rename_columns([*([node.rowtime] if node.rowtime else []), *names])
 
@@ -191,19 +192,19 @@ class StreamLogSink:
             self._writer = Writer(log, self._name, schema)
             if self._record is not None:
                 check_owner(self._own, self._record, f"the stream {self._stream}")
-            # Bounds take positions too, so the rows that are there are counted, not the items.
+            # Bounds take positions too, so rows are counted, not items.
             entries = entries_of(log, self._name)
             self._rows = count_of(entries)
             self._bound = max((entry.at for entry in entries if isinstance(entry, Bound)), default=BEGINNING)
         return self._writer
 
     def close(self) -> None:
-        """Give the writer's name back, so that the next run can have it."""
+        """Release the writer's name for the next run."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
 
     def recover(self, staged: Sequence[str]) -> None:
-        """Remove what crashed ticks staged: it never reached the log."""
+        """Remove staged files of crashed ticks: they never reached the log."""
         if self._staging is not None:
             sweep(self._staging, staged)

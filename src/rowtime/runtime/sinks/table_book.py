@@ -24,13 +24,13 @@ from rowtime.runtime.sinks.ownership import Record, There
 from rowtime.state.checkpoint import folder_of
 
 BOOK: Final = "rowtime_sinks"
-_LONGEST: Final = 340  # characters of a key; that of a checkpoint comes behind it
+_LONGEST: Final = 340  # characters of a key; that of a checkpoint is appended
 _ADDED: Final = {"owner": "VARCHAR(64)", "place": "VARCHAR(2000)", "since": "BIGINT", "base": "BIGINT"}
 _PLACE: Final = 2000
 
 
 def key_of(table: str, pump: str) -> str:
-    """The row of a pump and a table, whose schema counts for nothing: the book is in it."""
+    """Return the row's key for a pump and a table, without the schema: the book is in it."""
     name = table.rpartition(".")[2]
     name = name.strip('"') if name.startswith('"') else name.lower()
     key = f"{folder_of(name)}/{folder_of(pump)}"
@@ -38,7 +38,7 @@ def key_of(table: str, pump: str) -> str:
 
 
 class Book:
-    """The book, asked for one pump and one table through a connection that commits when it is told to.
+    """The book, for one pump and one table, through a connection without auto-commit.
 
     ``former``: the name by which an older version knew the sink of this checkpoint, empty for none.
     """
@@ -47,7 +47,7 @@ class Book:
         self._connection, self._name, self._key, self._former = connection, f"{prefix}{BOOK}", key, former
 
     def prepare(self) -> None:
-        """Make the book, or give that of an older version its new columns."""
+        """Create the book, or add the new columns to that of an older version."""
         if self._answers(f"SELECT owner FROM {self._name} WHERE 1 = 0"):  # noqa: S608
             return
         columns = ", ".join(f"{name} {kind}" for name, kind in _ADDED.items())
@@ -66,7 +66,7 @@ class Book:
                 raise
 
     def record(self, pump: str, identity: str) -> Record | None:
-        """The record of the pump; of the checkpoints that it was taken over from it names this one alone, if it is."""
+        """Return the record of the pump; of former owners it names only this checkpoint, if it was one."""
         found = self._rows(f"SELECT owner, place, since, base FROM {self._name} WHERE sink = ?", self._key)  # noqa: S608
         if not found:
             return None
@@ -76,23 +76,23 @@ class Book:
         return Record(pump, owner, place, int(since), int(base), before=before)
 
     def next_row(self, sink: str | None = None) -> int | None:
-        """The number of the row that comes next; ``None`` where no row of the book says it."""
+        """Return the number of the next row; ``None`` if the book has no row for it."""
         found = self._rows(f"SELECT next_row FROM {self._name} WHERE sink = ?", sink or self._key)  # noqa: S608
         return int(found[0][0]) if found else None
 
     def next_row_of(self, identity: str) -> int | None:
-        """The same, as long as the pump is that of a checkpoint."""
+        """Return the same, while the pump belongs to a checkpoint."""
         text = f"SELECT next_row FROM {self._name} WHERE sink = ? AND owner = ?"  # noqa: S608
         found = self._rows(text, self._key, identity)
         return int(found[0][0]) if found else None
 
     @property
     def former(self) -> int | None:
-        """What an older version has noted of this checkpoint, as ``next_row``."""
+        """Return an older version's ``next_row`` for this checkpoint."""
         return self.next_row(self._former) if self._former else None
 
     def there(self) -> There | None:
-        """What the record says is there; without a record, what an older version has written for pumps of this name."""
+        """Return what exists by the record; without one, what an older version wrote for pumps of this name."""
         following = self.next_row()
         if following is not None:
             return There(following, None, counted(following, "rows"))
@@ -104,7 +104,7 @@ class Book:
         return There(counts[0] if len(counts) == 1 else None, None, counted(sum(counts), "rows"))
 
     def write(self, record: Record, before: str | None) -> bool:
-        """Note who writes from now on, in place of the checkpoint ``before``; False if another one was faster."""
+        """Record a new owner, in place of the checkpoint ``before``; return False if another one was faster."""
         at = self.former if record.adopted else None
         try:
             if before is not None:
@@ -126,10 +126,10 @@ class Book:
         return True
 
     def advance(self, identity: str, before: int, after: int) -> bool:
-        """Note the next number in the transaction under way, in the place of the one ``before``.
+        """Record the next number in the current transaction, in place of the one ``before``.
 
-        False if the checkpoint writes here no longer, or if another driver of it has brought rows since. It locks the
-        row of the book, so that nobody takes over before the transaction ends.
+        Return False if the checkpoint does not own the table any more, or if another driver of it has added rows since.
+        It locks the row of the book, so that nobody takes over before the transaction ends.
         """
         text = f"UPDATE {self._name} SET next_row = ? WHERE sink = ? AND owner = ? AND next_row = ?"  # noqa: S608
         return bool(self._change(text, after, self._key, identity, before))

@@ -1,4 +1,4 @@
-"""Reads what the columns of a table that is there take, for the gate of the pump that writes into it."""
+"""Reads the limits of an existing table's columns, for the gate of the pump that writes to it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from rowtime.operators.gates.column_limits import Limit
 
-# The numbers of java.sql.Types.
+# Constants of java.sql.Types.
 _TEXTS: Final = (1, 12, -1, -9, -15)
 _WHOLE: Final = {-6: 1, 5: 2, 4: 4, -5: 8}  # and the bytes of their values
 _DECIMALS: Final = (2, 3)
@@ -16,7 +16,7 @@ _NO_NULLS: Final = 0
 
 
 def limits_of(metadata: Any) -> Iterator[Limit]:
-    """The columns of a result set (``java.sql.ResultSetMetaData``)."""
+    """Yield the columns of a result set (``java.sql.ResultSetMetaData``)."""
     for at in range(1, metadata.getColumnCount() + 1):
         kind, precision, scale = metadata.getColumnType(at), metadata.getPrecision(at), metadata.getScale(at)
         sized = 0 < precision < _UNLIMITED

@@ -1,7 +1,7 @@
-"""Times on their way into PostgreSQL: as texts, since Java's own dates leave out ten days of October 1582.
+"""Times for PostgreSQL: as texts, because Java's own dates skip ten days of October 1582.
 
-``java.sql.Timestamp`` and ``java.sql.Date`` reckon by the Julian calendar before 1582-10-15, so Spark's writer
-moves the times of the days between. Spark and PostgreSQL both reckon by the Gregorian calendar at all times.
+``java.sql.Timestamp`` and ``java.sql.Date`` use the Julian calendar before 1582-10-15, so Spark's writer shifts the
+times of the skipped days. Spark and PostgreSQL both always use the Gregorian calendar.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PATTERNS: Mapping[type[DataType], str] = {
 
 
 def time_type(kind: DataType) -> str | None:
-    """PostgreSQL's name of a type of times, or of an array of them; ``None`` for other types."""
+    """Return PostgreSQL's name of a time type, or of an array of one; ``None`` for other types."""
     if isinstance(kind, ArrayType):
         of = _TYPES.get(type(kind.elementType))
         return f"{of}[]" if of else None
@@ -31,7 +31,7 @@ def time_type(kind: DataType) -> str | None:
 
 
 def as_text(field: StructField) -> str:
-    """Spark SQL of a column of times as texts that PostgreSQL reads, the era too."""
+    """Return Spark SQL of a time column as texts that PostgreSQL can parse, with the era."""
     name = "`" + field.name.replace("`", "``") + "`"
     if isinstance(field.dataType, ArrayType):
         return f"transform({name}, __x -> {_text('__x', field.dataType.elementType)}) AS {name}"

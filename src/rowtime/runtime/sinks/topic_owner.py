@@ -1,11 +1,11 @@
-"""Who writes a stream into a Kafka topic: a header of bounds in the first partition says it (semantics 10).
+"""The owner of a stream in a Kafka topic: a header of bounds in the first partition records it (semantics 10).
 
-Every bound has the header ``rowtime-owner``: the record of the checkpoint (`ownership`) and the number of the row that
-comes next. A pump that begins writes such a bound before its first row, at the beginning of all time, which rules out
-nothing; one that takes over names there the checkpoints from which it has.
+Every bound has the header ``rowtime-owner``: the record of the checkpoint (`ownership`) and the number of the next row.
+A pump that begins writes such a bound before its first row, at the beginning of time, which excludes nothing; after a
+takeover it names the former checkpoints there.
 
-Law: of the records in their order, the last one counts whose checkpoint no other record has taken over from. So what an
-old pipeline still writes while another takes over does not make the topic its own again.
+Law: of the records in their order, the last one counts whose checkpoint no other record has taken over from. So if an
+old pipeline still writes during a takeover, it does not become the owner again.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from rowtime.runtime.sinks.kafka import OWNER_HEADER, SEQUENCE_HEADER, STREAM_HE
 from rowtime.runtime.sinks.ownership import Record
 from rowtime.runtime.sources.kafka_rows import BOUND_HEADER
 
-LOOK_BACK: Final = 10_000  # records of the first partition, of which one should be a bound
-_LAST: Final = 20  # records of each other partition, of which one should be a row with its number
+LOOK_BACK: Final = 10_000  # records of the first partition, one of which should be a bound
+_LAST: Final = 20  # records of each other partition, one of which should be a row with its number
 
 
 @dataclass(frozen=True)
 class Found:
-    """What records of a topic say of a stream: ``owners`` in their order, each with the number of its next row.
+    """The information about a stream in a topic's records: ``owners`` in order, each with the number of its next row.
 
-    ``next_row``: the number behind those that its rows have; ``rows``: the same of rows that are among the records;
-    ``bound`` (µs UTC): the greatest; ``others``: pipelines that write other streams into the topic.
+    ``next_row``: the number after those of its rows; ``rows``: the same for rows among these records; ``bound`` (µs
+    UTC): the greatest; ``others``: pipelines that write other streams into the topic.
     """
 
     owners: Sequence[tuple[Record, int]] = ()
@@ -44,23 +44,23 @@ class Found:
     rows: int = 0
 
     def owner(self, known: Record | None = None) -> Record | None:
-        """Whose the stream is; ``known``: who was that before these records."""
+        """Return the owner of the stream; ``known``: the owner before these records."""
         records = [*([known] if known is not None else []), *(record for record, _ in self.owners)]
         fenced = {one["identity"] for record in records for one in record.before}
         return next((record for record in reversed(records) if record.identity not in fenced), None)
 
     def next_row_of(self, identity: str) -> int:
-        """The number of the next row, as the last record of a checkpoint says it."""
+        """Return the number of the next row, from the last record of a checkpoint."""
         return max((number for record, number in self.owners if record.identity == identity), default=0)
 
 
 def told(record: Record, next_row: int) -> str:
-    """The text of the header."""
+    """Return the text of the header."""
     return json.dumps({**asdict(record), "next_row": next_row}, separators=(",", ":"))
 
 
 class TopicEnds:
-    """The partitions of a topic, and what their last records say of a stream."""
+    """The partitions of a topic, and the information about a stream in their last records."""
 
     def __init__(self, options: Mapping[str, str], stream: str) -> None:
         self._options = {name.lower(): value for name, value in options.items()}
@@ -69,11 +69,11 @@ class TopicEnds:
 
     @property
     def first(self) -> Partition:
-        """The partition in which the record stands."""
+        """Return the partition that has the record."""
         return Partition(self._topic, 0)
 
     def ask(self, *, everywhere: bool = False) -> tuple[dict[Partition, Extent], str]:
-        """What the first partition holds, or each of them, and the topic's id. Raises ``Failure`` (R501)."""
+        """Return the extent of the first partition, or of each, and the topic's id. Raises ``Failure`` (R501)."""
         partitions = self._brokers.partitions(self._topic)
         topic = self._brokers.ids(self._topic).get(self._topic, "")
         return self._brokers.extents(partitions if everywhere else [self.first]), topic
@@ -83,17 +83,17 @@ class TopicEnds:
         self._brokers.close()
 
     def last(self, extents: Mapping[Partition, Extent]) -> Found:
-        """What the last records of all partitions say."""
+        """Return the information in the last records of all partitions."""
         counts = {one: LOOK_BACK if one == self.first else _LAST for one in extents}
         return self.between({one: Extent(max(at.first, at.end - counts[one]), at.end) for one, at in extents.items()})
 
     def since(self, offset: int, extents: Mapping[Partition, Extent]) -> Found:
-        """What the first partition says from an offset on."""
+        """Return the information in the first partition from an offset on."""
         extent = extents[self.first]
         return self.between({self.first: Extent(max(offset, extent.first), extent.end)})
 
     def between(self, extents: Mapping[Partition, Extent]) -> Found:
-        """What records between offsets say. Raises ``Failure`` (R501)."""
+        """Return the information in records between offsets. Raises ``Failure`` (R501)."""
         asked = {partition: extent for partition, extent in extents.items() if extent.end > extent.first}
         if not asked:
             return Found()

@@ -1,8 +1,8 @@
-"""Transactions of Kafka: the records of a tick and a mark that says which they are, both or neither.
+"""Kafka transactions: the records of a tick and a mark that identifies them, both or neither.
 
 The client is librdkafka, on the driver; Spark's connector has no transactions. All pipelines that write a stream into a
-topic have one ``transactional.id``, so whoever begins ends what another one has open, and the other one can commit no
-more. The mark is the offset of a consumer group of the same name: the number of the next row, and who wrote it.
+topic have one ``transactional.id``, so a new one aborts the open transaction of another, which then cannot commit any
+more. The mark is the offset of a consumer group with the same name: the number of the next row, and its writer.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _SOON: Final = (
     "COORDINATOR_LOAD_IN_PROGRESS",
     "UNSTABLE_OFFSET_COMMIT",
 )
-"""What a broker says while it takes a consumer group over, or ends a transaction."""
-_WAIT: Final = 30.0  # seconds for an answer; the end of what another one has open may take some
+"""A broker's errors while it takes over a consumer group, or ends a transaction."""
+_WAIT: Final = 30.0  # seconds to wait for an answer; ending another process's transaction may take some
 _ABORT: Final = 5.0
 _POLL: Final = 0.05  # seconds, while the client's buffer is full
-_LONGEST: Final = 1_000  # letters of a path in a mark, which has to be below 4 KB
+_LONGEST: Final = 1_000  # characters of a path in a mark, which has to be below 4 KB
 _QUIET: Final = logging.getLogger("rowtime.librdkafka")
-_QUIET.setLevel(logging.CRITICAL)  # what matters is raised
+_QUIET.setLevel(logging.CRITICAL)  # relevant errors are raised
 
 
 class Sent(NamedTuple):
@@ -49,7 +49,7 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True)
 class Mark:
-    """What the last transaction has told: ``next_row`` is the number behind its rows, ``bound`` (µs UTC) the last one.
+    """The content of the last transaction: ``next_row`` is the number after its rows, ``bound`` (µs UTC) the last one.
 
     ``pump``, ``identity``, ``place``, ``since``: of the checkpoint, as in `Record`.
     """
@@ -63,16 +63,16 @@ class Mark:
 
     @classmethod
     def of(cls, record: Record, next_row: int, bound: int = BEGINNING) -> Mark:
-        """The mark of a checkpoint."""
+        """Return the mark of a checkpoint."""
         return cls(record.pump, record.identity, record.place[-_LONGEST:], record.since, next_row, bound)
 
     @property
     def record(self) -> Record:
-        """Whose it is."""
+        """Return its owner."""
         return Record(self.pump, self.identity, self.place, self.since)
 
     def told(self) -> str:
-        """The text beside the offset."""
+        """Return the text beside the offset."""
         found = vars(self).copy()
         del found["next_row"]
         return json.dumps(found, separators=(",", ":"))
@@ -96,11 +96,11 @@ class Transactions:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether no other process has begun since, as far as is known."""
+        """Return True if no other process has begun since, as far as is known."""
         return self._producer is not None
 
     def open(self) -> None:
-        """Begin: what is open is aborted, and who has opened it can commit no more."""
+        """Begin: abort an open transaction; the process that opened it can commit no more."""
         if self._producer is None:
             settings = {**self._settings, "transactional.id": self.name}
             with self._answering():
@@ -109,7 +109,7 @@ class Transactions:
                 self._producer = made
 
     def mark(self) -> Mark | None:
-        """What the last transaction has told, if the brokers have not forgotten it."""
+        """Return the mark of the last transaction, if the brokers still have it."""
         with self._answering():
             found = self._committed()
         try:
@@ -118,7 +118,7 @@ class Transactions:
             return None
 
     def _committed(self) -> Any:
-        """What the group has, as soon as a broker knows it."""
+        """Return the group's offset, as soon as a broker knows it."""
         until = time.monotonic() + _WAIT
         while True:
             found, error = None, None
@@ -145,7 +145,7 @@ class Transactions:
                     producer.poll(0)
             told = self._kafka.TopicPartition(self._topic, 0, mark.next_row, mark.told())
             producer.send_offsets_to_transaction([told], self._reader().consumer_group_metadata(), _WAIT)
-            producer.commit_transaction()  # it waits for the records, for as long as a transaction may take
+            producer.commit_transaction()  # it waits for the records, up to the timeout of a transaction
 
     def _produce(self, producer: Any, one: Sent) -> None:
         while True:
@@ -157,7 +157,7 @@ class Transactions:
                 return
 
     def _reader(self) -> Any:
-        """A member of no group, which asks for offsets."""
+        """Return a client outside of any group, to read offsets."""
         if self._consumer is None:
             consumer = {"group.id": self.name, "enable.auto.commit": False, "isolation.level": "read_committed"}
             settings = {name: value for name, value in self._settings.items() if name in _SHARED or _common(name)}
@@ -165,7 +165,7 @@ class Transactions:
         return self._consumer
 
     def close(self) -> None:
-        """Abort what is open, and drop the connections."""
+        """Abort an open transaction, and drop the connections."""
         producer, self._producer = self._producer, None
         consumer, self._consumer = self._consumer, None
         if producer is not None:
@@ -176,7 +176,7 @@ class Transactions:
             consumer.close()
 
     def _reason(self, said: Any) -> Any:
-        """What has gone wrong for ever, where a producer says only that something has: its transaction tells it."""
+        """Return the reason of a fatal error; the producer hides it, but its transaction tells it."""
         if getattr(said, "name", str)() == "_FATAL" and self._producer is not None:
             try:
                 self._producer.commit_transaction(_ABORT)
@@ -186,7 +186,7 @@ class Transactions:
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
-        """What fails ends the transaction; whether it is there then says the mark."""
+        """Translate errors, which end the transaction; the mark then tells whether it was committed."""
         try:
             yield
         except self._kafka.KafkaException as error:

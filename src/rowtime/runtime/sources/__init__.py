@@ -1,1 +1,1 @@
-"""Where rows come from: one file a source; `contract.py` says what a source is."""
+"""Sources, one file per kind; `contract.py` defines what a source is."""

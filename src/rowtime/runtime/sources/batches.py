@@ -1,10 +1,9 @@
-"""Any streaming DataFrame as a source: Spark's ``foreachBatch`` delivers one batch per tick.
+"""A streaming DataFrame as a source: Spark's ``foreachBatch`` delivers one batch per tick.
 
-Where columns for writer and position are named, they give the order of the rows, and a
-writer is known from its first row on. If no position is named, a batch is an unordered
-set: its rows are judged against the clock before the batch, so nobody is refused for an
-order that does not exist. Which batches are done is in the source's notes, because
-After a restart Spark delivers again what it had not committed itself.
+If columns for writer and position are given, they define the order of the rows, and a writer is known from its first
+row on. Without a position column, a batch is an unordered set: its rows are judged against the clock before the batch,
+so no row is refused for an order that does not exist. The source's notes record which batches are done, because after a
+restart Spark delivers batches again that it had not committed itself.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from rowtime.operators.contract import micros, quoted
 from rowtime.runtime.sources.contract import Limits, Offsets, Slice
 
 THE_WRITER = "batches"
-SET_BITS = 40  # a row of an unordered batch has the number of the batch and its own in it as position
+SET_BITS = 40  # the position of a row in an unordered batch consists of the batch's number and the row's
 
 
 class _Batch(NamedTuple):
-    """What Spark has delivered; ``spans`` are the positions [first, end) of each writer."""
+    """A batch from Spark; ``spans`` are the positions [first, end) of each writer."""
 
     number: int
     rows: DataFrame
@@ -36,8 +35,8 @@ class _Batch(NamedTuple):
 class BatchSource:
     """The batches of one streaming DataFrame; ``names`` are its rowtime, writer and position columns.
 
-    ``clock`` says when a batch arrives (µs UTC); ``columns`` are those that are read, all by default.
-    Raises ``Refused`` (R103) where the DataFrame has no column of a name.
+    ``clock`` returns when a batch arrives (µs UTC); ``columns`` are those to read, all by default. Raises ``Refused``
+    (R103) if the DataFrame lacks a named column.
     """
 
     in_band = False
@@ -63,7 +62,7 @@ class BatchSource:
     def hand(self, number: int, rows: DataFrame) -> None:
         """Make a batch the next range; it stays until it is dropped. Its rows are read several times.
 
-        Raises ``Failure`` (R505) where a row has no position, ``discover`` where positions go back.
+        Raises ``Failure`` (R505) if a row has no position; ``discover`` does if positions go back.
         """
         known = "count(1)" if self._position is None else f"count({quoted(self._position)})"
         texts = ["count(1) AS n", f"{known} AS known", f"min({self._place}) AS first", f"max({self._place}) AS last"]
@@ -81,7 +80,7 @@ class BatchSource:
         self._pending = None
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:  # noqa: ARG002 - a batch is one range
-        """The pending batch, unless an earlier start has committed it already."""
+        """Return the pending batch, unless an earlier start has committed it already."""
         batch = self._pending
         if batch is None or batch.number < state.get("next", 0):
             return Slice(start, start, rows=0), state
@@ -96,7 +95,7 @@ class BatchSource:
         return part, {"next": batch.number + 1, "arrival": now}
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:  # noqa: ARG002
-        """Refused (R407): Spark does not deliver a committed batch again."""
+        """Raise ``Refused`` (R407): Spark does not deliver a committed batch again."""
         raise refuse(
             "R407",
             "a streaming DataFrame can be read only once",
@@ -104,13 +103,13 @@ class BatchSource:
         )
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
-        """The rows of the pending batch, in rowtime's own session."""
+        """Return the rows of the pending batch, in rowtime's own session."""
         assert self._pending is not None
         names = [quoted(name) for name in self._columns]
         given = f"CAST({quoted(self._rowtime)} AS TIMESTAMP)" if self._rowtime else "CAST(NULL AS TIMESTAMP)"
         place = self._place
         if self.batched:
-            # The hash makes the numbers those of the rows, not of how Spark spread them.
+            # The hash makes the numbers depend on the rows, not on how Spark distributed them.
             order = f"{given}, xxhash64({', '.join(names)})"
             place = (
                 f"{self._pending.number << SET_BITS}L + row_number() OVER (PARTITION BY {self._who} ORDER BY {order})"
@@ -124,7 +123,7 @@ class BatchSource:
         )
 
     def finished(self, at: Offsets) -> bool:  # noqa: ARG002
-        """False: only Spark knows whether a streaming DataFrame has ended."""
+        """Return False: only Spark knows whether a streaming DataFrame has ended."""
         return False
 
     def _check(self, names: Mapping[str, str | None]) -> None:
@@ -140,12 +139,12 @@ class BatchSource:
 
     @property
     def _who(self) -> str:
-        """SQL: the writer of a row; null is a writer like others, without a name."""
+        """Return SQL: the writer of a row; null is a writer without a name."""
         return f"coalesce(CAST({quoted(self._writer)} AS STRING), '')" if self._writer else f"'{THE_WRITER}'"
 
     @property
     def _place(self) -> str:
-        """SQL: the position of a row, where there is one."""
+        """Return SQL: the position of a row, if there is one."""
         return f"CAST({quoted(self._position)} AS BIGINT)" if self._position else "0L"
 
 
@@ -155,7 +154,7 @@ def _disordered(what: str) -> Failure:
 
 
 def _rehomed(rows: DataFrame, spark: SparkSession) -> DataFrame:
-    """The same rows in another session, so that expressions on top are resolved in UTC."""
+    """Return the same rows in another session, so that expressions on top are resolved in UTC."""
     jvm: Any = spark._jvm  # noqa: SLF001 - Spark has no public way to do this
     plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001

@@ -1,10 +1,9 @@
 """What a source is: positions of writers, and a DataFrame between two positions.
 
-A source answers two questions (DESIGN 3.1): which positions are there now, per writer,
-and which rows lie between two positions. The driver asks the first at the start of a
-tick, journals the answer, and reads the second as often as the tick needs. Everything
-that decides a result comes from the journaled range, so a range read twice gives the
-same rows, in the same order.
+A source answers two questions (DESIGN 3.1): which positions exist now, per writer, and which rows are between two
+positions. The driver asks the first at the start of a tick, journals the answer, and asks the second as often as the
+tick needs. Everything that affects a result comes from the journaled range, so a range read twice gives the same rows,
+in the same order.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Offsets = Mapping[str, int]  # writer -> the next position to read
 class BoundItem:
     """A bound that the driver knows without reading rows; ``at`` in µs UTC, END for the end.
 
-    ``arrival``: when it arrived, where that is recorded.
+    ``arrival``: when it arrived, if recorded.
     """
 
     writer: str
@@ -45,10 +44,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Backlog:
-    """How far a range leads towards the end that was known when it was chosen.
+    """How much of the known input a range takes.
 
-    ``unit``: ``rows``, ``bytes``, or ``versions`` of a table. ``taken``: what the range takes; ``left``: what is there
-    behind it.
+    ``unit``: ``rows``, ``bytes``, or ``versions`` of a table. ``taken``: the amount in the range; ``left``: the amount
+    after it.
     """
 
     unit: str
@@ -60,11 +59,10 @@ class Backlog:
 class Slice:
     """What one tick takes from a source: positions [start, end) of each writer.
 
-    ``bounds`` are the bound items in the range; ``arrived`` the arrival clock that each
-    writer has reached by this reading (its last arrival, or the time of the reading where
-    it was read to its present end); ``left`` the writers that left in this range;
-    ``rows`` at most how many rows there are, if that is known; ``detail`` whatever else
-    the source needs to read the very same range again. All of it is plain JSON.
+    ``bounds`` are the bound items in the range; ``arrived`` the arrival clock of each writer after this reading (its
+    last arrival, or the time of the reading if it was read to its present end); ``left`` the writers that left in this
+    range; ``rows`` the greatest possible number of rows, if known; ``detail`` anything else that the source needs to
+    read the very same range again. All of it is plain JSON.
     """
 
     start: Offsets
@@ -77,11 +75,11 @@ class Slice:
     rows: int | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
     backlog: Backlog | None = None
-    """How much is left to read; ``None`` where no end is known, and for a range that is read again."""
+    """The unread rest; ``None`` if no end is known, and for a range that is read again."""
 
     @property
     def empty(self) -> bool:
-        """True if the range holds no item at all."""
+        """Return True if the range contains no item."""
         return dict(self.start) == dict(self.end)
 
 
@@ -98,29 +96,28 @@ class Source(Protocol):
     """True if the arrival times of a writer never go back."""
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
-        """The next range from ``start`` on, and the source's own notes (``state``) after it.
+        """Return the next range from ``start`` on, and the source's own notes (``state``) after it.
 
-        Known writers are in ``end`` even where nothing new came. Raises ``Failure``
-        (R501) where the source cannot be reached.
+        Known writers are in ``end`` even without new items. Raises ``Failure`` (R501) if the source cannot be reached.
         """
         ...
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
-        """The items of a range: the declared columns, then the columns named above."""
+        """Return the items of a range: the declared columns, then the columns named above."""
         ...
 
     def finished(self, at: Offsets) -> bool:
-        """True if no item can ever follow these positions (a finite input)."""
+        """Return True if no item can ever follow these positions (a finite input)."""
         ...
 
 
 class Repeatable(Source, Protocol):
-    """A source that can give again what the journal says was read."""
+    """A source that can read again what the journal says was read."""
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
-        """The range between two positions that were journaled; ``state``: the notes after it.
+        """Return the range between two journaled positions; ``state``: the notes after it.
 
-        Its arrival clocks are those of the journal, which it has not. Raises a ``RowtimeError`` where
-        the range cannot be read again.
+        The caller takes arrival clocks from the journal. Raises a ``RowtimeError`` where the range cannot be read
+        again.
         """
         ...

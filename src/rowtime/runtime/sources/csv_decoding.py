@@ -1,9 +1,9 @@
-"""Plain CSV files decoded by Arrow, several times as fast as by Spark, which reads all others.
+"""Decodes plain CSV files with Arrow, several times as fast as Spark, which reads all others.
 
-Plain is what both read alike: no quotes, escapes, control characters, blank lines, or blanks at
-the edge of a field; as many fields in each line as there are columns; and values that Arrow's
-stricter rules accept. A file that is not plain anywhere is left to Spark as a whole. Decoded
-rows are in a Parquet file for the tick, whose row numbers are those of the lines.
+A file is plain if both read it alike: no quotes, escapes, control characters, blank lines, or blanks at the edge of a
+field; as many fields in each line as there are columns; and values that Arrow's stricter rules accept. If any part of a
+file is not plain, Spark reads the whole file. Decoded rows are in a Parquet file for the tick; its row numbers are
+those of the lines.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ import pyarrow.parquet as pq
 
 from rowtime.runtime.sources.peek import MICROS
 
-BLOCK = 1 << 22  # bytes that are decoded at once, so that memory does not grow with the file
-_LOOK = 1 << 18  # bytes that are looked at once, so that what is made of them stays in the cache
+BLOCK = 1 << 22  # bytes decoded at once, so that memory does not grow with the file
+_LOOK = 1 << 18  # bytes examined at once, so that intermediate results stay in the cache
 _OPTIONS = {"header", "sep", "delimiter"}
-_ENDINGS = {"", ".csv", ".tsv", ".txt"}  # others may say that a file is compressed
-# No DECIMAL, of which Arrow lets in more digits than there are.
+_ENDINGS = {"", ".csv", ".tsv", ".txt"}  # other suffixes may mean compression
+# Without DECIMAL: Arrow accepts more digits than declared.
 _KINDS = {
     "BIGINT": pa.int64(), "LONG": pa.int64(), "INT": pa.int32(), "INTEGER": pa.int32(),
     "SMALLINT": pa.int16(), "SHORT": pa.int16(), "TINYINT": pa.int8(), "BYTE": pa.int8(),
     "DOUBLE": pa.float64(), "FLOAT": pa.float32(), "REAL": pa.float32(),
     "STRING": pa.string(), "BOOLEAN": pa.bool_(), "DATE": pa.date32(), "TIMESTAMP": pa.timestamp("us"),
 }  # fmt: skip
-_ZONED = re.compile(rb"\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|[+-]\d\d:\d\d)")  # a time with its zone
+_ZONED = re.compile(rb"\d{4}-\d\d-\d\d[T ][\d:.]+(?:Z|[+-]\d\d:\d\d)")  # a time with its time zone
 _END, _BLANK, _ZERO, _QUOTE, _ESCAPE, _X, _MARK = map(ord, '\n 0"\\xï')
 
 
 @dataclass(frozen=True)
 class PlainCsv:
-    """How files with ``columns`` (Spark types by name) are decoded, if all of them are of a kind that can be.
+    """How files with ``columns`` (Spark types by name) are decoded, if all of these have a supported type.
 
     ``header``: the first line has names.
     """
@@ -49,7 +49,7 @@ class PlainCsv:
 
     @classmethod
     def of(cls, columns: Mapping[str, str], options: Mapping[str, str]) -> PlainCsv | None:
-        """``None`` where a type or an option has more to it."""
+        """Return the decoder; ``None`` if a type or an option is not supported."""
         given = {name.lower(): value for name, value in options.items()}
         separator = given.get("sep", given.get("delimiter", ",")).replace("\\t", "\t")
         header = given.get("header", "false").lower()
@@ -60,7 +60,7 @@ class PlainCsv:
         return cls(known, separator, header == "true") if separator in ",;|\t" else None
 
     def decode(self, path: str, target: Path) -> int | None:
-        """Write the rows of a file to ``target``; how many, ``None`` if it is not plain."""
+        """Write the rows of a file to ``target``; return their number, ``None`` if it is not plain."""
         if Path(path).suffix.lower() not in _ENDINGS:
             return None
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ def _zoned(kind: pa.DataType) -> pa.DataType:
 
 
 def _write(rows: pq.ParquetWriter, batch: pa.RecordBatch, schema: pa.Schema) -> int:
-    """Write decoded rows; raises where Spark spells a number otherwise (NaN, Infinity)."""
+    """Write decoded rows; raises if Spark spells a number differently (NaN, Infinity)."""
     for column in batch.columns:
         if (
             pa.types.is_floating(column.type)
@@ -128,10 +128,10 @@ def _write(rows: pq.ParquetWriter, batch: pa.RecordBatch, schema: pa.Schema) -> 
 
 
 def _is_plain(whole: np.ndarray, separator: int) -> bool:
-    """True if nothing but values, separators and ends of lines is in a file."""
+    """Return True if a file has only values, separators and line ends."""
     if not len(whole) or whole[0] == _MARK or whole[-1] == _BLANK:
         return False
-    # Each piece begins with the byte before it, the first with the end of a line: pairs of bytes matter.
+    # Each piece begins with the byte before it, the first with a line end: pairs of bytes matter.
     before = np.concatenate((np.array([_END], np.uint8), whole[:_LOOK]))
     pieces = (before if not at else whole[at - 1 : at + _LOOK] for at in range(0, len(whole), _LOOK))
     return all(_is_plain_piece(piece, separator) for piece in pieces)

@@ -1,4 +1,4 @@
-"""The first line of CSV files that have names in it: Spark goes by place, people by name."""
+"""The first line of CSV files with names in it: Spark goes by position, users by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TRUE = "true"
 
 
 def by_header(paths: Iterable[str], options: Mapping[str, str]) -> dict[tuple[str, ...], list[str]]:
-    """The files of each header, in their order; those without one have ``()``."""
+    """Return the files of each header, in order; those without one have ``()``."""
     given = {name.lower(): value for name, value in options.items()}
     found: dict[tuple[str, ...], list[str]] = {}
     for path in paths:
@@ -21,7 +21,7 @@ def by_header(paths: Iterable[str], options: Mapping[str, str]) -> dict[tuple[st
 
 
 def _names(path: str, options: Mapping[str, str]) -> tuple[str, ...]:
-    with pa.input_stream(path) as stream:  # which knows compressed files by their names, as Spark does
+    with pa.input_stream(path) as stream:  # it recognizes compressed files by their names, like Spark
         line = _line(stream).decode(options.get("encoding", options.get("charset", "utf-8")), errors="replace")
     line = line.removeprefix("\ufeff").rstrip("\r\n")
     separator = options.get("sep", options.get("delimiter", ",")).replace("\\t", "\t")
@@ -31,7 +31,7 @@ def _names(path: str, options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _line(stream: pa.NativeFile) -> bytes:
-    """The bytes up to the first line's end."""
+    """Return the bytes up to the first line's end."""
     found = b""
     while b"\n" not in found and (block := stream.read(4096)):
         found += block

@@ -1,4 +1,4 @@
-"""The history of a Delta table: the entries of its log, which are lines of JSON, and deltalake for whole versions."""
+"""The history of a Delta table: the entries of its log, as lines of JSON, and deltalake for whole versions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rowtime.runtime.store_access import asking, deltalake_settings
 
 _LOG: Final = "_delta_log"
 _READS: Final = frozenset(("timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "deletionVectors", "columnMapping"))
-"""Features that readers have to know; the last two only as long as the table makes no use of them."""
+"""Features that readers have to know; the last two only if the table does not use them."""
 _UNKNOWN: Final = ("nsupported", "not supported")
 
 Action = Mapping[str, Any]
@@ -45,7 +45,7 @@ class DeltaHistory:
         self._stamp: Stamp = ()
 
     def look(self, version: int | None = None) -> Look | None:
-        """The table as it is now, or was; without opening it where nothing has happened since the last look."""
+        """Return the table, now or in a version; without opening it if nothing has happened since the last look."""
         known = self._look if version is None else None
         same = known is not None and self._stamp and self._stamp == self._stamp_of(known.place)
         if known is not None and same and not self._entry(known.place + 1).exists():
@@ -64,9 +64,9 @@ class DeltaHistory:
         return self._look
 
     def whole(self, place: int) -> Sequence[NumberedFile]:
-        """The files of a version, by the versions that first had their rows; what the log no longer tells comes first.
+        """Return the files of a version, by the versions that first had their rows; unknown ones come first.
 
-        A file into which others were written again has the place of the oldest of them in its partition.
+        A compacted file has the place of the oldest of its files in its partition.
         """
         table = self._opened(place)
         if table is None or table.version() != place:
@@ -82,7 +82,7 @@ class DeltaHistory:
         return [file for _, file in sorted(found, key=lambda one: one[0])]
 
     def since(self, place: int) -> Iterator[Version]:
-        """The versions after a place, from their entries in the log."""
+        """Yield the versions after a place, from their entries in the log."""
         assert self._look is not None
         for version in range(place + 1, self._look.place + 1):
             actions = self._actions(version)
@@ -91,12 +91,12 @@ class DeltaHistory:
             yield self._version(version, actions)
 
     def behind(self, place: int) -> int:
-        """Versions are numbered."""
+        """Return the difference of the numbers."""
         assert self._look is not None
         return max(0, self._look.place - place)
 
     def before(self, place: int) -> int:
-        """The number before."""
+        """Return the number before."""
         assert self._look is not None
         if place > self._look.place:
             raise no_version(self.called, place, f"its newest is {self._look.place}")
@@ -129,7 +129,7 @@ class DeltaHistory:
         return NumberedFile(str(self._path / name), millis * MILLI, size, version=version, values=values)
 
     def _added(self, table: Any) -> list[dict[str, Any]]:
-        """What the log says of all files of a version."""
+        """Return the log's data about all files of a version."""
         from deltalake.exceptions import DeltaError  # noqa: PLC0415 - an extra
 
         try:
@@ -145,14 +145,14 @@ class DeltaHistory:
         return [*pa.table(table.get_add_actions(flatten=False)).to_pylist()]
 
     def _failure(self, error: Exception) -> Failure | Refused:
-        """R575 for what deltalake does not know, which another try does not change, else R501."""
+        """Return R575 for features that deltalake does not know, which another try does not change, else R501."""
         said = str(error).split("\n", 1)[0]
         if any(word in said for word in _UNKNOWN):
             return unreadable(self.called, f"has what the package deltalake does not know ({said})")
         return unreached(self.called, error)
 
     def _origins(self, place: int) -> dict[str, tuple[int, int]]:
-        """By path the version that first had the rows of a file and its number in there, as far as the log tells."""
+        """Return by path the version that first had a file's rows and its number in there, as far as the log tells."""
         found: dict[str, tuple[int, int]] = {}
         there = (int(path.stem) for path in self._log.glob("*.json") if path.stem.isdecimal())
         versions = sorted(version for version in there if version <= place)
@@ -169,7 +169,7 @@ class DeltaHistory:
         return found
 
     def _actions(self, version: int) -> list[tuple[str, Action]] | None:
-        """What an entry of the log says, in its order; ``None`` if it is not there."""
+        """Return the actions of a log entry, in order; ``None`` if it does not exist."""
         try:
             lines = self._entry(version).read_text().splitlines()
             return [pair for line in lines if line.strip() for pair in json.loads(line).items()]
@@ -198,7 +198,7 @@ class DeltaHistory:
             raise found from error
 
     def _check(self, table: Any) -> None:
-        """Raises ``Refused`` (R575) for what its readers have to know."""
+        """Raise ``Refused`` (R575) for features that readers have to know."""
         protocol, settings = table.protocol(), table.metadata().configuration
         if unknown := sorted(set(protocol.reader_features or ()) - _READS):
             raise unreadable(self.called, f"has the feature {unknown[0]}")
@@ -206,7 +206,7 @@ class DeltaHistory:
             raise unreadable(self.called, "maps the names of its columns (delta.columnMapping.mode)")
 
     def _stamp_of(self, version: int) -> Stamp:
-        """By what an entry of the log is known; empty if it is not there."""
+        """Return what identifies an entry of the log; empty if it does not exist."""
         entry = self._entry(version)
         if isinstance(entry, ObjectPlace):
             return tuple(sorted((entry.tag() or {}).items()))
@@ -229,7 +229,7 @@ def _partition(action: Action) -> str:
 
 
 def _text(value: Any) -> str | None:
-    """The value of a partition as Delta's log writes it."""
+    """Return the value of a partition as Delta's log writes it."""
     if value is None or value == "":
         return None
     return str(value).lower() if isinstance(value, bool) else str(value)

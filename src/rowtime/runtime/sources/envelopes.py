@@ -1,7 +1,7 @@
-"""Debezium's envelopes: what became of a row of a database, with the row before and after.
+"""Debezium's envelopes: the change of a database row, with the row before and after.
 
-A record is the envelope, or has it as its ``payload`` beside its schema. What Debezium sends after a delete so that a
-compacted topic forgets the key, a record without a value, says nothing more, and is no row.
+A record is the envelope, or has it as its ``payload`` beside its schema. The record without a value that Debezium sends
+after a delete, so that a compacted topic drops the key, has no further information, and is not a row.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def check_envelope(columns: Columns) -> None:
 
 
 def without_tombstones(records: DataFrame) -> DataFrame:
-    """Records without those that have no value and are no bound."""
+    """Return records without those that have no value and are not bounds."""
     bound = f"coalesce(exists(headers, h -> h.key = '{BOUND_HEADER}'), FALSE)"
     return records.where(f"value IS NOT NULL OR {bound}")
 
 
 def envelope_items(records: DataFrame, columns: Columns) -> DataFrame:
-    """Items of records whose value is an envelope in JSON."""
+    """Return items of records whose value is an envelope in JSON."""
     members = [*columns, *([] if any(name == OPERATION for name, _ in columns) else [(OPERATION, "STRING")])]
     inner = ", ".join(f"{quoted(name)}: {kind}" for name, kind in members)
     read = parsed(prepared(without_tombstones(records)), [*members, ("payload", f"STRUCT<{inner}>")])

@@ -1,4 +1,4 @@
-"""Names the stream or the table in what is wrong with what it reads."""
+"""Adds the name of the stream or the table to problems with its input."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Final
 from rowtime.core.errors import RowtimeError
 
 OF_STORES: Final = ("R581", "R582", "R583")
-"""What a store says of a bucket and a key, by which nobody knows who asked for them."""
+"""Codes of a store's errors about a bucket and a key, which do not say who read them."""
 
 
 @contextmanager
 def naming(reader: str, name: str, codes: Collection[str] = ()) -> Iterator[None]:
-    """Say in front of each problem who reads: ``reader`` is what has the ``name``, a stream or a table.
+    """Prefix each problem with the reader: ``reader`` is the kind of the ``name``, a stream or a table.
 
-    ``codes``: those of the problems that do not say it themselves; all if none is given.
+    ``codes``: those of the problems to prefix; all if none is given.
     """
     try:
         yield

@@ -1,8 +1,8 @@
-"""What is wrong with a file that a stream cannot read, in words.
+"""The reason why a stream cannot read a file, in words.
 
-Before a file is read, its footer tells whether it is whole and whether its columns have types that Spark reads as the
-declared ones, and its footer or header whether it gives the rowtime: no Spark job is needed for that. If a job fails
-nevertheless, the file is read as a whole here.
+Before a file is read, its footer shows whether it is complete and whether Spark can read its columns' types as the
+declared ones, and its footer or header whether it has the rowtime: this needs no Spark job. If a job fails
+nevertheless, the whole file is read here.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from rowtime.runtime.sources.file_places import DAMAGED, footer
 from rowtime.runtime.sources.partition_values import fault_of, in_folders
 
 _INTEGERS = {"TINYINT": 8, "BYTE": 8, "SMALLINT": 16, "SHORT": 16, "INT": 32, "INTEGER": 32, "BIGINT": 64, "LONG": 64}
-_PARTS = "part-"  # begins the names of files that Spark and rowtime write, whose folders have what the files lack
-_BLOCK = 1 << 20  # bytes of a compressed text that are looked at, at once
-# Classes of Spark's error about a file that another try cannot overcome.
+_PARTS = "part-"  # prefix of files that Spark and rowtime write; the folders have the columns that such files lack
+_BLOCK = 1 << 20  # bytes of a compressed text that are read at once
+# Error classes of Spark about a file that another try cannot overcome.
 UNREAD = "FAILED_READ_FILE"
 _CAUSE = re.compile(r"^Caused by: ([\w.$]+): (?!\[FAILED_READ_FILE)(.*)$", re.MULTILINE)
 _PASSING = re.compile(r"java\.(io|net|nio)\.|java\.lang\.(Interrupted|OutOfMemory|Thread)|org\.apache\.hadoop\.")
@@ -32,7 +32,7 @@ _LASTING = ("CANNOT_READ_FILE_FOOTER", "PARQUET_COLUMN_DATA_TYPE_MISMATCH", "UNS
 
 @dataclass(frozen=True)
 class Expected:
-    """What files of a kind should have: columns of these types, in Spark's words; ``needed`` has to be there if named.
+    """What files of a kind should have: columns of these types, in Spark's words; ``needed`` is required.
 
     A NULL in another column only says that a value is not known; without the column that gives the rowtime, all rows
     would get the time of their file, which is no earlier than any of theirs, and the rows of later files would be late.
@@ -48,11 +48,11 @@ class Expected:
     partitions: Mapping[str, str] = field(default_factory=dict)
 
     def values_of(self, path: str) -> dict[str, str | None]:
-        """The values of the columns of partitions, which the folders of a file give."""
+        """Return the values of the partition columns, which the folders of a file give."""
         return in_folders(self.folder, path, self.partitions) if self.partitions else {}
 
     def fault_of(self, path: str) -> str | None:
-        """What the folders, the footer or the header of a file tell of it; ``None`` if nothing is wrong so far."""
+        """Return the fault that the folders, the footer or the header of a file show; ``None`` if there is none."""
         if self.partitions and (wrong := fault_of(self.values_of(path), self.partitions)):
             return wrong
         try:
@@ -69,7 +69,7 @@ class Expected:
         return self._in_folders(path, ()) if path.rpartition("/")[2].startswith(_PARTS) else None
 
     def _in_folders(self, path: str, names: Sequence[str]) -> str | None:
-        """What is wrong if a declared column that the file has not is in the name of a folder."""
+        """Return a fault if a declared column that the file lacks is in the name of a folder."""
         if not self.folder or "=" not in path:
             return None
         folders = path.removeprefix(f"{self.folder}/").split("/")[:-1]
@@ -95,14 +95,14 @@ class Expected:
 
 
 def damage_of(kind: str, path: str) -> str | None:
-    """What is found by reading a whole file; ``None`` if Arrow can read it."""
+    """Return the fault found by reading a whole file; ``None`` if Arrow can read it."""
     try:
         if kind == "parquet":
             with pq.ParquetFile(path) as file:
                 for _ in file.iter_batches():
                     pass
         else:
-            with pa.input_stream(path) as stream:  # which knows compressed files by their names, as Spark does
+            with pa.input_stream(path) as stream:  # it recognizes compressed files by their names, like Spark
                 while stream.read(_BLOCK):
                     pass
     except DAMAGED as error:
@@ -111,7 +111,7 @@ def damage_of(kind: str, path: str) -> str | None:
 
 
 def lasting(text: str) -> str | None:
-    """What Spark says of a file, if it would say it again: all but errors of the file system."""
+    """Return Spark's message about a file, if another try would give it again: not for errors of the file system."""
     for line in text.splitlines():
         if any(name in line for name in _LASTING):
             return line.partition("] ")[2].partition(" SQLSTATE")[0] or line
@@ -121,11 +121,11 @@ def lasting(text: str) -> str | None:
 
 
 def told(error: BaseException | None) -> str:
-    """What an error and its causes say, those in Java too, with paths also as they are spelled outside of URLs."""
+    """Return the messages of an error and its causes, also Java's; paths also in the spelling outside of URLs."""
     parts: list[str] = []
     for one in causes(error):
         parts.append(str(one))
-        cause = getattr(one, "_origin", None)  # of an error of Spark: Java's
+        cause = getattr(one, "_origin", None)  # of a Spark error: Java's
         while cause is not None:
             parts.append(f"Caused by: {cause.toString()}")
             cause = cause.getCause()
@@ -134,7 +134,7 @@ def told(error: BaseException | None) -> str:
 
 
 def said(error: BaseException) -> str:
-    """The first line of what Arrow or the operating system says."""
+    """Return the first line of a message of Arrow or the operating system."""
     text = str(error.strerror) if isinstance(error, OSError) and error.strerror else str(error)
     return text.strip().split("\n", 1)[0].rstrip(".") or type(error).__name__
 
@@ -154,7 +154,7 @@ def _faults_of_types(metadata: pq.FileMetaData, wanted: Mapping[str, str]) -> It
 
 
 def _reads(kind: pa.DataType, declared: str, physical: str) -> bool:
-    """False if Spark certainly does not read values of a type as the declared one."""
+    """Return False if Spark certainly does not read values of a type as the declared one."""
     if pa.types.is_timestamp(kind) and kind.unit == "ns" and physical != "INT96":
         return False
     if declared in _INTEGERS and pa.types.is_integer(kind):
@@ -173,4 +173,4 @@ _NEVER: Mapping[str, Sequence[Callable[[pa.DataType], bool]]] = {
     "DATE": (*_OTHERS, pa.types.is_floating, pa.types.is_boolean),
     "STRING": (pa.types.is_nested, pa.types.is_primitive),
 }
-"""The types of a file that are never read as a declared one; what is not listed is left to Spark."""
+"""The types in a file that are never read as a declared one; Spark decides about all others."""

@@ -1,4 +1,4 @@
-"""Which files below a folder belong to a stream: those of a glob in its path, and of names that it chooses."""
+"""Which files below a folder belong to a stream: those that match the glob in its path, and its glob of names."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rowtime.plan.formats.files import names_of
 
 _SIGNS: Final = frozenset("*?[{")
 UNFINISHED: Final = ".tmp"
-"""Ends the names of files that are still being written."""
+"""Suffix of files that are still being written."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """Files below ``folder``: in or below what ``parts`` mean, one for each folder, and with the names that are meant.
+    """Files below ``folder``: one glob per folder level in ``parts``, and matching names.
 
-    ``unfinished``: the stream asks for files whose names say that they are still being written.
+    ``unfinished``: the stream also wants files whose names say that they are still being written.
     """
 
     folder: str
@@ -28,12 +28,12 @@ class Chosen:
 
     @classmethod
     def of(cls, folder: Path, glob: str, name: str) -> Self:
-        """By a glob below a folder, which may be empty, and one for the names of files."""
+        """Return one for a glob below a folder, which may be empty, and one for the names of files."""
         parts = tuple(names_of(part) for part in glob.split("/")) if glob else ()
         return cls(str(folder), parts, names_of(name), any(one.endswith(UNFINISHED) for one in (glob, name)))
 
     def has(self, path: str) -> bool:
-        """True for a file that belongs to the stream."""
+        """Return True for a file that belongs to the stream."""
         name = path.rpartition("/")[2]
         if not self.named(name) or (name.endswith(UNFINISHED) and not self.unfinished):
             return False
@@ -41,19 +41,19 @@ class Chosen:
         return len(below) >= len(self.parts) and self._fits(below)
 
     def enters(self, folder: str) -> bool:
-        """True for a folder that may have such files."""
+        """Return True for a folder that may have such files."""
         return self._fits(self._below(folder))
 
     def _fits(self, below: list[str]) -> bool:
         return all(fits(part) for fits, part in zip(self.parts, below, strict=False))
 
     def _below(self, path: str) -> list[str]:
-        """The names on the way from the folder; a stream of one file has none to choose."""
+        """Return the names on the path from the folder; none for a stream of one file."""
         return path.removeprefix(self.folder).strip("/").split("/")
 
 
 def below_glob(path: Path) -> tuple[Path, str]:
-    """The folder to look into, and the glob below it; a path that is there as it is written has none."""
+    """Return the folder to search, and the glob below it; a path that exists as written has none."""
     if path.exists():
         return path, ""
     parts = path.parts

@@ -1,8 +1,8 @@
 """The numbered files of a directory: a list in the checkpoint that only grows; the journal has its checksum.
 
-A line is a JSON list: path, arrival (µs UTC), size, and since checksums exist an object with what else a file is known
-by. A file is written to the list when a tick takes it. What follows the committed lines is of a tick that did not
-commit, and is numbered again.
+A line is a JSON list: path, arrival (µs UTC), size, and since checksums exist an object with the other facts about a
+file. A file is written to the list when a tick takes it. Lines after the committed ones belong to a tick that did not
+commit; their files are numbered again.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from rowtime.core.stores import Place
 from rowtime.runtime.sources.file_places import has_size
 from rowtime.state.files import append, begin, damaged, make_folder, write_over
 
-_EDGE: Final = 1 << 14  # bytes at each end of a file that its print is made of
-_HALF: Final = 1 << 23  # bytes at each end of a file that its content's checksum is made of
+_EDGE: Final = 1 << 14  # bytes at each end of a file that its print covers
+_HALF: Final = 1 << 23  # bytes at each end of a file that its content's checksum covers
 _BLOCK: Final = 1 << 20
 
 
@@ -29,12 +29,12 @@ _BLOCK: Final = 1 << 20
 class NumberedFile:
     """A file as it was when it got its number.
 
-    ``arrived``: µs UTC, raised where times go back; ``time``: of its last change, ns, 0 where an older version has not
-    noted it; ``node``: its place in the file system; ``print``: see `print_of`; ``content``: see `content_of`, 0 until
-    it is read. ``code``: why its rows are not read, as a code of an error, in words ``why``; ``was``: the name under
-    which they have been read. ``code`` may be empty. ``version``: of the lake table that has added it; ``values``: of
-    the columns by which that is partitioned, as texts. ``grows``: it may have more lines later; it is read from the
-    byte ``start`` to ``size``, where a line ends.
+    ``arrived``: µs UTC, raised if times go back; ``time``: of its last change, ns, 0 if an older version did not record
+    it; ``node``: its place in the file system; ``print``: see `print_of`; ``content``: see `content_of`, 0 until it is
+    read. ``code``: why its rows are not read, as a code of an error, in words ``why``; ``was``: the name under which
+    they have been read. ``code`` may be empty. ``version``: the version of the lake table that added it; ``values``:
+    those of its partition columns, as texts. ``grows``: it may get more lines later; it is read from the byte ``start``
+    to ``size``, where a line ends.
     """
 
     path: str
@@ -54,21 +54,21 @@ class NumberedFile:
 
     @property
     def length(self) -> int:
-        """How many bytes are read."""
+        """Return how many bytes are read."""
         return self.size - self.start
 
     @property
     def read(self) -> bool:
-        """True if its rows are read under this number."""
+        """Return True if its rows are read under this number."""
         return self.code in ("", REPLACED)
 
     @property
     def identity(self) -> tuple[int, int, int]:
-        """What stays of a file that is renamed."""
+        """Return what does not change if a file is renamed."""
         return self.size, self.time, self.print
 
     def line(self) -> bytes:
-        """The file as a line of the list."""
+        """Return the file as a line of the list."""
         more = {name: value for name in _MORE if (value := getattr(self, name))}
         return json.dumps([self.path, self.arrived, self.size, *([more] if more else [])]).encode() + b"\n"
 
@@ -81,21 +81,21 @@ REPLACED: Final = "R523"
 
 
 def print_of(path: str, size: int) -> int:
-    """The checksum of the first and of the last 16 KiB of the first ``size`` bytes of a file."""
+    """Return the checksum of the first and the last 16 KiB of the first ``size`` bytes of a file."""
     return _sum_of(path, size, _EDGE)
 
 
 def content_of(file: NumberedFile) -> int:
-    """The checksum of what a file held; above 16 MiB, of its first and last 8 MiB; 0 where the print is of all of it.
+    """Return the checksum of a file's content; above 16 MiB, of both ends (8 MiB); 0 if the print covers all of it.
 
-    Takes a third of a millisecond for each MiB. Raises ``OSError``.
+    Takes a third of a millisecond per MiB. Raises ``OSError``.
     """
     return _sum_of(file.path, file.size, _HALF) if file.size > 2 * _EDGE else 0
 
 
 def _sum_of(path: str, size: int, edge: int) -> int:
     found = 0
-    handle = os.open(path, os.O_RDONLY)  # of many small files, opening is what costs
+    handle = os.open(path, os.O_RDONLY)  # with many small files, opening them costs the most
     try:
         for first, end in ((0, min(size, edge)), (max(min(size, edge), size - edge), size)):
             for at in range(first, end, _BLOCK):
@@ -106,11 +106,11 @@ def _sum_of(path: str, size: int, edge: int) -> int:
 
 
 def is_as_numbered(file: NumberedFile) -> bool:
-    """True if the file is there, of the same size and time; one that grows may have more."""
+    """Return True if the file exists with the same size and time; one that grows may have more."""
     if not file.path.startswith("/"):
         return has_size(file.path, file.size)
     try:
-        facts = os.stat(file.path)  # noqa: PTH116 - of many files, a Path for each costs more than this
+        facts = os.stat(file.path)  # noqa: PTH116 - for many files, a Path for each costs more than this
     except OSError:
         return False
     if file.grows:
@@ -126,7 +126,7 @@ def _still_holds(file: NumberedFile) -> bool:
 
 
 def end_of_lines(path: str, start: int, size: int) -> int:
-    """Where the last full line ends between two places of a file; ``start`` if none does. Raises ``OSError``."""
+    """Return where the last full line between two places of a file ends, else ``start``. Raises ``OSError``."""
     with Path(path).open("rb") as file:
         end = size
         while end > start:
@@ -140,7 +140,7 @@ def end_of_lines(path: str, start: int, size: int) -> int:
 
 
 def is_unchanged(file: NumberedFile) -> bool:
-    """True if the file is there with what it held; its time may be another one."""
+    """Return True if the file exists with the same content; its time may differ."""
     if is_as_numbered(file):
         return True
     try:
@@ -150,7 +150,7 @@ def is_unchanged(file: NumberedFile) -> bool:
 
 
 def holds(file: NumberedFile) -> bool:
-    """True if what is there begins with what the file held. Raises ``OSError``."""
+    """Return True if the present file begins with the recorded content. Raises ``OSError``."""
     if print_of(file.path, file.size) != file.print:
         return False
     return not file.content or content_of(file) == file.content
@@ -163,13 +163,13 @@ class FileList:
         self.path = notes / "files.jsonl"
         self.files: list[NumberedFile] = []
         self._sums: list[int] = []
-        self._sure = True  # of what is written
-        self._under_way: tuple[Future[None], int] | None = None  # a write, and how many lines were there before it
+        self._sure = True  # whether the written content is known
+        self._under_way: tuple[Future[None], int] | None = None  # a running write, and the line count before it
 
     def load(self, committed: int, known: int | None, *, whole: bool = False) -> None:
-        """Read the list: the committed files, or all; of these the first ``committed`` have the checksum ``known``.
+        """Read the list: the committed files, or all; the first ``committed`` have the checksum ``known``.
 
-        Raises ``Failure`` (R406) if it does not hold them as they were written.
+        Raises ``Failure`` (R406) if it does not have them as they were written.
         """
         self._confirm()
         there = self.path.read_bytes() if self.path.exists() else b""
@@ -185,15 +185,15 @@ class FileList:
         if not whole and (kept != there or not there):
             make_folder(self.path.parent)
             write_over(self.path, kept)
-        # Not before the list is as this source sees it: a write that fails is tried again.
+        # Not before the list is as this source knows it: a failed write is tried again.
         self.files, self._sums = files, sums[: len(lines)]
 
     def sum_of(self, count: int) -> int:
-        """The checksum of the first lines, which have been written."""
+        """Return the checksum of the first lines, which have been written."""
         return self._sums[count - 1] if count else 0
 
     def add(self, files: Sequence[NumberedFile]) -> None:
-        """Give files their numbers."""
+        """Give numbers to files."""
         self.files += files
 
     def put(self, first: int, files: Sequence[NumberedFile]) -> None:
@@ -204,7 +204,7 @@ class FileList:
                 self.files[number] = file
 
     def write(self, count: int) -> None:
-        """Write what is missing of the first ``count`` files; durable as `files.begin` says."""
+        """Write the missing ones of the first ``count`` files; durable as `files.begin` says."""
         self._confirm()
         before = len(self._sums)
         lines = [file.line() for file in self.files[before:count]]
@@ -217,14 +217,14 @@ class FileList:
         self._sums += _running(lines, self._sums[-1] if self._sums else 0)
 
     def _confirm(self) -> None:
-        """Wait for what is under way. If it has failed, nobody knows what is there: all is written again."""
+        """Wait for a running write. If it has failed, the content is unknown: everything is written again."""
         if self._under_way is not None:
             (writing, before), self._under_way = self._under_way, None
             self._sure = writing.exception() is None
             del self._sums[len(self._sums) if self._sure else before :]
 
     def cut(self, count: int) -> None:
-        """Keep the first numbers only; none behind ``count`` may be committed."""
+        """Keep only the first numbers; none after ``count`` may be committed."""
         self._unwrite(count)
         del self.files[count:]
 
@@ -236,7 +236,7 @@ class FileList:
 
 
 def _running(lines: Sequence[bytes], at: int = 0) -> list[int]:
-    """The checksum of all up to each line."""
+    """Return the checksum of everything up to each line."""
     found = []
     for line in lines:
         at = zlib.crc32(line, at)

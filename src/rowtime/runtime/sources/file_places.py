@@ -1,4 +1,4 @@
-"""Files of sources by their names: paths of a file system, or URLs of a store, as Arrow and Spark read them."""
+"""Names of source files: paths of a file system, or URLs of a store, in the form for Arrow and Spark."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from rowtime.runtime.store_access import reach
 S = TypeVar("S")
 T = TypeVar("T")
 DAMAGED: Final = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError)
-"""What is raised of a file that cannot be read; the last one where a name in a footer is no text."""
+"""Errors for a file that cannot be read; the last one if a name in a footer is not text."""
 COMPRESSED: Final = (".bz2", ".deflate", ".gz", ".lz4", ".lzo", ".snappy", ".xz", ".zst")
 AT_ONCE: Final = 16  # requests to a store
-_FOOTERS: Final = 1_024  # of files in stores, whose every look is a request
+_FOOTERS: Final = 1_024  # of files in stores, where every look is a request
 
 
 def parquet(path: str) -> pq.ParquetFile:
-    """A Parquet file, of which only what is asked for is read. Raises ``OSError``, or what a store's place does."""
+    """Open a Parquet file, of which only requested parts are read. Raises ``OSError``, or a store's errors."""
     return pq.ParquetFile(content_of(named(path)))
 
 
 def footer(path: str) -> pq.FileMetaData:
-    """The footer of a Parquet file; of an object, which a lake never changes, it is read once. Raises as `parquet`."""
+    """Return the footer of a Parquet file; objects, which a lake never changes, are read once. Raises as `parquet`."""
     return pq.read_metadata(path) if path.startswith("/") else _footer_of(path)
 
 
@@ -40,7 +40,7 @@ def _footer_of(url: str) -> pq.FileMetaData:
 
 
 def has_size(path: str, size: int) -> bool:
-    """True if an object is there and has so many bytes."""
+    """Return True if an object exists with so many bytes."""
     place = named(path)
     assert isinstance(place, ObjectPlace)
     try:
@@ -50,7 +50,7 @@ def has_size(path: str, size: int) -> bool:
 
 
 def each(ask: Callable[[S], T], files: Sequence[S], *, stored: bool) -> Iterator[T]:
-    """What is asked of some files, of several at once if they are ``stored`` as objects."""
+    """Yield ``ask`` of each file, several concurrently if they are ``stored`` as objects."""
     if not stored:
         yield from map(ask, files)
         return
@@ -60,24 +60,24 @@ def each(ask: Callable[[S], T], files: Sequence[S], *, stored: bool) -> Iterator
 
 
 def in_store(paths: Iterable[str]) -> bool:
-    """True if some of the files are objects of a store."""
+    """Return True if some of the files are objects of a store."""
     return any(not path.startswith("/") for path in paths)
 
 
 def as_pattern(path: str) -> str:
-    """A file as Spark's readers take it."""
+    """Return a file in the form for Spark's readers."""
     place = named(path)
     return for_spark(place)
 
 
 def origin_of(path: str) -> str:
-    """A file as Spark's ``input_file_name()`` says it, decoded."""
+    """Return a file in the form of Spark's ``input_file_name()``, decoded."""
     place = named(path)
     return url_for_spark(place) if isinstance(place, ObjectPlace) else f"file://{place}"
 
 
 def reach_all(spark: SparkSession, paths: Iterable[str], what: str) -> None:
-    """Let a session read the stores in which some files are. Raises ``Refused`` (R585)."""
+    """Give a session access to the stores of some files. Raises ``Refused`` (R585)."""
     found: dict[str, Any] = {}
     for path in paths:
         if not path.startswith("/"):

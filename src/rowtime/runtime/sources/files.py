@@ -1,9 +1,8 @@
 """A directory of CSV, JSON or Parquet files: one writer, whose files are numbered as found.
 
-Files get their numbers when they are discovered, by (modification time, name) among those
-found together; a file that appears later follows, whatever its name or time (`numbering`).
-The position of a row is its file's number and its row number in the file. CSV files that are plain
-are decoded when they are taken, and read like Parquet (`csv_decoding`).
+Files get their numbers when they are discovered, by (modification time, name) among those found together; a file that
+appears later comes after them, whatever its name or time (`numbering`). The position of a row is its file's number and
+its row number in the file. Plain CSV files are decoded when they are taken, and read like Parquet (`csv_decoding`).
 """
 
 from __future__ import annotations
@@ -49,19 +48,19 @@ from rowtime.sql.generate import literal
 THE_WRITER = "files"
 FORMATS = ("parquet", "csv", "json")
 
-# The position of a row, in a form that Catalyst leaves out if no operator uses it. `_metadata` has it too,
-# but once it is named, every row gets the whole of it (docs/design/tick-cost.md).
+# The position of a row, in a form that Catalyst prunes if no operator uses it. `_metadata` has it too, but once it is
+# named, every row gets all of it (docs/design/tick-cost.md).
 _ROW_INDEX = "_tmp_metadata_row_index"  # the column that Spark's Parquet reader fills for `_metadata.row_index`
 _PLACE_OF_ROW = "input_file_name()"
 _DECODED_PLACE = "url_decode(replace(input_file_name(), '+', '%2B'))"
-_PLAIN = re.compile(r"[A-Za-z0-9/_.=,:-]*")  # paths that a URL spells as they are
+_PLAIN = re.compile(r"[A-Za-z0-9/_.=,:-]*")  # paths with the same spelling in a URL
 _NO_PLACE = "CAST(raise_error('rowtime: a row without its place in the files') AS BIGINT)"
 
 
 class FilesSource:
-    """Files as a ``Source``; ``notes`` is the folder where their numbers are kept.
+    """Files as a ``Source``; ``notes`` is the folder of their numbers.
 
-    ``from_now``: those that are there at the first start are not read.
+    ``from_now``: files that exist at the first start are not read.
     """
 
     in_band = False
@@ -98,7 +97,7 @@ class FilesSource:
         self._numbering = Numbering(self.path, notes, expected, chosen, growing=growing)
         self._parts = GrownParts(notes, has_header=kind == "csv" and given.get("header", "").lower() == "true")
         self._taken: Sequence[NumberedFile] = ()
-        self.decodes = False  # until a range holds text that Spark has to read
+        self.decodes = False  # until a range has text that Spark has to read
         self._parsed: list[DataFrame] = []
         self._decoded: dict[str, tuple[str, int]] = {}
 
@@ -106,7 +105,7 @@ class FilesSource:
         """Number new files and take the next ones, within the limits, at least one."""
         first, known = start.get(self.writer, 0), self._numbering
         known.load(state)
-        if self.from_now and "listed" not in state:  # what is there now is numbered, and not read
+        if self.from_now and "listed" not in state:  # present files are numbered, but not read
             known.pass_over()
             here = {self.writer: known.count}
             return Slice(here, here, rows=0, detail={"files": []}), known.state(state, known.count, ())
@@ -115,11 +114,11 @@ class FilesSource:
         return replace(self.slice_of(first, taken), backlog=backlog), known.state(state, first, taken)
 
     def blame(self, error: BaseException) -> bool:
-        """True if files that were taken last are the reason for a failure, and another try leaves them out."""
+        """Return True if files that were taken last caused a failure, and another try skips them."""
         return self._numbering.blame(error, self._taken)
 
     def slice_of(self, first: int, taken: Sequence[NumberedFile]) -> Slice:
-        """The range of some files that begins at a number, decoded where they are plain."""
+        """Return the range of some files that begins at a number; plain ones are decoded."""
         self.release()
         read = [(number, self._parts.of(number, file)) for number, file in enumerate(taken, first) if file.read]
         self._decode({number: file.path for number, file in read})
@@ -138,7 +137,7 @@ class FilesSource:
         )
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
-        """The files between two numbers; raises ``Failure`` (R501) where one is gone or has another size."""
+        """Return the files between two numbers; raises ``Failure`` (R501) if one is missing or has another size."""
         first, last = start.get(self.writer, 0), end[self.writer]
         self._numbering.load(state, whole=True)
         moved = self._numbering.places()
@@ -150,7 +149,7 @@ class FilesSource:
         return self.slice_of(first, taken)
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
-        """The rows of some files, with their positions and their file's time as arrival."""
+        """Return the rows of some files, with their positions and their file's time as arrival."""
         return with_partitions(self._numbered(spark, part), part.detail["values"], self.columns)
 
     def _numbered(self, spark: SparkSession, part: Slice) -> DataFrame:
@@ -169,7 +168,7 @@ class FilesSource:
         return rows.selectExpr(*self._shown("__number", "__arrived"))
 
     def column(self, part: Slice, name: str) -> Iterator[pa.Table] | None:
-        """One timestamp column of a range with writers and positions; ``None`` if it is no such column."""
+        """Yield one timestamp column of a range with writers and positions; ``None`` if it is no such column."""
         if self.decodes or name in self._partitions:
             return None
         wanted = self.rowtime if name == ROWTIME else name
@@ -181,7 +180,7 @@ class FilesSource:
         return timestamps(files, wanted, nulls=name != ROWTIME)
 
     def rows(self, part: Slice, wanted: Mapping[str, str]) -> Iterator[pa.Table] | None:
-        """Columns ``{name: column}`` of a range as Spark reads them; ``None`` where that is not certain."""
+        """Yield columns ``{name: column}`` of a range as Spark reads them; ``None`` if that is not certain."""
         if self.decodes or (self.kind == "parquet" and self._options):
             return None
         told = {name.lower() for values in part.detail["values"].values() for name in values}
@@ -200,7 +199,7 @@ class FilesSource:
         return columns(files, given, kinds, complete)
 
     def given(self, part: Slice) -> tuple[list[tuple[str, str]], Iterator[pa.Table]] | None:
-        """The rows of `read` with the types of their columns, read by Arrow; ``None`` where `rows` gives none."""
+        """Return the rows of `read` with the types of their columns, read by Arrow; ``None`` if `rows` gives none."""
         names = [name for name, _ in self.columns]
         ours = [*([ROWTIME] if self.gives_rowtime else []), WRITER, POSITION, ARRIVAL]
         found = self.rows(part, {name: name for name in (*names, *ours)})
@@ -210,7 +209,7 @@ class FilesSource:
         return [*((name, named(as_read(kind))) for name, kind in self.columns), *hidden], found
 
     def finished(self, at: Offsets) -> bool:
-        """True once every file that is there now has been taken."""
+        """Return True once every present file has been taken."""
         return at.get(self.writer, 0) >= self._numbering.count and not self._numbering.new()
 
     def _shown(self, number: str, arrived: str) -> list[str]:
@@ -232,7 +231,7 @@ class FilesSource:
         return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
 
     def _columnar(self, spark: SparkSession, paths: Sequence[str], origin: str) -> DataFrame:
-        """Parquet files, or those of decoded text: Arrow writes the proleptic calendar."""
+        """Read Parquet files, or those of decoded text: Arrow writes the proleptic calendar."""
         options = self._options if self.kind == "parquet" else {"datetimeRebaseMode": "CORRECTED"}
         schema = ", ".join([*_typed(self._wanted), f"{_ROW_INDEX} BIGINT"])
         rows = spark.read.options(**options).schema(schema).parquet(*map(as_pattern, paths))
@@ -240,7 +239,7 @@ class FilesSource:
         return unskipped(rows)
 
     def _parse(self, spark: SparkSession, names: Sequence[str], paths: Sequence[str], origin: str) -> DataFrame:
-        """Text files with columns of these names, in this order; without names, as wanted."""
+        """Read text files with columns of these names, in this order; without names, the declared ones."""
         wanted = self._wanted
         kinds = {name.lower(): kind for name, kind in wanted.items()}
         there = {name: kinds.get(name.lower(), "STRING") for name in names} or wanted
@@ -249,12 +248,12 @@ class FilesSource:
         rows = reader.schema(schema).format(self.kind).load(list(map(as_pattern, paths)))
         lacking = set(kinds) - {name.lower() for name in there}
         nulls = [f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in wanted.items() if name.lower() in lacking]
-        # A task reads one file from its beginning (see `runtime.session`), so the number of
-        # a row in its task is its number in the file.
+        # A task reads one whole file (see `runtime.session`), so the number of a row in its task is its number in the
+        # file.
         row = "monotonically_increasing_id() & 8589934591 AS __row"
-        # Spark parses only the columns that a job asks for, and a record is malformed only
-        # if one of those is; kept, every record is parsed once, with all of its columns.
-        whole = lacking == set(kinds)  # nothing of it is asked for, which Spark refuses
+        # Spark parses only the columns that a job needs, and a record is malformed only if one of those is. When
+        # cached, every record is parsed once, with all of its columns.
+        whole = lacking == set(kinds)  # no column is read, which Spark refuses
         if whole:
             rows = self._kept(rows.selectExpr("struct(*) AS __record", MALFORMED, row, origin))
             row, origin = "__row", "__from"
@@ -268,7 +267,7 @@ class FilesSource:
         return rows
 
     def _selected(self) -> list[str]:
-        """The stream's columns, and the rowtime that the file gives."""
+        """Return the stream's columns, and the rowtime from the file."""
         given = [f"{quoted(self.rowtime)} AS __given"] if self.gives_rowtime else []
         there = (name if name in self._wanted else None for name, _ in self.columns)
         names = (
@@ -293,7 +292,7 @@ class FilesSource:
         return self.notes.absolute() / "decoded"
 
     def _decode(self, files: Mapping[int, str]) -> None:
-        """Decode the numbered files that are plain, several at once."""
+        """Decode the numbered files that are plain, several concurrently."""
         if self._plain is not None and files:
             with ThreadPoolExecutor(min(len(files), os.cpu_count() or 1)) as pool:
                 targets = [self._folder / f"{number}.parquet" for number in files]
@@ -306,7 +305,7 @@ class FilesSource:
         return self._decoded[path][0] if path in self._decoded else path
 
     def _count(self, files: Sequence[NumberedFile]) -> int | None:
-        """At most how many rows there are: a row of a text file takes at least two bytes, unless it is compressed."""
+        """Return an upper limit for the number of rows: a text row has at least two bytes, unless it is compressed."""
         if self.kind == "parquet":
             return _rows_in([file.path for file in files])
         if any(file.path.lower().endswith(COMPRESSED) for file in files):
@@ -315,7 +314,7 @@ class FilesSource:
 
 
 def _place_at(path: str) -> tuple[Path, str]:
-    """The folder of a source, and a glob below it, which may be empty.
+    """Return the folder of a source, and a glob below it, which may be empty.
 
     Raises ``Refused``: R586 for one on an object store, R211 for another URL.
     """
@@ -327,7 +326,7 @@ def _place_at(path: str) -> tuple[Path, str]:
 
 
 def _rows_in(paths: Sequence[str]) -> int:
-    """How many rows Parquet files have, by their footers."""
+    """Return how many rows Parquet files have, by their footers."""
     return sum(each(lambda path: int(footer(path).num_rows), paths, stored=in_store(paths)))
 
 
@@ -336,7 +335,7 @@ def _typed(columns: Mapping[str, str]) -> list[str]:
 
 
 def _arrow(kind: str) -> pa.DataType | None:
-    """The type in Arrow, if it is one that streams can store."""
+    """Return the type in Arrow, if it is one that streams can store."""
     try:
         return arrow_type(kind)
     except Refused:
@@ -344,7 +343,7 @@ def _arrow(kind: str) -> pa.DataType | None:
 
 
 def _where(file: NumberedFile, moved: Mapping[str, str]) -> NumberedFile:
-    """A file under the name that it has now."""
+    """Return a file with its present name."""
     path, seen = file.path, {file.path}
     while path in moved and moved[path] not in seen:
         path = moved[path]

@@ -1,8 +1,8 @@
-"""Records that begin with the id of a schema, as items: each is read by the schema of its id.
+"""Records that begin with a schema id, as items: each is read with the schema of its id.
 
-The bytes are a zero, the id (four bytes, the greatest first), and the value: Confluent's wire format. Which ids a range
-has is found before it is read, so that the schemas are known (`runtime.schemas.pinned`); the rest is an expression of
-Spark SQL, as in `kafka_rows`.
+The bytes are a zero, the id (four bytes, the greatest first), and the value: Confluent's wire format. The ids in a
+range are found before it is read, so that the schemas are known (`runtime.schemas.pinned`); the rest is an expression
+of Spark SQL, as in `kafka_rows`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ ID: Final = (
 
 @dataclass(frozen=True)
 class Reading:
-    """How records of one schema are read: its frame, and the types of their fields; no frame where they cannot be.
+    """How records of one schema are read: its frame, and the types of their fields; no frame if they cannot be read.
 
-    ``decoding``: in Protobuf, where the frame is the name of the message.
+    ``decoding``: for Protobuf, where the frame is the name of the message.
     """
 
     number: int
@@ -52,12 +52,12 @@ class Reading:
 
     @property
     def record(self) -> str:
-        """SQL: the record; NULL where it is none."""
+        """Return SQL: the record; NULL if the bytes are none."""
         return _column(self.number) + ("" if self.decoding is not None else f".{RECORD}")
 
     @property
     def fault(self) -> str:
-        """SQL: whether the value is not one record."""
+        """Return SQL: whether the value is not one record."""
         broken = f"{self.record} IS NULL"
         if self.decoding is not None:
             return broken
@@ -66,10 +66,10 @@ class Reading:
 
 @dataclass(frozen=True)
 class Declared:
-    """What a stream wants of records: its columns, and the field that gives the rowtime, if any.
+    """The records that a stream expects: its columns, and the field for the rowtime, if any.
 
-    ``envelope``: they are changes of a table of a database; ``kind``: that of the schemas by which they can be read;
-    ``message``: in Protobuf the message that each is, empty for the first of its schema.
+    ``envelope``: they are changes of a database table; ``kind``: that of the schemas with which they can be read;
+    ``message``: in Protobuf the message of each record, empty for the first one of its schema.
     """
 
     columns: Columns
@@ -80,14 +80,14 @@ class Declared:
 
 
 def ids_in(records: DataFrame) -> list[int]:
-    """The ids of the schemas of records that are no bounds: one job."""
+    """Return the schema ids of records that are not bounds: one job."""
     rows = records.where(f"NOT coalesce(exists(headers, h -> h.key = '{BOUND_HEADER}'), FALSE)")
     found = rows.select(F.expr(ID.format("value")).alias("id")).where("id IS NOT NULL").distinct().collect()
     return sorted(row["id"] for row in found)
 
 
 def reading_of(spark: SparkSession, number: int, schema: Schema | None, declared: Declared, topic: str) -> Reading:
-    """How records with an id are read; the log says why they cannot be, once."""
+    """Return how records with an id are read; if they cannot be, the log says why, once."""
     why = ""
     if schema is None:
         why = "the schema registry does not know it"
@@ -116,7 +116,7 @@ def reading_of(spark: SparkSession, number: int, schema: Schema | None, declared
 
 
 def _protobuf(number: int, schema: Schema, declared: Declared) -> Reading:
-    """How records of a message are read. Raises `Unreadable`."""
+    """Return how records of a message are read. Raises `Unreadable`."""
     file = compiled(schema)
     name = file.find(declared.message)
     message = file.message(name)
@@ -132,19 +132,19 @@ def _protobuf(number: int, schema: Schema, declared: Declared) -> Reading:
 
 
 def _column(number: int) -> str:
-    """The column of the decoded records of one schema."""
+    """Return the column of the decoded records of one schema."""
     return f"__d{number}"
 
 
 def text_behind(readings: Sequence[Reading]) -> str:
-    """SQL: the text of a record with the id of a schema by which it can be read, else NULL."""
+    """Return SQL: the text of a record if its schema can be read, else NULL."""
     able = ", ".join(f"{one.number}L" for one in readings if one.frame)
     text = f"try_validate_utf8(CAST(substring(__k.value, {HEAD + 1}) AS STRING))"
     return f"CASE WHEN ({ID.format('__k.value')}) IN ({able}) THEN {text} END" if able else "CAST(NULL AS STRING)"
 
 
 def framed_items(records: DataFrame, declared: Declared, readings: Sequence[Reading]) -> DataFrame:
-    """Items of records."""
+    """Return items of records."""
     columns = declared.columns
     frame = prepared(records, texts=False).withColumn(SCHEMA_ID, F.expr(ID.format("__k.value")))
     able = [reading for reading in readings if reading.frame]
@@ -162,7 +162,7 @@ def framed_items(records: DataFrame, declared: Declared, readings: Sequence[Read
 
 
 def _made(reading: Reading, declared: Declared) -> str:
-    """SQL: the columns and the rowtime (µs) of a record of one schema, and whether all of it could be read."""
+    """Return SQL: the columns and the rowtime (µs) of a record of one schema, and whether it was read completely."""
     columns, rowtime = declared.columns, declared.rowtime
     types, record = reading.types or {}, reading.record
     given = field_of(record, rowtime or "")
@@ -189,7 +189,7 @@ def _made(reading: Reading, declared: Declared) -> str:
 
 
 def _micros(path: str, kind: str) -> str:
-    """SQL: the µs of a field that gives the rowtime."""
+    """Return SQL: the µs of a field that gives the rowtime."""
     if kind == "TIMESTAMP":
         return f"unix_micros({path})"
     return f"CAST({path} AS BIGINT)" if kind in ("BIGINT", "INT") else instant(path)

@@ -1,4 +1,4 @@
-"""Parts of files that grow: the lines of each, in a file of their own while a tick reads them."""
+"""Parts of growing files: their new lines, each in a file of its own while a tick reads them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _BLOCK: Final = 1 << 20
 class GrownParts:
     """The parts that a tick reads, below the ``notes`` of a source.
 
-    ``has_header``: the first line of a file says what the columns are, and is the first of each part.
+    ``has_header``: the first line of a file has the names of the columns, and is copied to each part.
     """
 
     notes: Place
     has_header: bool
 
     def of(self, number: int, file: NumberedFile) -> NumberedFile:
-        """A numbered file as it is read. Raises ``Refused`` (R542) for a checkpoint that is on no disk."""
+        """Return a numbered file as it is read. Raises ``Refused`` (R542) for a checkpoint that is not on a disk."""
         if not file.grows:
             return file
         if not isinstance(self.notes, Path):

@@ -39,7 +39,7 @@ class IcebergHistory:
         self._table: Any = None
 
     def look(self, version: int | None = None) -> Look | None:
-        """The table as it is now, or was."""
+        """Return the table, now or in a version."""
         table = self._table = self._opened()
         if table is None:
             return None
@@ -56,7 +56,7 @@ class IcebergHistory:
         return Look(str(about.table_uuid), place, self._columns(schema), self._partitions)
 
     def whole(self, place: int) -> Sequence[NumberedFile]:
-        """The files of a snapshot, by the numbers of those that first had their rows, with the times of these."""
+        """Return the files of a snapshot, by the numbers of those that first had their rows, with these times."""
         if place == NOTHING:
             return ()
         times = {one.snapshot_id: one.timestamp_ms for one in self._table.snapshots()}
@@ -69,13 +69,13 @@ class IcebergHistory:
                     raise unreadable(self.called, "has files of deleted rows")
                 continue
             for entry in manifest.fetch_manifest_entry(self._table.io):
-                at = times.get(entry.snapshot_id, oldest)  # of a compacted file that of the newest row in it
+                at = times.get(entry.snapshot_id, oldest)  # for a compacted file, that of its newest row
                 file = self._file(entry.data_file, entry.snapshot_id, min(at, first.get(entry.sequence_number, at)))
                 found.append((entry.sequence_number or 0, file))
         return [file for _, file in sorted(found, key=lambda one: one[0])]
 
     def since(self, place: int) -> Iterator[Version]:
-        """The snapshots behind a place, by their ancestry."""
+        """Yield the snapshots after a place, by their ancestry."""
         after = self._after(place)
         if after and self._parent(after[-1]) != place:
             what = f"no snapshot leads from {place} to the current one: some have expired, or it was rolled back"
@@ -83,11 +83,11 @@ class IcebergHistory:
         yield from map(self._version, reversed(after))
 
     def behind(self, place: int) -> int:
-        """The metadata of the table lists its snapshots."""
+        """Return how many snapshots follow; the metadata of the table lists them."""
         return len(self._after(place))
 
     def _after(self, place: int) -> list[Any]:
-        """The snapshots from the current one back to a place, or to the last one that is known."""
+        """Return the snapshots from the current one back to a place, or to the last one that is known."""
         snapshot, after = self._table.current_snapshot(), []
         while snapshot is not None and snapshot.snapshot_id != place:
             after.append(snapshot)
@@ -100,7 +100,7 @@ class IcebergHistory:
         return NOTHING if snapshot.parent_snapshot_id is None else int(snapshot.parent_snapshot_id)
 
     def before(self, place: int) -> int:
-        """The snapshot before one."""
+        """Return the snapshot before one."""
         parent = self._snapshot(place).parent_snapshot_id
         return NOTHING if parent is None else int(parent)
 
@@ -145,7 +145,7 @@ class IcebergHistory:
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
     def _check_names(self, schemas: Sequence[Any]) -> None:
-        """Files are read by the names of their columns, so a column must have had one name, and a name one column."""
+        """Check the names: files are read by column names, so each column must have had one name and vice versa."""
         names: dict[int, str] = {}
         for field in (field for schema in schemas for field in schema.fields):
             if names.setdefault(field.field_id, field.name) != field.name:
@@ -160,7 +160,7 @@ class IcebergHistory:
         return found
 
     def _path(self, path: str) -> str:
-        """A file as all of rowtime names it."""
+        """Return a file's name as used everywhere in rowtime."""
         if on_store(path):
             return str(named(path))
         if not _LOCAL.match(path):
@@ -185,7 +185,7 @@ class IcebergHistory:
         return table
 
     def _learn(self, location: str) -> None:
-        """Let Spark, which reads the files, know what the catalog says of their bucket."""
+        """Give the catalog's settings for the bucket to Spark, which reads the files."""
         place = place_in(location, self._catalog.properties, self.called)
         if isinstance(place, ObjectPlace):
             learn(place.bucket.url, place.bucket.settings)

@@ -28,7 +28,7 @@ from rowtime.runtime.sources.kafka_rows import RECORD, Columns, check_raw, json_
 TOPICS: Final = ("subscribe", "subscribepattern", "assign")
 _OURS: Final = (*TOPICS, "startingoffsets", "format", "value.format", "rowtime.column", "includeheaders", MESSAGE)
 _FORMATS: Final = ("json", "raw", "avro", "json-schema", "protobuf", *ENVELOPES)
-# Options of the connector that would decide the range, which the driver does and journals.
+# Options of the connector that would choose the range; the driver chooses and journals it.
 _REFUSED: Final = (
     "endingoffsets",
     "startingtimestamp",
@@ -44,14 +44,14 @@ _REFUSED: Final = (
 class KafkaSource:
     """The partitions of some topics. ``options`` are those of Spark's connector, in any case.
 
-    ``columns`` are the declared ones: name and Spark type. ``value_format`` is one of
-    ``_FORMATS``, in any case, those of a registry with ``schemas``. ``clock`` says when a reading happens (µs UTC).
-    Raises ``Refused`` (R504) for options that do not fit together.
+    ``columns`` are the declared ones: name and Spark type. ``value_format`` is one of ``_FORMATS``, in any case, those
+    of a registry with ``schemas``. ``clock`` returns the time of a reading (µs UTC). Raises ``Refused`` (R504) for
+    options that do not fit together.
     """
 
     in_band = True
     decodes = True
-    steady = False  # producers stamp records themselves, or several brokers do
+    steady = False  # timestamps come from producers, or from several brokers
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class KafkaSource:
         self._schemas, self._readings = schemas, dict[str, Reading]()
         self._clock = clock
         self._rowtime = self._options.get("rowtime.column") or None
-        # Semantics 2.4: only a field that the stream names gives the rowtime, whatever others are called.
+        # Semantics 2.4: only a field that the stream names gives the rowtime, whatever the names of others.
         self.gives_rowtime = self._rowtime is not None
         self._check_options()
         if self._raw:
@@ -79,12 +79,12 @@ class KafkaSource:
         self._brokers = Brokers(self._options)
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
-        """The next range; new partitions begin at their earliest record, also under ``latest``.
+        """Return the next range; new partitions begin at their earliest record, also with ``latest``.
 
-        Besides R501 raises ``Failure`` R503 where the brokers no longer hold what comes
-        next; with ``failOnDataLoss 'false'`` such a range begins at what they hold.
+        Besides R501 raises ``Failure`` R503 if the brokers no longer have the next records; with ``failOnDataLoss
+        'false'`` such a range begins at the first record they have.
         """
-        asked_at = self._clock()  # before the question: what is written after it has not been read
+        asked_at = self._clock()  # before the request: later records have not been read
         partitions = self._partitions()
         ids = self._same_topics(partitions, state)
         extents = {p.writer: extent for p, extent in self._brokers.extents(partitions).items()}
@@ -110,7 +110,7 @@ class KafkaSource:
         return replace(part, detail={KEY: known}), {**notes, KEY: known}
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
-        """The records between offsets; raises ``Failure`` (R503) where the brokers no longer hold them."""
+        """Return the records between offsets; raises ``Failure`` (R503) if the brokers no longer have them."""
         partitions = self._partitions()
         self._same_topics(partitions, state)
         extents = {p.writer: extent for p, extent in self._brokers.extents(partitions).items()}
@@ -122,7 +122,7 @@ class KafkaSource:
         return Slice(asked, dict(end), rows=sum(end[w] - asked[w] for w in end), detail=detail)
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
-        """The items of a range. Spark's own error says so where records were aged out meanwhile."""
+        """Return the items of a range. If records have expired meanwhile, Spark raises its own error."""
         records = self._records(spark, part)
         if self._schemas is not None:
             readings = self._read_by(spark, part.detail[KEY])
@@ -137,7 +137,7 @@ class KafkaSource:
         return json_items(records, self._columns, self._rowtime)
 
     def finished(self, at: Offsets) -> bool:  # noqa: ARG002 - the contract's
-        """Never: a topic stays open."""
+        """Return False: a topic stays open."""
         return False
 
     def close(self) -> None:
@@ -146,7 +146,7 @@ class KafkaSource:
 
     @property
     def _declared(self) -> Declared:
-        """The columns, and the field that gives the rowtime, spelled as a column that is declared."""
+        """Return the columns, and the field for the rowtime, in the spelling of a declared column."""
         wanted = (self._rowtime or "").lower()
         found = next((name for name, _ in self._columns if name.lower() == wanted), self._rowtime)
         return Declared(self._columns, found, self._envelopes, self._kind, self._options.get(MESSAGE, ""))
@@ -197,7 +197,7 @@ class KafkaSource:
         return self._brokers.partitions(*topics)
 
     def _same_topics(self, partitions: Iterable[Partition], state: Mapping[str, Any]) -> dict[str, str]:
-        """The ids of the topics now; raises ``Failure`` (R503) where one is another than was read, under its name."""
+        """Return the present ids of the topics; raises ``Failure`` (R503) if a topic was made again under its name."""
         before = state.get("topics", {})
         ids = self._brokers.ids(*dict.fromkeys(partition.topic for partition in partitions))
         anew = [topic for topic, now in ids.items() if before.get(topic, now) != now]
@@ -207,11 +207,11 @@ class KafkaSource:
         return ids
 
     def _begin(self, start: Offsets, extents: Mapping[str, Extent], *, first: bool) -> dict[str, int]:
-        """Where each partition's range begins."""
+        """Return where each partition's range begins."""
         latest = first and self._starting == "latest"
         begin = {w: start.get(w, extent.end if latest else extent.first) for w, extent in extents.items()}
         anew = [f"{w} ends at {e.end}, {begin[w]} was reached" for w, e in extents.items() if begin[w] > e.end]
-        if anew:  # positions never go back, so this cannot be gone on with
+        if anew:  # positions never go back, so this cannot be continued
             raise _lost(f"topics were created again or truncated: {', '.join(anew)}", "Start with a new checkpoint.")
         aged = [f"{w} from {begin[w]} to {e.first - 1}" for w, e in extents.items() if begin[w] < e.first]
         if aged and self._strict:
@@ -219,7 +219,7 @@ class KafkaSource:
         return {w: max(begin[w], extent.first) for w, extent in extents.items()}
 
     def _gone(self, start: Offsets, extents: Mapping[str, Extent]) -> list[str]:
-        """The writers whose topics were deleted."""
+        """Return the writers whose topics were deleted."""
         gone = sorted(set(start) - set(extents))
         if gone and self._strict:
             raise _lost(f"topics are gone: {', '.join(f'{w} from {start[w]} on' for w in gone)}", _GO_ON)
@@ -227,7 +227,7 @@ class KafkaSource:
 
     def _records(self, spark: SparkSession, part: Slice) -> DataFrame:
         wanted = {w: end for w, end in part.end.items() if end > part.start[w]}
-        if not wanted:  # the connector does not take an empty assignment
+        if not wanted:  # the connector does not accept an empty assignment
             return spark.range(0).selectExpr(*(f"CAST(NULL AS {kind}) AS {name}" for name, kind in RECORD.items()))
         passed = {n: value for n, value in self._options.items() if n not in _OURS and not n.startswith(REGISTRY)}
         ranges = {
@@ -244,10 +244,9 @@ _GO_ON: Final = "To go on without them, set the option failOnDataLoss 'false'."
 
 
 def share(begin: Offsets, end: Offsets, rows: int | None) -> dict[str, int]:
-    """Ends that take about ``rows`` in all, from each in proportion to what waits there, at least 1.
+    """Return ends for about ``rows`` in all, from each in proportion to its backlog, at least 1.
 
-    So a partition with little is never starved by one with much; the limit is passed by
-    less than the number of partitions.
+    So a small backlog is never starved by a large one; the limit is exceeded by less than the number of partitions.
     """
     waiting = {w: end[w] - begin[w] for w in end}
     total = sum(waiting.values())
@@ -263,7 +262,7 @@ def _known(value_format: str) -> str:
 
 
 def assigned(text: str) -> list[Partition]:
-    """The partitions of an ``assign`` option: ``{"topic": [0, 1]}``; R504 for other text."""
+    """Return the partitions of an ``assign`` option: ``{"topic": [0, 1]}``; R504 for other text."""
     try:
         return [Partition(str(t), int(n)) for t, numbers in json.loads(text).items() for n in numbers]
     except (ValueError, TypeError, AttributeError):

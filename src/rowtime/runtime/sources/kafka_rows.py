@@ -1,8 +1,7 @@
-"""Kafka records as items: rows decoded from a value, bounds from headers, the rest malformed.
+"""Kafka records as items: rows from values, bounds from headers, the rest malformed.
 
-Everything is an expression of Spark SQL, so that no record passes through Python. The
-verdict on a record depends on its whole text and never on which columns a query reads,
-on the session's time zone or on the day.
+Everything is an expression of Spark SQL, so that no record passes through Python. The verdict on a record depends on
+its whole text and never on which columns a query reads, on the session's time zone or on the day.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from rowtime.operators.rows.calendar import in_calendar
 BOUND_HEADER: Final = "rowtime-bound"
 STRICT_HEADER: Final = "rowtime-bound-strict"
 
-# What Spark's connector gives for a record, when it is asked for headers.
+# The columns of Spark's connector for a record, with headers.
 RECORD: Final = {
     "key": "BINARY",
     "value": "BINARY",
@@ -40,8 +39,8 @@ _ISO: Final = (
 _NO_TIME: Final = "CAST(NULL AS TIMESTAMP)"
 _ZONE: Final = "(Z|[+-][0-9]{2}:?[0-9]{2})$"
 
-# The pattern is Spark's default one less the time without a date, which would mean a time
-# of the day on which the record happens to be read.
+# The pattern is Spark's default one without the time alone, which would mean a time on the day on which the record
+# happens to be read.
 _JSON_OPTIONS: Final = {
     "columnNameOfCorruptRecord": "__raw",
     "timeZone": "UTC",
@@ -52,7 +51,7 @@ _JSON_OPTIONS: Final = {
 
 @dataclass(frozen=True)
 class Field:
-    """One declared column: the expression of what the record holds, and that as the declared type."""
+    """One declared column: the expression of the record's value, and the same as the declared type."""
 
     name: str
     given: str
@@ -60,7 +59,7 @@ class Field:
 
     @property
     def broken(self) -> str:
-        """True where the record holds a value that does not convert."""
+        """Return True where the record has a value that does not convert."""
         return f"({self.given} IS NOT NULL AND {self.converted} IS NULL)"
 
 
@@ -68,9 +67,9 @@ Columns = Sequence[tuple[str, str]]  # name and Spark type, as declared
 
 
 def json_items(records: DataFrame, columns: Columns, rowtime: str | None, text: str | None = None) -> DataFrame:
-    """Items of records whose value is one JSON object; ``rowtime`` names the field that gives the rowtime, if any.
+    """Return items of records whose value is one JSON object; ``rowtime`` names the field for the rowtime, if any.
 
-    ``text``: SQL of the text of the object where that is a part of the value; the value is then shown in base64.
+    ``text``: SQL of the object's text if it is a part of the value; the value is then shown in base64.
     """
     ready = prepared(records) if text is None else prepared(records).withColumn("__text", F.expr(text))
     if rowtime is None:
@@ -87,7 +86,7 @@ def json_items(records: DataFrame, columns: Columns, rowtime: str | None, text: 
 
 
 def raw_items(records: DataFrame, columns: Columns) -> DataFrame:
-    """Items whose columns are the parts of the record itself (``RECORD``), cast as declared."""
+    """Return items whose columns are the parts of the record itself (``RECORD``), cast as declared."""
     fields = [_raw_field(name, kind) for name, kind in columns]
     broken = " OR ".join(["FALSE", *(f.broken for f in fields if f.given != f.converted)])
     return items_of(prepared(records), fields, broken, _NO_TIME)
@@ -101,7 +100,7 @@ def check_raw(columns: Columns) -> None:
 
 
 def instant(text: str) -> str:
-    """SQL: the µs of an ISO timestamp (UTC where it names no zone) or of a decimal number, else null."""
+    """Return SQL: the µs of an ISO timestamp (UTC if it has no zone) or of a decimal number, else null."""
     text = f"trim({text})"
     whole = f"CASE WHEN length({text}) = 10 THEN concat({text}, ' 00:00:00Z') WHEN {text} RLIKE '{_ZONE}'"
     whole += f" THEN {text} ELSE concat({text}, 'Z') END"
@@ -112,13 +111,13 @@ def instant(text: str) -> str:
 
 
 def _header(name: str) -> str:
-    """SQL: the text of the last header of that name; Kafka allows several."""
+    """Return SQL: the text of the last header with that name; Kafka allows several."""
     last = f"try_element_at(filter(__k.headers, h -> h.key = '{name}'), -1).value"
     return f"CAST({last} AS STRING)"
 
 
 def prepared(records: DataFrame, *, texts: bool = True) -> DataFrame:
-    """Records with each as one struct ``__k``, its value as text if asked for, and what its headers say of a bound."""
+    """Return records with each as one struct ``__k``, its value as text if needed, and the bound in its headers."""
     whole = records.select(F.struct(*RECORD).alias("__k")).selectExpr(
         "__k",
         "try_validate_utf8(CAST(__k.value AS STRING)) AS __text",
@@ -130,7 +129,7 @@ def prepared(records: DataFrame, *, texts: bool = True) -> DataFrame:
 
 
 def _bound_micros() -> str:
-    """SQL: the plain time of a bound; a strict one is the next microsecond (semantics 1), the end stays."""
+    """Return SQL: the plain time of a bound; a strict one is the next microsecond (semantics 1), the end stays."""
     moved = f"{in_calendar(instant('__at'))} + CASE WHEN __strict = 'true' THEN 1 ELSE 0 END"
     return (
         "CASE WHEN NOT __bound OR __strict NOT IN ('true', 'false') THEN NULL"
@@ -140,10 +139,9 @@ def _bound_micros() -> str:
 
 
 def parsed(records: DataFrame, schema: Columns) -> DataFrame:
-    """The value's object as ``__e``, and `UNDECODED` where the text is not exactly one object.
+    """Return the value's object as ``__e``, and `UNDECODED` if the text is not exactly one object.
 
-    The text is parsed inside an array of an object: alone, Spark reads the first object
-    and says nothing of what is after it.
+    The text is parsed inside an array of an object: alone, Spark reads the first object and ignores the text after it.
     """
     members = ", ".join(f"{quoted(name)}: {kind}" for name, kind in schema)
     wrapped = F.concat(F.lit('{"v":['), F.col("__text"), F.lit("]}"))
@@ -160,7 +158,7 @@ def parsed(records: DataFrame, schema: Columns) -> DataFrame:
 
 def _json_field(name: str, kind: str, moment: Field | None) -> Field:
     given = f"__e.{quoted(name)}"
-    if moment is None:  # from_json has converted it, and told where it could not
+    if moment is None:  # from_json has converted it, and reported a failure
         return Field(name, given, given)
     if kind.strip().upper() == "TIMESTAMP":
         return Field(name, given, f"timestamp_micros({moment.converted})")
@@ -177,7 +175,7 @@ def _raw_field(name: str, kind: str) -> Field:
 
 
 def items_of(read: DataFrame, fields: Sequence[Field], broken: str, moment: str, *, text: bool = True) -> DataFrame:
-    """The declared columns and then those of the contract; a malformed value that is no ``text`` is shown in base64."""
+    """Return the declared columns, then the contract's; a malformed value that is no ``text`` is shown in base64."""
     judged = read.withColumn(
         "__broken", F.expr(f"CASE WHEN __bound THEN __micros IS NULL ELSE coalesce({broken}, TRUE) END")
     )
@@ -190,6 +188,6 @@ def items_of(read: DataFrame, fields: Sequence[Field], broken: str, moment: str,
         f"__k.offset AS {POSITION}",
         f"__k.timestamp AS {ARRIVAL}",
         f"timestamp_micros(__micros) AS {BOUND}",
-        # A tombstone has no text to show, but must not look decoded.
+        # A tombstone has no text to show, but must not count as decoded.
         f"CASE WHEN __broken THEN coalesce({raw}, 'NULL') END AS {MALFORMED}",
     )

@@ -1,8 +1,8 @@
-"""A lake table as a source: the files that its versions append, numbered in their order; the table is one writer.
+"""A lake table as a source: the files that its versions add, numbered in order; the table is one writer.
 
-What the log of the table says gets its numbers once, whole versions at a time, and is in the checkpoint from then
-on (`file_list`). So a tick may take a part of a version, and what was read can be read again as long as its files are
-there, whatever becomes of the log. The position of a row is its file's number and its row number in the file.
+The files in the log get their numbers once, whole versions at a time, and are in the checkpoint from then on
+(`file_list`). So a tick may take a part of a version, and it can be read again as long as its files exist, whatever
+happens to the log. The position of a row is its file's number and its row number in the file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CHANGED: Final = (
 
 
 class LakeSource:
-    """The table of a ``history`` as a ``Source`` of the stream ``name``; ``notes`` has the numbers of its files."""
+    """The table of a ``history`` as a ``Source`` of the stream ``name``; ``notes`` stores the numbers of its files."""
 
     in_band = False
     decodes = False
@@ -63,7 +63,7 @@ class LakeSource:
         self.gives_rowtime = bool(self._rowtime)
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
-        """Number what the next versions append and take the next files, within the limits, at least one.
+        """Number the files of the next versions and take the next files, within the limits, at least one.
 
         Raises ``Refused``: R574 for a version that changes rows, R575 to R578, see `table_history`.
         """
@@ -85,7 +85,7 @@ class LakeSource:
         return replace(self._files.slice_of(first, taken), backlog=backlog), self._state()
 
     def _backlog(self, taken: Sequence[NumberedFile], end: int, open_before: int) -> Backlog:
-        """What is left in bytes; in versions while some are not looked into (`_number`), so that this costs nothing."""
+        """Return the rest in bytes; in versions while some are not examined (`_number`), so that this costs nothing."""
         assert self._place is not None
         unread = self._history.behind(self._place)
         if not unread:
@@ -94,7 +94,7 @@ class LakeSource:
         return Backlog("versions", max(0, open_before - left), left)
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
-        """The files between two numbers; raises ``Failure`` (R501) where one is gone."""
+        """Return the files between two numbers; raises ``Failure`` (R501) if one is missing."""
         first, last = start.get(THE_WRITER, 0), end[THE_WRITER]
         self._list.load(state.get("listed", 0), state.get("sum"), whole=True)
         taken = self._list.files[first:last]
@@ -117,21 +117,21 @@ class LakeSource:
         return self._files.rows(part, wanted)
 
     def finished(self, at: Offsets) -> bool:
-        """True once every file of the versions that are there now has been taken."""
+        """Return True once every file of the present versions has been taken."""
         look = self._history.look()
         return at.get(THE_WRITER, 0) >= len(self._list.files) and (look is None or look.place == self._place)
 
     @property
     def _wanted(self) -> dict[str, str]:
-        """The columns that files have, with the one that gives the rowtime."""
+        """Return the columns of the files, with the one for the rowtime."""
         wanted = dict(self._columns)
         there = {name.lower() for name in wanted}
         return wanted if self._rowtime.lower() in ("", *there) else {**wanted, self._rowtime: "TIMESTAMP"}
 
-    # -- what is there ----------------------------------------------------------------
+    # -- the table ----------------------------------------------------------------------
 
     def _load(self, state: Mapping[str, Any]) -> None:
-        """Read what is numbered, once."""
+        """Read the numbers, once."""
         if not self._loaded:
             self._list.load(state.get("listed", 0), state.get("sum"))
             self._place, self._identity = state.get("place"), state.get("table", "")
@@ -142,7 +142,7 @@ class LakeSource:
         return {"listed": count, "sum": self._list.sum_of(count), "place": self._place, "table": self._identity}
 
     def _looked(self) -> Look:
-        """The table as it is now, which is the one of the checkpoint. Raises ``Refused`` (R575 to R577)."""
+        """Return the present table, which is the checkpoint's. Raises ``Refused`` (R575 to R577)."""
         look, called = self._history.look(), self._history.called
         if look is None and self._identity:
             raise gone(called, "the table is gone")
@@ -158,21 +158,21 @@ class LakeSource:
         return look
 
     def _begin(self, look: Look) -> None:
-        """Where the first start begins: at the table as it is, behind it, or with a version."""
+        """Begin the first start: at the present table, after it, or with a version."""
         if not self._begins:
             self._add(self._history.whole(look.place))
         latest = self._begins in ("", "latest")
         self._place = look.place if latest else self._history.before(int(self._begins))
 
     def _number(self, first: int, limits: Limits) -> None:
-        """Number what further versions append, until there is enough for a tick. Raises ``Refused`` (R574)."""
+        """Number the files of further versions, until there are enough for a tick. Raises ``Refused`` (R574)."""
         assert self._place is not None
         if limits.files is not None and len(self._list.files) - first >= limits.files:
             return
         for version in self._history.since(self._place):
             if version.changed and not self._skips:
                 if len(self._list.files) > first:
-                    return  # what came before it goes first
+                    return  # earlier files go first
                 what = f"{self._history.called} of the stream {self._name}: version {version.place} {version.changed}"
                 raise refuse("R574", what, _CHANGED)
             self._add(() if version.changed else version.files)
@@ -188,7 +188,7 @@ class LakeSource:
         self._list.add([file if file.arrived == at else replace(file, arrived=at) for file, at in raised])
 
     def _check(self, taken: Sequence[NumberedFile]) -> None:
-        """Look at the files before they are read. Raises ``Refused`` (R576, R577)."""
+        """Check the files before they are read. Raises ``Refused`` (R576, R577)."""
         found = each(self._fault_of, taken, stored=in_store(file.path for file in taken))
         if refused := next(filter(None, found), None):
             raise refused
@@ -206,7 +206,7 @@ class LakeSource:
         hint = "Rewrite the table with these columns in another engine, or begin after it (startingVersion)."
         return refuse("R577", what, hint)
 
-    # -- the rows ---------------------------------------------------------------------
+    # -- rows -------------------------------------------------------------------------
 
     @property
     def _files(self) -> TableFiles:
@@ -216,12 +216,12 @@ class LakeSource:
 
 
 def _versions(files: Iterable[NumberedFile]) -> int:
-    """How many versions have added some files."""
+    """Return how many versions have added some files."""
     return len({file.version for file in files})
 
 
 def _each_once(files: Iterable[NumberedFile]) -> Iterator[NumberedFile]:
-    """Files up to one that has come before: a table that was restored may have it twice."""
+    """Yield files up to one that has come before: a table that was restored may have it twice."""
     seen: set[str] = set()
     for file in files:
         if file.path in seen:

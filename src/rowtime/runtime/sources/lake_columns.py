@@ -1,4 +1,4 @@
-"""Columns of a lake table that a script declares: which fit those that the table has."""
+"""Checks which declared columns fit the columns of a lake table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_columns(name: str, called: str, look: Look, wanted: Mapping[str, str], *, typed: bool = True) -> None:
-    """Raises ``Refused`` (R577) for declared columns that a table lacks, or if ``typed`` has of another type."""
+    """Raise ``Refused`` (R577) for declared columns that a table lacks or, if ``typed``, has with another type."""
     there = {field.name.lower(): field.dataType for field in look.columns.fields}
     problems = [Problem("R577", f"{called} {what}", hint=hint) for what, hint in _misfits(name, there, wanted, typed)]
     if problems:
@@ -44,7 +44,7 @@ def _misfits(
 
 
 def _reads(found: DataType, wanted: DataType) -> bool:
-    """True if Spark's reader gives values of a type in files as the declared one."""
+    """Return True if Spark's reader gives values of a type in files as the declared one."""
     from pyspark.sql.types import NumericType  # noqa: PLC0415 - not for those who only plan
 
     given, taken = found.simpleString(), wanted.simpleString()
@@ -53,7 +53,7 @@ def _reads(found: DataType, wanted: DataType) -> bool:
 
 
 def type_of(text: str) -> DataType:
-    """The type that a text of SQL names."""
+    """Return the type that an SQL text names."""
     from pyspark.sql.types import StructType  # noqa: PLC0415 - not for those who only plan
 
     found = StructType.fromDDL(f"c {text}")

@@ -1,4 +1,4 @@
-"""Files of a lake table as Spark reads them: Parquet, and the columns of partitions, whose values are in the log."""
+"""Files of a lake table in the form for Spark: Parquet, and partition columns, whose values are in the log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ THE_WRITER: Final = "table"
 
 
 class TableFiles(FilesSource):
-    """Reads numbered files of a table; each is named by its whole path, so no folder is looked into."""
+    """Reads numbered files of a table; each is given by its whole path, so no folder is searched."""
 
     writer = THE_WRITER
 
@@ -26,6 +26,6 @@ class TableFiles(FilesSource):
         super().__init__("parquet", {"path": "/", "rowtime.column": rowtime}, columns, Path("/"))
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
-        """The rows of some files, with their positions; the columns of partitions as the log has them."""
+        """Return the rows of some files, with their positions; partition columns as in the log."""
         reach_all(spark, (path for _, path, _ in part.detail["files"]), "the lake table at")
         return super().read(spark, part)

@@ -1,4 +1,4 @@
-"""Lake tables that are read: as streams, and as static tables."""
+"""Lake tables as sources: as streams, and as static tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def history_of(kind: str, options: Mapping[str, str]) -> History:
-    """The history of the table that options name."""
+    """Return the history of the table that options name."""
     if kind == "delta":
         return DeltaHistory(delta_place(options["path"]))
     named = {name.lower(): value for name, value in options.items()}
@@ -36,7 +36,7 @@ def history_of(kind: str, options: Mapping[str, str]) -> History:
 def static_rows(
     spark: SparkSession, name: str, source: tuple[str, Sequence[tuple[str, str]]], wanted: Mapping[str, str]
 ) -> DataFrame:
-    """The rows of a static table in the version that its options name, else as it is now; its own types.
+    """Return the rows of a static table in the version of its options, else the present one; with its own types.
 
     Raises a ``RowtimeError``: R501, R575, R577, R578.
     """

@@ -1,8 +1,8 @@
-"""The ledger as a source (`plan.bind.ledger`): what the gates counted in a tick comes from the entry of that tick.
+"""The ledger as a source (`plan.bind.ledger`): the counts of the gates in a tick come from the entry of that tick.
 
-How many rows a gate has accepted is known once the jobs of the tick have ended, so its rows are read by the next tick,
-when the journal has them. A crash in between changes nothing. Of the gates that its own rows reach, nothing is told:
-each such tick would make rows for another one.
+How many rows a gate has accepted is known once the jobs of the tick have ended, so the next tick reads the counts, from
+the journal. A crash in between changes nothing. Gates that rows of the ledger itself reach are omitted: each such tick
+would make rows for another one.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 THE_WRITER: Final = "ledger"
 _BITS: Final = 20  # a tick has fewer than 2**20 gates
 Line = Mapping[str, Any]
-"""A tick as the book has it: its number, when it was committed and when its rows arrived (µs UTC), and its gates."""
+"""A tick in the book: its number, when it was committed and when its rows arrived (µs UTC), and its gates."""
 
 
 class LedgerSource:
-    """The ledger of the pipeline that runs a ``program``, from its own journal, as a ``Source`` of the stream ``name``.
+    """The ledger of a pipeline with a ``program``, from its own journal, as a ``Source`` of the stream ``name``.
 
     ``notes``: the folder of its book. ``from_now``: ticks before the first start are not read.
     """
@@ -50,11 +50,11 @@ class LedgerSource:
         self._journal, self._from_now = journal, from_now
         self._gates = _Gates(name, program)
         self._book = LedgerBook(notes)
-        self._waiting: dict[int, Mapping[str, Any]] = {}  # entries that were looked at and are not committed as read
-        self._seen = -1  # the last tick that was looked at
+        self._waiting: dict[int, Mapping[str, Any]] = {}  # entries that were examined and are not committed as read
+        self._seen = -1  # the last examined tick
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:  # noqa: ARG002 - a tick has few gates
-        """What the ticks that were committed since have counted; the book has it then."""
+        """Return the counts of the ticks committed since; also write them to the book."""
         first = start.get(THE_WRITER)
         entries = self._entries(first or 0)
         if first is None and self._from_now:
@@ -71,13 +71,13 @@ class LedgerSource:
         return _slice(first, end, lines), {"listed": count, "sum": known, "arrival": arrival}
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
-        """The ticks between two, from the book. Raises ``Failure`` (R406) if it is damaged."""
+        """Return the ticks between two, from the book. Raises ``Failure`` (R406) if it is damaged."""
         first, last = start.get(THE_WRITER, 0), end[THE_WRITER]
         lines = [json.loads(line) for line in self._book.read(state["listed"], state["sum"])]
         return _slice(first, last, [line for line in lines if first <= line["tick"] < last])
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
-        """A row for each tick and gate."""
+        """Return a row for each tick and gate."""
         kinds = [*(f"{quoted(name)} {kind}" for name, kind in COLUMNS), f"{POSITION} BIGINT", f"{ARRIVAL} TIMESTAMP"]
         rows = spark.createDataFrame([row for line in part.detail["lines"] for row in _rows(line)], ", ".join(kinds))
         names = [quoted(name) for name, _ in COLUMNS]
@@ -85,11 +85,11 @@ class LedgerSource:
         return rows.selectExpr(*names, none, f"'{THE_WRITER}' AS {WRITER}", POSITION, ARRIVAL)
 
     def finished(self, at: Offsets) -> bool:  # noqa: ARG002
-        """False: a next tick may come."""
+        """Return False: another tick may come."""
         return False
 
     def _entries(self, first: int) -> list[Mapping[str, Any]]:
-        """The entries from a tick on whose gates have counted something; each is read once."""
+        """Return the entries from a tick on whose gates have counted rows; each is read once."""
         last = self._journal.last()
         if last is not None and last["tick"] > self._seen:
             followed = last["tick"] == self._seen + 1
@@ -108,7 +108,7 @@ class LedgerSource:
 
 
 class _Gates:
-    """What a plan says of the gates of a program, but for those that rows of the ledger reach."""
+    """A program's gates in the plan, except those that rows of the ledger reach."""
 
     def __init__(self, name: str, program: Program) -> None:
         self._operators, statements = program.operators, statements_of(program.written)
@@ -117,11 +117,11 @@ class _Gates:
         self._own = reached | {self._owner[node] for node in reached}
 
     def told(self, entry: Mapping[str, Any]) -> Mapping[str, Mapping[str, int]]:
-        """The gates that counted rows in a tick, with their counts."""
+        """Return the gates that counted rows in a tick, with their counts."""
         return {gate: counts for gate, counts in entry["ledger"].items() if counts.get("in") and gate not in self._own}
 
     def streams(self, gate: str) -> str:
-        """The streams whose rows come to a gate."""
+        """Return the streams whose rows come to a gate."""
         nodes = [node for node in self._operators if node.name == gate]
         nodes = nodes or [node for node in self._operators if self._owner[node.name] == gate]
         below = [one for node in nodes for one in walk(node)]
@@ -135,7 +135,7 @@ def _slice(first: int, end: int, lines: Sequence[Line]) -> Slice:
 
 
 def _bound(clocks: Mapping[str, int] | None) -> int | None:
-    """The bound of a gate, if there is one in the range of times."""
+    """Return the bound of a gate, if there is one in the range of times."""
     found = BEGINNING if clocks is None else least(clocks.values())
     return found if BEGINNING < found < END else None
 

@@ -1,9 +1,9 @@
-"""The book of a ledger that is read: its lines in the order in which they were given, in the checkpoint.
+"""The book of a ledger source: its lines in the order in which they were given, in the checkpoint.
 
-A tick of the journal is gone some ticks later, and `verify` and `trace` read again what a query has read. The book is a
-row of files of `LINES` lines each, of which only the last one grows, so that a store need not write all of it again. A
-checksum runs through all lines; the journal has it, with their number. What follows is of a tick that did not
-commit, and is written over.
+A tick's journal entry is removed some ticks later, but `verify` and `trace` read a query's input again. The book is a
+sequence of files of `LINES` lines each. Only the last one grows, so that a store need not write everything again. A
+checksum covers all lines; the journal has it, with their number. Later lines belong to a tick that did not commit, and
+are overwritten.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class LedgerBook:
 
     def __init__(self, notes: Place) -> None:
         self._folder = notes
-        self._known: tuple[int, list[bytes]] | None = None  # the last file by its number, as it is
+        self._known: tuple[int, list[bytes]] | None = None  # the number of the last file, and its content
 
     def add(self, there: int, known: int, lines: Sequence[bytes]) -> tuple[int, int]:
-        """Write lines behind the first ``there``, which have the checksum ``known``; their number and checksum then.
+        """Write lines after the first ``there``, which have the checksum ``known``; return their number and checksum.
 
-        Raises ``Failure`` (R406) if the last file does not have the lines that are there.
+        Raises ``Failure`` (R406) if the last file does not have the lines that should be there.
         """
         make_folder(self._folder)
         while lines:
@@ -64,11 +64,11 @@ class LedgerBook:
         try:
             (append if more else write_over)(path, data)
         except BaseException:
-            self._known = None  # nobody knows what is there
+            self._known = None  # the content is unknown
             raise
 
     def _lines(self, number: int) -> list[bytes]:
-        """The whole lines of a file."""
+        """Return the whole lines of a file."""
         path = self._path(number)
         found = path.read_bytes() if path.exists() else b""
         return [line + b"\n" for line in found.split(b"\n")[:-1]]

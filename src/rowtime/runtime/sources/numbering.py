@@ -1,12 +1,12 @@
-"""Numbering: which files of a directory are new, and what has become of those that have been read.
+"""Numbering: which files of a directory are new, and what has happened to those that have been read.
 
-A file gets its number when it is found; a number is never used twice. What is found besides new files gets a number
-too, under which nothing is read, so that it is in the journal at its place: a file that cannot be read (R520), one
-with more rows than when it was read (R521), one that was read under another name (R522). A file that was written again
-after it was read is another file (R523), and is read.
+A file gets its number when it is found; a number is never used twice. Other findings get a number too, under which
+nothing is read, so that the journal has them in order: a file that cannot be read (R520), one with more rows than when
+it was read (R521), one that was read under another name (R522). A file that was overwritten after it was read counts as
+a new file (R523), and is read.
 
-Each look at the directory compares the size, the time and the place of every file with what is known of it; only where
-one of them differs, its content is read.
+Each look at the directory compares the size, the time and the place of every file with the recorded ones; only if one
+of them differs is its content read.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from rowtime.runtime.sources.file_places import COMPRESSED, DAMAGED
 from rowtime.runtime.sources.touched import Facts, Touched
 
 SHOWN: Final = 100  # files that the journal names
-_LARGE: Final = 1 << 20  # bytes of a file that are worth a thread
-_SECOND: Final = 1_000_000_000  # ns; file systems that know whole seconds only give one time to many files
+_LARGE: Final = 1 << 20  # bytes from which a file is worth a thread
+_SECOND: Final = 1_000_000_000  # ns; file systems with whole seconds give many files the same time
 
 
 class Numbering:
-    """The numbers of the files at ``path``, which are read if they are as ``expected``.
+    """The numbers of the files at ``path``; those with the ``expected`` content are read.
 
-    ``chosen``: which of the files there belong to them. ``growing``: they may have more lines later, each time under a
-    number of their own.
+    ``chosen``: which of the files there belong to the stream. ``growing``: files may get more lines later, each time
+    under a new number.
     """
 
     def __init__(self, path: Path, notes: Place, expected: Expected, chosen: Chosen, *, growing: bool = False) -> None:
@@ -66,11 +66,11 @@ class Numbering:
 
     @property
     def count(self) -> int:
-        """How many numbers there are."""
+        """Return how many numbers there are."""
         return len(self.list.files)
 
     def load(self, state: Mapping[str, Any], *, whole: bool = False) -> None:
-        """Read the list, once. Raises ``Failure`` (R406) if it is not as the journal knows it."""
+        """Read the list, once. Raises ``Failure`` (R406) if it differs from the journal's record."""
         committed, known = state.get("listed", 0), state.get("sum")
         if not self._loaded:
             self.list.load(committed, known, whole=whole)
@@ -81,7 +81,7 @@ class Numbering:
             self.list.load(committed, known, whole=True)
 
     def take(self, first: int, limits: Limits) -> list[NumberedFile]:
-        """The files from a number on, as they are now, within the limits; new ones are numbered if none is left."""
+        """Return the present files from a number on, within the limits; new ones are numbered if none is left."""
         if first >= self.count:
             self.number(self.new())
         taken = list(within(self.list.files[first:], limits))
@@ -97,16 +97,16 @@ class Numbering:
         return taken
 
     def size_from(self, number: int) -> int:
-        """How many bytes the files have from a number on."""
+        """Return how many bytes the files have from a number on."""
         return sum(file.length for file in islice(self.list.files, number, None))
 
     def pass_over(self) -> None:
-        """Number what is there now without reading it."""
+        """Number present files without reading them."""
         self.number(self.new())
         self.list.write(self.count)
 
     def state(self, before: Mapping[str, Any], first: int, taken: Sequence[NumberedFile]) -> dict[str, Any]:
-        """What the journal keeps once files are taken: the list's length and checksum, and what was found besides."""
+        """Return the journal's notes once files are taken: the list's length and checksum, and other findings."""
         end = first + len(taken)
         found: dict[str, Any] = {"listed": end, "sum": self.list.sum_of(end)}
         aside, counts = dict(before.get("aside", {})), dict(before.get("counts", {}))
@@ -122,7 +122,7 @@ class Numbering:
         return found
 
     def new(self) -> list[NumberedFile]:
-        """What has no number yet, in the order in which it gets one."""
+        """Return files without a number, in the order in which they get one."""
         if not self.path.exists():
             hint = "Create the directory, or correct the path."
             raise Failure(Problem("R501", f"the source {self.path} is not there", hint=hint))
@@ -142,7 +142,7 @@ class Numbering:
         self._index(first)
 
     def blame(self, error: BaseException, taken: Sequence[NumberedFile]) -> bool:
-        """True if files are the reason for a failure and are left out from now on, or are not there any more."""
+        """Return True if files caused a failure and are skipped from now on, or no longer exist."""
         text = told(error)
         named = [file for file in taken if file.path in text]
         if not named and not (isinstance(error, DAMAGED) or UNREAD in text):
@@ -157,10 +157,10 @@ class Numbering:
         return found
 
     def places(self) -> dict[str, str]:
-        """Where files are that were renamed after they were read."""
+        """Return the present names of files that were renamed after they were read."""
         return {file.was: file.path for file in self.list.files if file.code == RENAMED}
 
-    # -- what has become of a file ----------------------------------------------------
+    # -- changes of files ---------------------------------------------------------------
 
     def _index_all(self) -> None:
         self._at, self._identities, self._known = {}, {}, {}
@@ -178,7 +178,7 @@ class Numbering:
                 del self._identities[file.identity]
 
     def _as_read(self, file: NumberedFile) -> NumberedFile:
-        """A file that is about to be read, with the checksum of its content; set aside if it cannot be."""
+        """Return a file that is about to be read, with the checksum of its content; set aside if it cannot be read."""
         if not file.read:
             return file
         why = self._fault(file)
@@ -197,13 +197,13 @@ class Numbering:
         return blamed or self.expected.fault_of(file.path)
 
     def _found(self, path: str, facts: Facts) -> NumberedFile | None:
-        """What is to be numbered of a file that is new or not as it was; ``None`` if nothing is."""
+        """Return what to number for a file that is new or changed; ``None`` for nothing."""
         if path not in self._at:
             return self._fresh(path) if self.chosen.has(path) else None
         return self._looked_at(self._at[path], facts) if path not in self._unreadable else None
 
     def _fresh(self, path: str) -> NumberedFile | None:
-        """A file under a name that is new; ``None`` if it has gone meanwhile."""
+        """Return a file with a new name; ``None`` if it no longer exists."""
         try:
             facts = os.stat(path)  # noqa: PTH116 - as in `is_as_numbered`
         except OSError:
@@ -221,7 +221,7 @@ class Numbering:
         return file if before is None else self._renamed(file, self.list.files[before])
 
     def _grown(self, path: str, size: int, time: int, node: int, start: int = 0) -> NumberedFile | None:
-        """The full lines of a file from a byte on; ``None`` where there is none yet."""
+        """Return the full lines of a file from a byte on; ``None`` if there are none yet."""
         known = (path, time // 1000, size, time, node)
         try:
             end = end_of_lines(path, start, size)
@@ -242,11 +242,11 @@ class Numbering:
         return replace(file, code=RENAMED, why=why, was=before.path, content=before.content)
 
     def _unreadable_now(self) -> Iterator[NumberedFile | None]:
-        """Files that could not be read and are not as they were."""
+        """Yield files that could not be read and have changed."""
         for path in sorted(self._unreadable):
             file = self.list.files[self._at[path]]
             if not os.path.lexists(path):
-                self._unreadable.remove(path)  # and whatever comes under this name is new
+                self._unreadable.remove(path)  # a later file with this name is new
                 del self._at[path], self._known[path]
             elif not is_as_numbered(file) or (file.size and not file.print and _is_utf8(path) and _opens(path)):
                 with suppress(FileNotFoundError):
@@ -254,9 +254,9 @@ class Numbering:
                     yield self._grown(path, *facts, start=file.start) if file.grows else self._fresh(path)
 
     def _looked_at(self, number: int, facts: Facts) -> NumberedFile | None:
-        """What is to be numbered of a file that was read and has another size, time or place; ``None``: it is the same.
+        """Return what to number for a file that was read and has another size, time or place; ``None`` if unchanged.
 
-        An older version has noted no more than the size.
+        An older version has recorded only the size.
         """
         file = self.list.files[number]
         size, time, _ = facts
@@ -282,7 +282,7 @@ class Numbering:
 
 
 def _each(change: Callable[[NumberedFile], NumberedFile], files: Sequence[NumberedFile]) -> list[NumberedFile]:
-    """Files after a change that reads them, several at once."""
+    """Apply a change that reads files, to several concurrently."""
     width = min(len(files), os.cpu_count() or 1)
     if not any(file.size > _LARGE for file in files):
         return [*map(change, files)]
@@ -296,12 +296,12 @@ def _each(change: Callable[[NumberedFile], NumberedFile], files: Sequence[Number
 
 
 def noted(file: NumberedFile) -> dict[str, str]:
-    """What a number is there for, besides the rows of a new file, in plain values."""
+    """Return why a number exists, besides the rows of a new file, in plain values."""
     return {"file": _shown(file.path), "code": file.code, "why": file.why}
 
 
 def _shown(path: str) -> str:
-    """A name that people can read, whatever its bytes are."""
+    """Return a readable name, whatever its bytes are."""
     return path.encode(errors="surrogateescape").decode(errors="replace")
 
 
@@ -322,7 +322,7 @@ def _opens(path: str) -> bool:
 
 
 def _listed(place: Path, chosen: Chosen) -> Iterator[tuple[str, Facts]]:
-    """The files at a place with their facts."""
+    """Yield the files at a place with their facts."""
     if not place.is_file():
         yield from _below(str(place), chosen)
     else:
@@ -330,7 +330,7 @@ def _listed(place: Path, chosen: Chosen) -> Iterator[tuple[str, Facts]]:
 
 
 def _below(folder: str, chosen: Chosen) -> Iterator[tuple[str, Facts]]:
-    """Files below a folder, without those that Spark hides: names that begin with ``_`` or ``.``."""
+    """Yield files below a folder, without those that Spark hides: names that begin with ``_`` or ``.``."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(("_", ".")):
@@ -339,7 +339,7 @@ def _below(folder: str, chosen: Chosen) -> Iterator[tuple[str, Facts]]:
                 if chosen.enters(entry.path):
                     yield from _below(entry.path, chosen)
             elif entry.is_file():
-                with suppress(FileNotFoundError):  # it has gone meanwhile
+                with suppress(FileNotFoundError):  # it no longer exists
                     yield entry.path, _facts(entry.stat())
 
 
@@ -348,7 +348,7 @@ def _facts(found: os.stat_result) -> Facts:
 
 
 def within(files: Sequence[NumberedFile], limits: Limits) -> Iterator[NumberedFile]:
-    """The first of some files that a tick takes, at least one."""
+    """Yield the first of some files, within the limits of a tick, at least one."""
     used = 0
     for number, file in enumerate(files):
         used += file.length

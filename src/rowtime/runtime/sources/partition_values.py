@@ -1,4 +1,4 @@
-"""The columns of partitions, whose values are in the log of a table or in the names of folders: not in the files."""
+"""Partition columns, whose values are in the log of a table or in the names of folders, not in the files."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Values = Mapping[str, Mapping[str, str | None]]
-"""By the number of a file, as text, the values of its partition."""
-ROWS_BITS: Final = 40  # a file holds fewer than 2**40 rows
-FEW_FILES: Final = 64  # files whose values are looked up in a literal; those of more are joined
+"""The partition values of a file, by its number as text."""
+ROWS_BITS: Final = 40  # a file has fewer than 2**40 rows
+FEW_FILES: Final = 64  # files up to which values are looked up in a literal; with more they are joined
 
 
 def in_folders(folder: str, path: str, types: Mapping[str, str]) -> dict[str, str | None]:
-    """The values of these columns in the names of folders between ``folder`` and a file; the last of each counts."""
+    """Return these columns' values in the names of folders between ``folder`` and a file; the last of each counts."""
     found: dict[str, str | None] = {}
     named = {name.lower(): name for name in types}
     for part in path.removeprefix(f"{folder}/").split("/")[:-1]:
@@ -36,7 +36,7 @@ def in_folders(folder: str, path: str, types: Mapping[str, str]) -> dict[str, st
 
 
 def fault_of(values: Mapping[str, str | None], types: Mapping[str, str]) -> str | None:
-    """What is wrong with the values that a file has from its folders; ``None`` for nothing."""
+    """Return the fault of a file's values from its folders; ``None`` for none."""
     for name, kind in types.items():
         if name not in values:
             return f"it is not in a folder {name}=…, which gives a column of the stream"
@@ -54,7 +54,7 @@ def _fits(value: str, kind: str) -> bool:
 
 
 def with_partitions(rows: DataFrame, values: Values, columns: Sequence[tuple[str, str]]) -> DataFrame:
-    """Rows of numbered files, with the columns of partitions whatever is in the files under their names."""
+    """Return rows of numbered files with partition columns, even if the files have columns with these names."""
     partitions = {name.lower() for one in values.values() for name in one}
     wanted = {name: of for name, of in columns if name.lower() in partitions}
     if not wanted:

@@ -1,8 +1,8 @@
-"""Reads columns of Parquet files with Arrow: times for the clock pass, rows for who computes on the driver.
+"""Reads columns of Parquet files with Arrow: times for the clock pass, rows for operators on the driver.
 
-A clock pass needs only times and positions. If the files can be read directly, reading
-that one column here takes a tenth of the time of a Spark job (`docs/design/tick-cost.md`);
-rows that the driver would be given by Spark are read here in less than a tenth (`docs/design/over.md`).
+A clock pass needs only times and positions. If the files can be read directly, reading that one column here takes a
+tenth of the time of a Spark job (`docs/design/tick-cost.md`); rows for the driver are read here in less than a tenth of
+Spark's time (`docs/design/over.md`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rowtime.core.errors import Failure, Problem
 from rowtime.runtime.sources.file_places import DAMAGED, footer, parquet
 
 MICROS = pa.timestamp("us", "UTC")
-ROWS = 1_000_000  # of one piece, or what a row group has; few pieces are in memory at a time
+ROWS = 1_000_000  # of one piece, or the rows of a row group; few pieces are in memory at a time
 OURS = (WRITER, POSITION, ARRIVAL)
 
 File = tuple[int, str, str]  # the position of the first row, the writer, the path
@@ -33,9 +33,8 @@ Piece = Callable[[], pa.Table]
 def timestamps(files: Iterable[File], name: str, *, nulls: bool) -> Iterator[pa.Table] | None:
     """``__w``, ``__p``, ``t`` (BIGINT µs, null where the time is) of the rows of some files.
 
-    In pieces, in the order of the files and of their rows. ``None`` where a file has no such
-    column or it is not a timestamp that Spark reads the same; without ``nulls`` also where its
-    footer does not say that every value is there.
+    In pieces, in the order of the files and of their rows. ``None`` if a file has no such column, or if Spark would
+    read it differently; without ``nulls`` also if its footer does not say that no value is null.
     """
     pieces: list[Piece] = []
     for first, writer, path in files:
@@ -56,8 +55,8 @@ def columns(
 ) -> Iterator[pa.Table] | None:
     """Columns ``{name: column}`` of the rows of some files, each with its arrival time (µs UTC), in pieces.
 
-    The columns are those of the files, of type ``kinds``, and ``OURS``. ``None`` where a file has another type or may
-    have a null in one of ``complete``, or was written by a Spark that counted days before 1582 in another calendar.
+    The columns are those of the files, of type ``kinds``, and ``OURS``. ``None`` if a file has another type or may have
+    a null in one of ``complete``, or was written by a Spark version that used another calendar before 1582.
     """
     pieces: list[Piece] = []
     for (first, writer, path), arrived in files:
@@ -72,7 +71,7 @@ def columns(
 
 
 def _same(metadata: pq.FileMetaData, kinds: Mapping[str, pa.DataType | None]) -> dict[str, pa.Field] | None:
-    """The columns by their names in a file, of types as wanted, if Spark would read the same values."""
+    """Return the columns by their names in a file, with the wanted types, if Spark would read the same values."""
     said = metadata.metadata or {}
     if b"org.apache.spark.legacyDateTime" in said or said.get(b"org.apache.spark.version", b"3") < b"3":
         return None
@@ -86,12 +85,12 @@ def _same(metadata: pq.FileMetaData, kinds: Mapping[str, pa.DataType | None]) ->
 
 
 def _alike(kind: pa.DataType, wanted: pa.DataType | None) -> bool:
-    """True if values of one type are those of the other; of nested ones Spark has names of its own."""
+    """Return True if values of one type are values of the other; in nested types Spark has other field names."""
     return _is_instant(kind) if wanted == MICROS else kind == wanted and not pa.types.is_nested(kind)
 
 
 def _placed(metadata: pq.FileMetaData, first: int) -> Iterator[tuple[int, list[int]]]:
-    """The row groups of each piece of a file, and the position of its first row."""
+    """Yield the row groups of each piece of a file, and the position of its first row."""
     for groups, rows in _together([metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]):
         yield first, groups
         first += rows
@@ -109,7 +108,7 @@ def _read(path: str, groups: list[int], columns: list[str]) -> pa.Table:
 
 @contextmanager
 def _reading(path: str) -> Iterator[None]:
-    """Turn what Arrow says of a damaged file into a ``Failure`` (R501) that names it."""
+    """Turn Arrow's error about a damaged file into a ``Failure`` (R501) that names it."""
     try:
         yield
     except DAMAGED as error:
@@ -117,7 +116,7 @@ def _reading(path: str) -> Iterator[None]:
 
 
 def _complete(metadata: pq.FileMetaData, column: str) -> bool:
-    """True if the statistics of every row group count no null in a column."""
+    """Return True if the statistics of every row group count no null in a column."""
     at = metadata.schema.names.index(column)
     found = (metadata.row_group(number).column(at) for number in range(metadata.num_row_groups))
     return all(
@@ -127,7 +126,7 @@ def _complete(metadata: pq.FileMetaData, column: str) -> bool:
 
 
 def _together(sizes: list[int]) -> Iterator[tuple[list[int], int]]:
-    """Neighbouring row groups that make a piece, and the rows that they have."""
+    """Yield neighbouring row groups that make a piece, and their number of rows."""
     groups: list[int] = []
     rows = 0
     for number, size in enumerate(sizes):
@@ -141,7 +140,7 @@ def _together(sizes: list[int]) -> Iterator[tuple[list[int], int]]:
 
 
 def _ahead(pieces: list[Piece]) -> Iterator[pa.Table]:
-    """Reads some pieces ahead."""
+    """Read some pieces ahead."""
     ahead = os.cpu_count() or 1
     with ThreadPoolExecutor(ahead) as pool:
         under_way: deque[Future[pa.Table]] = deque()
@@ -181,5 +180,5 @@ def _column(schema: pa.Schema, name: str) -> str | None:
 
 
 def _is_instant(kind: pa.DataType) -> bool:
-    """Coarser units than ours convert exactly; nanoseconds would be cut, and Spark reads them otherwise."""
+    """Return True for a convertible type: coarser units convert exactly; nanoseconds would be cut."""
     return pa.types.is_timestamp(kind) and kind.tz is not None and kind.unit != "ns"

@@ -1,8 +1,7 @@
-"""Records that are Protobuf behind the id of a schema: workers decode them, a batch of Arrow at a time.
+"""Records in Protobuf after a schema id: workers decode them, one Arrow batch at a time.
 
-Behind the id stand the indexes that lead to a message of the schema (Confluent's wire format): how many, and each, as
-zigzag varints. For the first message of all they are one zero. A record of another message than the one that the
-stream reads is malformed.
+After the id come the indexes of a message in the schema (Confluent's wire format): their number, then each, as zigzag
+varints. For the very first message they are a single zero. A record of another message than the stream's is malformed.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ HEAD: Final = 5  # bytes before the indexes: a zero, and the id
 
 
 def heads_of(indexes: Sequence[int]) -> tuple[bytes, ...]:
-    """How indexes may be written, the usual way first."""
-    numbers = np.array([len(indexes), *indexes], np.uint64) * np.uint64(2)  # zigzag of what is not negative
+    """Return the possible encodings of indexes, the usual one first."""
+    numbers = np.array([len(indexes), *indexes], np.uint64) * np.uint64(2)  # zigzag of non-negative numbers
     whole = written_varints(numbers)[0].tobytes()
     return (b"\0", whole) if tuple(indexes) == (0,) else (whole,)
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """How records with the id of one schema are decoded, into the column ``name`` of a ``kind`` of Spark."""
+    """How records with one schema id are decoded, into the column ``name`` of a Spark type ``kind``."""
 
     number: int
     heads: tuple[bytes, ...]
@@ -47,7 +46,7 @@ class Decoding:
 
 
 def with_decoded(frame: DataFrame, decodings: Sequence[Decoding]) -> DataFrame:
-    """A frame with the records (``__k.value``) whose schema (`SCHEMA_ID`) is one of some; NULL where malformed."""
+    """Return a frame with the decoded records (``__k.value``) of some schemas (`SCHEMA_ID`); NULL if malformed."""
     if not decodings:
         return frame
     added = cast("StructType", StructType.fromDDL(", ".join(f"{one.name} {one.kind}" for one in decodings)))
@@ -72,7 +71,7 @@ class _Decoder:
 
 
 def _memory(values: pa.Array) -> tuple[Memory, np.ndarray]:
-    """The bytes of all values, and where each begins."""
+    """Return the bytes of all values, and where each begins."""
     wide = np.int64 if pa.types.is_large_binary(values.type) else np.int32
     _, bounds, data = values.buffers()
     offsets = np.frombuffer(bounds, wide)[values.offset : values.offset + len(values) + 1].astype(np.int64)

@@ -20,7 +20,7 @@ THE_WRITER = "rate"
 
 
 class RateSource:
-    """Columns ``timestamp`` and ``value``, as Spark's source has them; option ``rowsPerSecond``."""
+    """Columns ``timestamp`` and ``value``, as in Spark's source; option ``rowsPerSecond``."""
 
     in_band = False
     decodes = False
@@ -37,7 +37,7 @@ class RateSource:
         self._clock = clock
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
-        """The rows that are due by now."""
+        """Return the rows that are due by now."""
         now, first = self._clock(), start.get(THE_WRITER, 0)
         origin = state.get("origin", now)
         due = max(first, (now - origin) * self._rate // SECOND)
@@ -53,13 +53,13 @@ class RateSource:
         return part, {"origin": origin}
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
-        """The rows between two numbers."""
+        """Return the rows between two numbers."""
         return Slice(
             dict(start), dict(end), rows=end[THE_WRITER] - start.get(THE_WRITER, 0), detail={"origin": state["origin"]}
         )
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
-        """The rows of a range of numbers."""
+        """Return the rows of a range of numbers."""
         rows = spark.range(part.start[THE_WRITER], part.end[THE_WRITER])
         time = f"timestamp_micros({part.detail['origin']}L + (id * {SECOND}L) DIV {self._rate})"
         return rows.selectExpr(
@@ -72,7 +72,7 @@ class RateSource:
         )
 
     def finished(self, at: Offsets) -> bool:  # noqa: ARG002
-        """False: there is always a next row."""
+        """Return False: there is always a next row."""
         return False
 
     def _time(self, origin: int, number: int) -> int:

@@ -1,7 +1,7 @@
-"""Reads files whose statistics may leave NaN out, as Arrow's do: no part of one is skipped for them.
+"""Reads files whose statistics may omit NaN, like Arrow's: no row group is skipped because of them.
 
-For Spark NaN is greater than every number, and its filters skip what lies outside of a file's statistics. In
-dictionaries it tells both zeros apart. So a filter over floating point is not handed to the reader.
+For Spark NaN is greater than every number, and its filters skip data outside of a file's statistics. In dictionaries it
+distinguishes the two zeros. So filters over floating point are not pushed down to the reader.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rowtime.operators.contract import quoted
 
 
 def unskipped(rows: DataFrame) -> DataFrame:
-    """The rows, with columns of floating point behind a function that gives each value as it is."""
+    """Return the rows, with floating-point columns wrapped in an identity function."""
     names = [(quoted(f.name), isinstance(f.dataType, FloatType | DoubleType)) for f in rows.schema.fields]
     if not any(floats for _, floats in names):
         return rows

@@ -1,7 +1,7 @@
 """The embedded stream log as a source: whole files, chosen by their names alone.
 
-What a tick takes is known without reading a row: positions, bounds, arrival times and
-the rowtimes' range are in the names of the files (``client.stream_log``).
+The content of a tick is known without reading a row: positions, bounds, arrival times and the rowtimes' range are in
+the names of the files (``client.stream_log``).
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from rowtime.runtime.sources.peek import timestamps
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.sql.generate import literal
 
-# A literal costs nothing a row, but each read adds to the plan; beyond, the path is asked.
+# A literal costs nothing per row, but each read adds to the plan; beyond this, the path is used.
 FEW_WRITERS: Final = 8
-# With limits, a backlog is listed piece by piece, not as a whole for each small tick.
+# With limits, a backlog is listed piece by piece, not completely for each small tick.
 SHARDS_A_TICK: Final = 2
 
 _LENGTHS: Final = re.compile(r"\b(?:VAR)?CHAR(?:ACTER)?\s*\(\s*\d+\s*\)", re.IGNORECASE)
 _WRITER_OF_PATH: Final = r"([^/]+)/(?:s-[0-9]{20}/)?[^/]+$"
 
 FROM_NOW: Final = "from now"
-"""In the source's notes once it has found out where now is."""
+"""In the source's notes once the present end has been found."""
 
 Taken = Mapping[str, Sequence[Entry]]
 
@@ -53,12 +53,11 @@ Taken = Mapping[str, Sequence[Entry]]
 class StreamLogSource:
     """A stream log as a ``Source``; ``columns`` are the declared ones with Spark's type texts.
 
-    ``clock`` tells the time of a reading (µs UTC); ``exclude`` names writers not to read;
-    ``from_now``: what is there at the first look is not read, but its bounds count.
-    The detail of a slice: ``files``, relative to the log; ``ordered``, true if all their
-    rows have a rowtime and no file's go back; ``runs``, per writer and file ``[first
-    position, count, least rowtime, greatest rowtime, order]`` (0 and 0 where none is given);
-    ``columns``, the bounds of columns: ``[writer, position, text]``, if there are any.
+    ``clock`` returns the time of a reading (µs UTC); ``exclude`` names writers not to read; ``from_now``: items that
+    exist at the first look are not read, but their bounds count. The detail of a slice: ``files``, relative to the log;
+    ``ordered``, true if all their rows have a rowtime and those of no file go back; ``runs``, per writer and file
+    ``[first position, count, least rowtime, greatest rowtime, order]`` (0 and 0 where none is given); ``columns``, the
+    bounds of columns: ``[writer, position, text]``, if there are any.
     """
 
     in_band = False
@@ -83,10 +82,10 @@ class StreamLogSource:
         self._order = [*(quoted(name) for name, _ in columns), ROWTIME, WRITER, POSITION, ARRIVAL]
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:
-        """The next whole files from ``start`` on, within the limits, but at least one."""
+        """Return the next whole files from ``start`` on, within the limits, but at least one."""
         if self.from_now and FROM_NOW not in state:
             return self._end(), {**state, FROM_NOW: True}
-        # The time first: what is inserted after the survey began arrives after it.
+        # The time comes first: items inserted after the survey began arrive after it.
         now = self._clock() - stream_log.opened(self.log).doubt
         most = None if limits == Limits() else SHARDS_A_TICK
         seen = stream_log.survey(self.log, start, self.exclude, most)
@@ -101,7 +100,7 @@ class StreamLogSource:
         return (replace(part, detail={**part.detail, "columns": said}) if said else part), state
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
-        """The files between two positions; R407 where a start FROM NOW has left out what held then."""
+        """Return the files between two positions; R407 if a start FROM NOW has skipped what was there then."""
         if self.from_now and FROM_NOW in state:
             raise refuse(
                 "R407",
@@ -123,7 +122,7 @@ class StreamLogSource:
         return replace(part, end=dict(end), detail=detail)
 
     def _left(self, seen: Mapping[str, Seen], taken: Taken) -> int:
-        """How many rows lie behind what is taken; what is not listed yet counts by its positions, bounds among them."""
+        """Return how many rows follow the taken ones; files not listed yet count by positions, including bounds."""
         listed = (entry for writer, found in seen.items() for entry in found.entries[len(taken[writer]) :])
         left = sum(entry.count for entry in listed if isinstance(entry, Rows))
         with reading(self.log):
@@ -134,7 +133,7 @@ class StreamLogSource:
         return left
 
     def _end(self) -> Slice:
-        """No row; of each writer its last bound, whether it has left, or that it gives no rowtimes."""
+        """Return a slice without rows: each writer's last bound, whether it has left, or that it gives no rowtimes."""
         entries = stream_log.last(self.log, {*self.exclude, EVERYONE})
         orders = stream_log.entries_of(self.log, EVERYONE)
         stream_log.settle(self.log, [*entries.values(), *orders[-1:]])
@@ -150,9 +149,9 @@ class StreamLogSource:
         return _ordered(part, orders)
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
-        """The rows of a slice: the declared columns, then rowtime, writer, position, arrival.
+        """Return the rows of a slice: the declared columns, then rowtime, writer, position, arrival.
 
-        Raises ``Failure`` (R524) for a file that is gone or damaged.
+        Raises ``Failure`` (R524) for a file that is missing or damaged.
         """
         files = _by_writer(part.detail.get("files", ()))
         if not files:
@@ -161,12 +160,12 @@ class StreamLogSource:
         if len(files) <= FEW_WRITERS:
             parts = [self._read(spark, paths, literal(unescape(name))) for name, paths in files.items()]
             return reduce(lambda one, other: one.unionAll(other), parts)
-        # Once for the URL, in which Spark gives the path, and once for our own escapes.
+        # Once for the URL in which Spark gives the path, and once for the log's own escapes.
         named = f"url_decode(url_decode(regexp_extract(_metadata.file_path, '{_WRITER_OF_PATH}', 1)))"
         return self._read(spark, [path for paths in files.values() for path in paths], named)
 
     def given(self, part: Slice) -> tuple[list[tuple[str, str]], Iterable[pa.Table]] | None:
-        """The rows of `read` with the types of their columns, read by Arrow; ``None`` where that is not certain."""
+        """Return the rows of `read` with the types of their columns, read by Arrow; ``None`` if that is not certain."""
         files = part.detail.get("files", ())
         ours = [(ROWTIME, "timestamp"), (POSITION, "bigint"), (ARRIVAL, "timestamp")]
         fields = [*((name, named(_LENGTHS.sub("STRING", kind))) for name, kind in self._declared), *ours]
@@ -184,7 +183,7 @@ class StreamLogSource:
         return [*fields, (WRITER, "string")], placed
 
     def column(self, part: Slice, name: str) -> Iterator[pa.Table] | None:
-        """One timestamp column of a slice with writers and positions; ``None`` if it is no such column."""
+        """Yield one timestamp column of a slice with writers and positions; ``None`` if it is no such column."""
         runs = {writer: iter(found) for writer, found in part.detail.get("runs", {}).items()}
         owners = ((unescape(path.split("/", 1)[0]), path) for path in part.detail.get("files", ()))
         return timestamps(
@@ -192,7 +191,7 @@ class StreamLogSource:
         )
 
     def finished(self, at: Offsets) -> bool:
-        """True if every writer has ended its part of the stream, and ``at`` is past that."""
+        """Return True if every writer has ended its part of the stream, and ``at`` is past that."""
         found = stream_log.last(self.log, {*self.exclude, EVERYONE})
         return bool(found) and all(
             isinstance(entry, Bound) and entry.at >= END and at.get(writer, 0) >= entry.end
@@ -200,7 +199,7 @@ class StreamLogSource:
         )
 
     def _column_bounds(self, taken: Taken) -> list[list[Any]]:
-        """What the bounds of columns say; from here on the journal has it."""
+        """Return the bounds of columns; from here on the journal has them."""
         said = [entry.path for part in taken.values() for entry in part if isinstance(entry, ColumnBound)]
         stream_log.check(self.log, said)
         there = stream_log.opened(self.log)
@@ -214,7 +213,7 @@ class StreamLogSource:
 
     def _read(self, spark: SparkSession, paths: Iterable[str], writer: str) -> DataFrame:
         whole = (as_pattern(f"{self.log}/{path}") for path in paths)
-        # Arrow writes the proleptic calendar: years before 1900 are what they are.
+        # Arrow writes the proleptic calendar: years before 1900 are not shifted.
         rows = spark.read.schema(self._stored).option("datetimeRebaseMode", "CORRECTED").parquet(*whole)
         return unskipped(rows).selectExpr(*self._columns(writer))
 
@@ -223,16 +222,16 @@ class StreamLogSource:
 
 
 def _take(log: Place, entries: Taken, limits: Limits) -> dict[str, list[Entry]]:
-    """The entries that fit the limits, and the first file of rows even if it does not.
+    """Return the entries within the limits, and the first file of rows even if it is not.
 
-    In the order of arrival over all writers: they advance together, so that no writer's
-    backlog holds back the clock of the stream while another's is read.
+    In the order of arrival over all writers: they advance together, so that no writer's backlog holds back the clock of
+    the stream while another's is read.
     """
     taken: dict[str, list[Entry]] = {writer: [] for writer in entries}
     used = Limits(rows=0, files=0, bytes=0)
     for writer, entry in _by_arrival(entries):
         if taken[writer] and isinstance(taken[writer][-1], Leave):
-            break  # it comes back: what it made certain when it left is certain before its next row
+            break  # it comes back: what became certain when it left is certain before its next row
         grown = _with(used, log, entry, limits)
         if used.files and not _fits(grown, limits):
             break
@@ -242,7 +241,7 @@ def _take(log: Place, entries: Taken, limits: Limits) -> dict[str, list[Entry]]:
 
 
 def _with(used: Limits, log: Place, entry: Entry, limits: Limits) -> Limits:
-    """What is used once the entry is taken; bounds and leaves cost nothing."""
+    """Return what is used once the entry is taken; bounds and leaves cost nothing."""
     if not isinstance(entry, Rows):
         return used
     size = _size(log / entry.path) if limits.bytes is not None else 0
@@ -264,7 +263,7 @@ def _by_arrival(entries: Taken) -> Iterator[tuple[str, Entry]]:
 
 
 def _stamped(writer: str, entries: Sequence[Entry]) -> Iterator[tuple[int, str, int]]:
-    """(arrival, writer, index); a bound arrives with the rows before it."""
+    """Yield (arrival, writer, index); a bound arrives with the rows before it."""
     arrival = BEGINNING
     for index, entry in enumerate(entries):
         arrival = entry.arrival if isinstance(entry, Rows) else arrival
@@ -286,13 +285,13 @@ def _slice(start: Offsets, seen: Mapping[str, Seen], taken: Taken, now: int) -> 
 
 
 def _orders(seen: dict[str, Seen]) -> Sequence[Entry]:
-    """Take the bounds that are given to every present writer out of what was seen."""
+    """Remove the bounds for every present writer from what was seen, and return them."""
     found = seen.pop(EVERYONE, None)
     return [] if found is None else found.entries
 
 
 def _ordered(part: Slice, orders: Sequence[Entry]) -> Slice:
-    """The slice with the bounds that are given to every present writer."""
+    """Return the slice with the bounds for every present writer."""
     if not orders:
         return part
     bound = max(entry.at for entry in orders if isinstance(entry, Bound))
@@ -307,7 +306,7 @@ def _bounds(taken: Taken) -> Iterator[BoundItem]:
 
 
 def _arrived(seen: Seen, taken: Sequence[Entry], now: int) -> int | None:
-    """The arrival clock of a writer: its last row's, or ``now`` where no earlier row can come."""
+    """Return the arrival clock of a writer: its last row's, or ``now`` if no earlier row can come."""
     last = max((entry.arrival for entry in taken if isinstance(entry, Rows)), default=None)
     if not seen.to_end or len(taken) < len(seen.entries):
         return last
@@ -328,7 +327,7 @@ def _detail(rows: Mapping[str, Sequence[Rows]]) -> dict[str, Any]:
 
 
 def _by_writer(files: Iterable[str]) -> dict[str, list[str]]:
-    """The files of each writer's directory."""
+    """Return the files of each writer's directory."""
     found: dict[str, list[str]] = {}
     for path in files:
         found.setdefault(path.split("/", 1)[0], []).append(path)

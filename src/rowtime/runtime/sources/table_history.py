@@ -1,6 +1,6 @@
-"""The history of a lake table, as a stream reads it: versions one after the other, and the files that each has added.
+"""The history of a lake table for a stream: versions one after the other, and the files that each has added.
 
-`lake.LakeSource` knows what a stream makes of it; a module for each format knows its log.
+`lake.LakeSource` turns it into a stream; a module for each format reads its log.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MILLI: Final = 1000  # µs; logs count milliseconds
 
 @dataclass(frozen=True)
 class Look:
-    """A table as it is now: its ``identity``, which no other has, its newest version and its columns."""
+    """The present table: its unique ``identity``, its newest version and its columns."""
 
     identity: str
     place: int
@@ -33,7 +33,7 @@ class Look:
 class Version:
     """One version of a table: the files that it has added, in their order.
 
-    ``changed``: how it changed or removed rows that were there, in words; empty for a version that has only appended.
+    ``changed``: how it changed or removed existing rows, in words; empty for a version that has only appended.
     """
 
     place: int
@@ -50,46 +50,46 @@ class History(Protocol):
     called: str
 
     def look(self, version: int | None = None) -> Look | None:
-        """The table as it is now, or in a version; ``None`` if it is not there.
+        """Return the table, now or in a version; ``None`` if it does not exist.
 
-        Raises ``Refused``: R575 where it cannot be read, R578 if there is no such version.
+        Raises ``Refused``: R575 if it cannot be read, R578 if there is no such version.
         """
         ...
 
     def whole(self, place: int) -> Sequence[NumberedFile]:
-        """All files that a version has, in the order in which their rows came, as far as the log still tells.
+        """Return all files of a version, in the order in which their rows came, as far as the log still tells.
 
         Raises ``Refused`` (R578) if there is no such version.
         """
         ...
 
     def since(self, place: int) -> Iterator[Version]:
-        """The versions after a place, up to that of the last look. Raises ``Refused`` (R576) if one is gone."""
+        """Yield the versions after a place, up to that of the last look. Raises ``Refused`` (R576) if one is lost."""
         ...
 
     def behind(self, place: int) -> int:
-        """How many versions there are after a place, up to that of the last look; their contents are not read."""
+        """Return how many versions there are after a place, up to that of the last look, without reading them."""
         ...
 
     def before(self, place: int) -> int:
-        """The place before a version, or `NOTHING`. Raises ``Refused`` (R578) if there is no such version."""
+        """Return the place before a version, or `NOTHING`. Raises ``Refused`` (R578) if there is no such version."""
         ...
 
 
 def unreached(called: str, error: Exception) -> Failure:
-    """R501: the log of a table cannot be read now."""
+    """Return R501: the log of a table cannot be read now."""
     said = str(error).split("\n", 1)[0]
     hint = "Check that it is complete, who may read it, and the network. The tick is repeated."
     return Failure(Problem("R501", f"{called} cannot be read: {said}", hint=hint))
 
 
 def missing(called: str) -> Failure:
-    """R501: there is no table."""
+    """Return R501: there is no table."""
     return Failure(Problem("R501", f"{called} is not there", hint="Create the table, or correct the path."))
 
 
 def gone(called: str, what: str) -> Refused:
-    """R576: what comes next is not there any more."""
+    """Return R576: the next version is no longer available."""
     hint = (
         "Restore it from a copy. Or start with a new checkpoint, which reads the table as it is now, or from a "
         "version that still exists (startingVersion)."
@@ -98,16 +98,16 @@ def gone(called: str, what: str) -> Refused:
 
 
 def unreadable(called: str, what: str) -> Refused:
-    """R575: a feature of the table that rowtime does not read."""
+    """Return R575: the table has a feature that rowtime cannot read."""
     return refuse("R575", f"{called} {what}, which rowtime does not read", "Read a copy of the table without it.")
 
 
 def no_version(called: str, wanted: int, there: str) -> Refused:
-    """R578: an option names a version that there is not."""
+    """Return R578: an option names a version that does not exist."""
     return refuse("R578", f"{called} has no version {wanted}: {there}", "Name one that it has.")
 
 
 def no_package(called: str, package: str, extra: str) -> Refused:
-    """R560: the library of a format is not installed."""
+    """Return R560: the library of a format is not installed."""
     what = f"reading {called} needs the package {package}, which is not installed"
     return refuse("R560", what, f"Install it: pip install 'rowtime[{extra}]'.")
