@@ -48,9 +48,7 @@ def test_what_is_not_plain_is_left_to_a_query(text: str) -> None:
     assert selected(ROWS, [item("n AS n", SCOPE).value.sql, item(text, SCOPE).value.sql]) is None
 
 
-def test_plain_columns_are_selected_without_a_query(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plain_columns_are_selected_without_a_query(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(Query, "rows", lambda self: asked.append(self.sql))
     few = LocalFrame(spark, FIELDS, ROWS).selectExpr("k AS x", "*").drop("n").selectExpr("x", "0 AS route")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from reliability.broker import Broker, Record
 from rowtime.core.errors import Refused
 from rowtime.core.time import to_micros
 from tests.kafka.avro_bytes import decoded, framed, record, registered
+from tests.kafka.registry_sinks import COLUMNS, die, insert, pumped, seconds_written_with_the_schema_of_others
 from tests.kafka.schema_servers import serving
 from tests.kafka.test_kafka_sink import headers, records
 
@@ -22,26 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.sampled(4)
 
-TARGET = """CREATE STREAM a (name STRING, n INT);
-CREATE STREAM o ({columns}) USING kafka OPTIONS (
-  kafka.bootstrap.servers '{servers}', topic '{topic}', value.format 'avro', schema.registry.url '{registry}'{more});
-CREATE PUMP p AS INSERT INTO o SELECT STREAM {query} FROM a;"""
-COLUMNS = "name STRING, n INT"
-
-
-def pumped(
-    spark: SparkSession, home: Path, broker: Broker, topic: str,
-    columns: str = COLUMNS, query: str = "name, n", registry: str = "mock://test", more: str = "",
-) -> rt.Pipeline:  # fmt: skip
-    given = {"columns": columns, "query": query, "registry": registry, "more": more}
-    return rt.Pipeline(spark, home=home).sql(TARGET.format(servers=broker.bootstrap, topic=topic, **given))
-
-
-def insert(home: Path, *rows: tuple[str | None, int | None], second: int = 0) -> None:
-    with rt.writer("a", home=home, writer="w") as writer:
-        writer.insert(
-            [{"name": a, "n": n, "rowtime": f"2024-01-01 00:00:{second + i:02d}"} for i, (a, n) in enumerate(rows)]
-        )
+FORM = "avro"
 
 
 def schemas(home: Path, registry: str = "test") -> dict[int, Any]:
@@ -65,7 +47,7 @@ def written(spark: SparkSession, home: Path, broker: Broker, topic: str) -> list
 def test_rows_are_records_of_a_schema_that_the_registry_gets(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    made = pumped(spark, tmp_path, broker, topic)
+    made = pumped(FORM, spark, tmp_path, broker, topic)
     made.run_available(tmp_path / "check")
     assert len(schemas(tmp_path)) == 1  # before the first row
     insert(tmp_path, ("x", 1), (None, None), ("z", -3))
@@ -91,12 +73,12 @@ def test_later_ticks_and_starts_need_no_registry(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     with serving(tmp_path, "test") as server:
-        made = pumped(spark, tmp_path, broker, topic, registry=server.url)
+        made = pumped(FORM, spark, tmp_path, broker, topic, registry=server.url)
         made.run_available(tmp_path / "check")
         insert(tmp_path, ("x", 1))
         made.run_available(tmp_path / "check")
     insert(tmp_path, ("y", 2), second=10)
-    made = pumped(spark, tmp_path, broker, topic, registry="http://127.0.0.1:1")
+    made = pumped(FORM, spark, tmp_path, broker, topic, registry="http://127.0.0.1:1")
     made.run_available(tmp_path / "check")
     assert [row["name"] for row in written(spark, tmp_path, broker, topic)] == ["x", "y"]
 
@@ -149,46 +131,29 @@ def test_the_schema_may_be_that_of_others(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, schema: Any, said: str, taken: str, repaired: str
 ) -> None:
     registered(tmp_path, f"{topic}-value", schema)
-    more, columns = ", schema.registry.auto.register.schemas 'false'", COLUMNS
-    if said:
-        with pytest.raises(Refused) as refused:
-            pumped(spark, tmp_path, broker, topic, more=more).run_available(tmp_path / "refused")
-        (problem,) = refused.value.problems
-        assert (problem.code, said in problem.message) == ("R549", True), problem
-        assert problem.place is not None
-        assert problem.place.text[problem.place.column - 1 :].startswith("o (")
-        found = re.search(taken, problem.hint)
-        assert found is not None, problem.hint
-        columns = repaired.format(*found.groups())
-    values = {"name": "name", "n": "n = 1" if "BOOLEAN" in columns else "n", "kind": "'k'"}
-    query = ", ".join(values[part.split()[0]] for part in columns.split(", "))
-    made = pumped(spark, tmp_path, broker, topic, columns, query, more=more)
-    made.run_available(tmp_path / "check")
-    insert(tmp_path, ("x", 1), (None, 2) if "name STRING NOT NULL" in columns else ("y", 2), ("z", 3))
-    query_ = made.run_available(tmp_path / "check")
+    more = ", schema.registry.auto.register.schemas 'false'"
+    run = partial(pumped, FORM, spark, tmp_path, broker, topic, more=more)
+    seconds = seconds_written_with_the_schema_of_others(run, tmp_path, said, taken, repaired)
     assert list(schemas(tmp_path)) == [1]  # it is written by that one, and no other is there
     rows = written(spark, tmp_path, broker, topic)
-    assert [row["rowtime"] for row in rows] == [
-        1_704_067_200_000 + 1000 * s for s in ((0, 2) if "NOT NULL, n" in columns else (0, 1, 2))
-    ]
-    if said.startswith("the field name"):
-        assert query_.ledger["p"]["MALFORMED"] == 1  # at the gate of the pump: no record could hold it
+    assert [row["rowtime"] for row in rows] == [1_704_067_200_000 + 1000 * s for s in seconds]
 
 
 def test_what_the_registry_does_not_take_is_refused_before_the_first_row(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     with serving(tmp_path, "test") as server:
+        run = partial(pumped, FORM, spark, tmp_path, broker, topic, registry=server.url)
         server.refuses = "Schema being registered is incompatible with an earlier schema"
         with pytest.raises(Refused, match=r"R549 .*incompatible with an earlier schema(.|\n)*o \(name"):
-            pumped(spark, tmp_path, broker, topic, registry=server.url).run_available(tmp_path / "check")
+            run().run_available(tmp_path / "check")
         server.refuses = ""
         more = ", schema.registry.auto.register.schemas 'false'"
         with pytest.raises(Refused, match=r"R549 .*has no schema of these columns(.|\n)*Register it, or set"):
-            pumped(spark, tmp_path, broker, topic, registry=server.url, more=more).run_available(tmp_path / "check")
+            run(more=more).run_available(tmp_path / "check")
         more = ", schema.registry.auto.register.schemas 'true', schema.registry.subject 'other'"
-        pumped(spark, tmp_path, broker, topic, registry=server.url, more=more).run_available(tmp_path / "check")
-    odd = pumped(spark, tmp_path / "odd", broker, topic, "`my name` STRING, n INT")
+        run(more=more).run_available(tmp_path / "check")
+    odd = pumped(FORM, spark, tmp_path / "odd", broker, topic, "`my name` STRING, n INT")
     with pytest.raises(Refused, match=r"R549 .*Avro has no schema(.|\n)*letters, digits and _"):
         odd.run_available(tmp_path / "odd" / "check")
     assert [one for one in records(spark, broker, topic) if "rowtime-seq" in headers(one)] == []
@@ -210,10 +175,6 @@ BACK = """CREATE STREAM back (owner STRING, trips INT, km DOUBLE, most STRUCT<km
   rowtime.column 'rowtime'); SELECT STREAM m.ROWTIME AS at, * FROM back AS m;"""
 TRIP = record("Trip", vehicle="string", km=["null", "double"], ended=MILLIS)
 DAY = 1_704_067_200_000
-
-
-class DiedError(BaseException):
-    """Ends a tick where a process would die."""
 
 
 @pytest.mark.parametrize("dies", ["", "before journal", "after journal", "after output"])
@@ -240,7 +201,7 @@ def test_from_avro_through_operators_into_avro_with_a_crash(
         for partition in range(3):
             broker.send(topic, *(trip(v, n, start + n, partition) for n, v in enumerate("abac")))
         if dies and start == 60:
-            _die(run(), tmp_path / "check", dies)
+            die(run(), tmp_path / "check", dies)
         run().run_available(tmp_path / "check")
     end = [("rowtime-bound", "end")]
     broker.send(topic, *(Record(None, n, headers=end) for n in range(3)), Record(b"\0\0", 1))
@@ -257,26 +218,3 @@ def test_from_avro_through_operators_into_avro_with_a_crash(
     minutes = ("00:01", "00:02", "00:03")
     assert found == {(m, o): w for m in minutes for o, w in (("Ada", (6, 6.0, 2.0)), ("Bob", (3, 3.0, 1.0)))}
     assert len([one for one in schemas(tmp_path).values() if one["name"] != "Trip"]) == 1
-
-
-def _die(made: rt.Pipeline, checkpoint: Path, where: str) -> None:
-    """A run that ends in the middle of its tick."""
-    from rowtime.runtime.engine import Engine
-
-    begun = Engine.start
-
-    def start(engine: Engine) -> None:
-        begun(engine)
-
-        def hook(at: str) -> None:
-            if at == where:
-                raise DiedError
-
-        engine.hook = hook
-
-    Engine.start = start  # type: ignore[method-assign]
-    try:
-        with pytest.raises(DiedError):
-            made.run_available(checkpoint)
-    finally:
-        Engine.start = begun  # type: ignore[method-assign]

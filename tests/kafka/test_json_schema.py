@@ -16,7 +16,7 @@ import rowtime as rt
 from reliability.broker import Broker, Record
 from rowtime.core.errors import Refused
 from tests.kafka.avro_bytes import record, registered
-from tests.kafka.test_avro_sink import DiedError, _die, insert
+from tests.kafka.registry_sinks import die, insert
 from tests.kafka.test_avro_source import made, read, source
 from tests.kafka.test_kafka_sink import headers, records
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.sampled(4)
-assert DiedError
 
 TRIP = {
     "type": "object",
@@ -139,7 +138,7 @@ def test_rows_are_valid_by_the_schema_that_the_registry_gets(
     run().run_available(tmp_path / "check")
     insert(tmp_path, ("x", 1), (None, 2), ("z", 3))
     if dies:
-        _die(run(), tmp_path / "check", dies)
+        die(run(), tmp_path / "check", dies)
     run().run_available(tmp_path / "check")
     (file,) = (tmp_path / "schema-registry" / "test").glob("*.json")
     kept = json.loads(file.read_text())
