@@ -1,1 +1,1 @@
-"""What looks back at a run: traces, replays, verification, and rows that are admitted again."""
+"""Inspection of a run: traces, replays, verification, and re-admission of rows."""

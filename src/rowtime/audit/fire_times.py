@@ -1,6 +1,6 @@
-"""When panes fired, and by which rows: the bounds of event times in a run that is traced.
+"""When panes fired, and because of which rows: the bounds of event times in a traced run.
 
-A row had a part in a fire if it came up to the item that caused the bound of the fire, and was not behind the discard
+A row contributed to a fire if it came up to the item that caused the bound of the fire, and was not behind the discard
 age when it came (semantics 8.3).
 """
 
@@ -22,11 +22,11 @@ class FireTimes:
         self._lines: dict[str, list[tuple[int, Timeline]]] = defaultdict(list)
 
     def add(self, event: str, tick: int, line: Timeline) -> None:
-        """What the bound of an event time did in a tick."""
+        """Record what the bound of an event time did in a tick."""
         self._lines[event].append((tick, line))
 
     def cut(self, event: str, fire: int) -> tuple[int, int]:
-        """Tick and position of the item that first caused a bound of ``fire`` (µs) or more."""
+        """Return tick and position of the item that first caused a bound of ``fire`` (µs) or more."""
         for tick, line in self._lines[event]:
             at = int(np.searchsorted(line.values, fire))
             if at < len(line.values):
@@ -34,7 +34,7 @@ class FireTimes:
         return self._lines[event][-1][0] if self._lines[event] else 0, LAST
 
     def refused(self, event: str, age: int, places: Sequence[tuple[int, int]], times: Sequence[int]) -> list[bool]:
-        """Whether rows at some places (tick, position) with these event times (µs) were too late for panes."""
+        """Return whether rows at some places (tick, position) with these event times (µs) were too late for panes."""
         lines = dict(self._lines[event])
         found = []
         for (tick, position), time in zip(places, times, strict=True):

@@ -1,10 +1,10 @@
 """Traces an input row from a stream up to the outputs: the rows that it may have contributed to.
 
-The other direction of `audit.trace`, by the same rules: the recorded input runs again with a tap on each edge, and a
-row above is found where the row below is among those that can have made it. A trace down from an output narrows the
-lifetimes of events as it goes; this one takes whole ones.
+The other direction of `audit.trace`, with the same rules: the recorded input runs again with a tap on each edge, and a
+row above is found if the row below may have contributed to it. A trace down from an output narrows the lifetimes of
+events on the way; this one uses whole lifetimes.
 
-Law: if a trace down from a row of an output comes to a row of a stream, that row's way up comes to the output's.
+Law: if a trace down from an output row reaches a stream row, the trace up from that row reaches the output row.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 
 def forward(pipeline: Pipeline, checkpoint: str | Path | ObjectPlace, stream: str, where: str) -> Trace:
-    """Where the first row of a stream that fits a condition went, over its columns and ``rowtime``.
+    """Trace the first row of a stream that matches a condition over its columns and ``rowtime``.
 
-    The items are the stream's first, the outputs' last. Raises ``Refused``: R409 for a row or a stream that is not
-    there, and what `replay` raises.
+    The items are the stream's first, the outputs' last. Raises ``Refused``: R409 for a missing row or stream, and what
+    `replay` raises.
     """
     streams = [node.name for node in pipeline.compile(checkpoint).streams]
     if stream.lower() not in streams:
@@ -65,7 +65,7 @@ def forward(pipeline: Pipeline, checkpoint: str | Path | ObjectPlace, stream: st
 
 
 def _kept_in_memory(program: Program) -> Program:
-    """The program with outputs that are discarded."""
+    """Return the program with outputs that are discarded."""
     return replace(program, sinks=tuple(replace(sink, format="memory", options=()) for sink in program.sinks))
 
 
@@ -77,7 +77,7 @@ class Following:
         self.tracing = Tracing(program, program.sinks[0], taps)
 
     def follow(self, stream: str, where: str) -> Trace:
-        """The rows that the chosen one can have had a part in, operator by operator."""
+        """Return the rows to which the chosen one may have contributed, operator by operator."""
         chosen = self._chosen(stream, where)
         reached = self.tracing.reached
         reached[stream] = chosen
@@ -104,7 +104,7 @@ class Following:
             fits = first_in_order(rows.selectExpr("*", *times).where(where), [TRACE_TICK, TRACE_ROW])
             found = collected(fits.select(*map(quoted, rows.columns)))
         except AnalysisException as wrong:
-            message = words_of(wrong).split(" Did you mean", 1)[0]  # of columns that only the engine has
+            message = words_of(wrong).split(" Did you mean", 1)[0]  # of hidden columns
             names = [name for name in rows.columns if not name.startswith("__")]
             raise refuse(
                 "R409", f"no row can be found with this condition: {message}", f"There are {', '.join(names)}."
@@ -114,7 +114,7 @@ class Following:
         return found
 
     def _above(self, node: Operator, reached: dict[str, pa.Table]) -> pa.Table | None:
-        """The rows of an operator that those reached below it had a part in."""
+        """Return the rows of an operator to which the rows reached below may have contributed."""
         if node in self._program.sinks:
             return reached.get(node.inputs[0].name)
         rows = self._rows(node.name)
@@ -139,7 +139,7 @@ class Following:
                 yield pairs.selectExpr(f"{ABOVE_TICK} AS {TRACE_TICK}", f"{ABOVE_ROW} AS {TRACE_ROW}")
 
     def _rows(self, name: str) -> DataFrame | None:
-        """All rows of an operator, each with its whole span."""
+        """Return all rows of an operator, each with its whole span."""
         rows = self._taps.rows(name)
         if rows is None:
             return None

@@ -1,9 +1,9 @@
-"""Migration: other SQL goes on with a checkpoint whose state does not fit it, by computing the history again.
+"""Migration: changed SQL continues with a checkpoint whose state does not fit it, by computing the history again.
 
-All that the checkpoint has read is read once more, by the new script alone. Its state and its rows are written beside
-those that are there, and one entry of the journal puts them in their place: until it is there nothing has changed, and
-what a crash leaves is swept by the next start. Each sink either takes over from itself (its rows follow those that are
-there, semantics 10) or has a target of its own that is new, which gets the whole history.
+Everything that the checkpoint has read is read again, by the new script alone. Its state and its rows are written
+beside the present ones, and one entry of the journal replaces these: until then nothing has changed, and the next start
+removes what a crash leaves. Each sink either takes over from itself (its rows follow the present ones, semantics 10) or
+has a new target of its own, which gets the whole history.
 """
 
 from __future__ import annotations
@@ -55,22 +55,22 @@ _NEW = "Or give the pump a new name and a new target, which gets all rows from t
 
 @dataclass(frozen=True)
 class Migrated:
-    """What a migration has done: its ``tick``, in how many ``batches`` the input was read, what became of each sink."""
+    """The result of a migration: its ``tick``, the number of ``batches`` of its input, and each sink's fate."""
 
     tick: int
     batches: int
     sinks: Mapping[str, str]
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """Return all of it as plain values."""
         return {"tick": self.tick, "batches": self.batches, "sinks": dict(self.sinks)}
 
 
 class Migration(Replay):
-    """Reads the recorded parts on the checkpoint itself, as one tick of which nothing is seen before `commit`."""
+    """Reads the recorded parts on the checkpoint itself, as one tick that is invisible before `commit`."""
 
     def begin(self, last: Entry) -> None:
-        """Compute as if nothing had been read before the tick behind ``last``."""
+        """Start as if nothing had been read before the tick after ``last``."""
         carried = {name: last[name] for name in ("tick", "cuts", "plans", "began") if name in last}
         self.entry = {"sources": {}, "control": {}, "segments": {}, "outputs": {}, "totals": {}, **carried}
         self._last, self._refused, self._sums = last, defaultdict[str, list[str]](list), dict[str, int]()
@@ -81,7 +81,7 @@ class Migration(Replay):
         self._take_over(fixed(self.program, self._began))
 
     def take(self, parts: Sequence[Part]) -> None:
-        """Take the parts, one after the other."""
+        """Process the parts, one after the other."""
         with hiding(self.program.secrets), active(self.spark), self.watch:
             for number, self._part in enumerate(parts):
                 for stage in self.stages.values():
@@ -89,10 +89,10 @@ class Migration(Replay):
                 self._tried()
 
     def _recover(self, last: Entry | None) -> None:
-        """Leave what was computed of the parts before: nothing of this one is in the entry."""
+        """Do nothing: the results of earlier parts are kept, and no entry has this one."""
 
     def _limits(self) -> Narrowed:
-        """What the tables take now: all rows are new to the gates of their pumps."""
+        """Return the present limits of the tables: all rows are new to the gates of their pumps."""
         return self._narrowed
 
     def _ticked(self) -> None:
@@ -120,7 +120,7 @@ class Migration(Replay):
         self.entry = {**entry, "tick": self._last["tick"]}
 
     def commit(self, old: StoredPlan, kept: Mapping[str, Fields]) -> Entry:
-        """Put what was computed in the place of what was there; ``kept``: sinks that are gone, and their targets."""
+        """Replace the present state by the computed one; ``kept``: removed sinks, and their targets."""
         tick, plan = self._last["tick"] + 1, self.program.described()
         numbers = {name: self._last["control"][name] for name in kept if name in self._last["control"]}
         known = self._last["sources"]
@@ -143,7 +143,7 @@ class Migration(Replay):
 
 
 def migrated(pipeline: Pipeline, folder: str | Path, take_over: Collection[str] = ()) -> Migrated:
-    """Let a checkpoint go on with the script of a pipeline, and compute its history again; see `rowtime.migrate`."""
+    """Let a checkpoint continue with the script of a pipeline, and compute its history again; see `rowtime.migrate`."""
     place = Checkpoint(place_of(folder))
     program = pipeline.compile(folder)
     pumps = {*(name.lower() for name in take_over), *program.take_over}
@@ -155,7 +155,7 @@ def migrated(pipeline: Pipeline, folder: str | Path, take_over: Collection[str] 
         found = _computed(pipeline, program, place, old, last, choice)
     finally:
         place.release()
-    # The next start delivers what was staged; if it cannot begin, that is said here.
+    # The next start delivers the staged rows; if it fails, the error is reported here.
     pipeline._engine(folder, Limits(), ends=False).stop()  # noqa: SLF001 - a start without a tick
     return found
 
@@ -182,7 +182,7 @@ def _before(place: Checkpoint, program: Program) -> tuple[StoredPlan, Entry]:
 
 @dataclass(frozen=True)
 class _Choice:
-    """What becomes of the sinks of a program: which go on in the targets that they have, by the ``pumps`` asked for."""
+    """How the sinks of a program continue: which keep their targets, by the ``pumps`` asked for."""
 
     old: StoredPlan
     program: Program
@@ -191,20 +191,20 @@ class _Choice:
 
     @property
     def known(self) -> dict[str, Fields]:
-        """All sinks that the checkpoint has had, and what they wrote to."""
+        """Return all sinks that the checkpoint has had, with their targets."""
         return {**self.old.retired, **targets(self.old, self.old.operators)}
 
     @property
     def kept(self) -> dict[str, Fields]:
-        """Those that are gone."""
+        """Return the removed ones."""
         return {name: its for name, its in self.known.items() if self.program.sink(name) is None}
 
     def takes_over(self, name: str) -> bool:
-        """True if a sink goes on in its target."""
+        """Return True if a sink keeps its target."""
         return name in self.known
 
     def check(self) -> None:
-        """Raise ``Refused`` unless it is said of each sink what becomes of it; one R447 a sink."""
+        """Raise ``Refused`` unless each sink has a choice; one R447 per sink."""
         if problems := [problem for node in self.program.sinks for problem in self._unsaid(node)]:
             raise Refused(*problems)
 
@@ -235,10 +235,10 @@ class _Choice:
 
 
 def _floors(stages: Mapping[str, Stage], last: Entry, choice: _Choice) -> dict[str, str]:
-    """Let the sinks that take over begin behind what is there; what becomes of each, in words.
+    """Let the sinks that take over begin after the present rows; return each sink's fate, in words.
 
-    If rows replace those of their key, all of the history go out: nobody reads such a table by its bound, and each key
-    has its value by the new script, also if no row of it comes any more.
+    If rows replace those of their key, the whole history is written: nobody reads such a table by its bound, and each
+    key has its value by the new script, even without further rows.
     """
     told, replacing = {}, [node.name for node in choice.program.sinks if key_of_rows(node)]
     for name, stage in stages.items():
@@ -255,7 +255,7 @@ def _floors(stages: Mapping[str, Stage], last: Entry, choice: _Choice) -> dict[s
 # -- the input ------------------------------------------------------------------------
 
 
-def _computed(  # noqa: PLR0913 - what was there, and what is to be
+def _computed(  # noqa: PLR0913 - the old state, and the new one
     pipeline: Pipeline, program: Program, place: Checkpoint, old: StoredPlan, last: Entry, choice: _Choice
 ) -> Migrated:
     spark = pipeline.session(program, place.folder)
@@ -287,7 +287,7 @@ def _engine(spark: SparkSession, pipeline: Pipeline, program: Program, place: Ch
 
 
 def _check_retained(engine: Migration, last: Entry) -> None:
-    """Raise ``Refused`` (R448) at once if a source says that a part of what was read is gone."""
+    """Raise ``Refused`` (R448) at once if a source reports that a part of its input is no longer available."""
     with _retained():
         for name, source in engine.sources.items():
             if (notes := last["sources"].get(name)) is not None:
@@ -297,7 +297,7 @@ def _check_retained(engine: Migration, last: Entry) -> None:
 
 @contextmanager
 def _retained() -> Iterator[None]:
-    """Tell an input that cannot be read any more as what it means here."""
+    """Translate errors about input that cannot be read any more."""
     try:
         yield
     except RowtimeError as error:

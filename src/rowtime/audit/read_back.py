@@ -1,4 +1,4 @@
-"""What sinks have written, read back: the rows up to a tick, in the order of their numbers, or what a table has."""
+"""Reads back what sinks have written: the rows up to a tick, in the order of their numbers, or a table's content."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def read_back(  # noqa: PLR0913 - which rows of which sink, and where they are
     *,
     skipped: Mapping[str, Sequence[str]],
 ) -> pa.Table | None:
-    """The rows with ``numbers`` that a checkpoint has written up to a tick; ``None`` where the sink cannot be read.
+    """Return the rows with ``numbers`` that a checkpoint has written up to a tick; ``None`` if that is impossible.
 
-    Text files come as their lines, with those of files that were ``skipped`` in their places. Raises ``Failure``
-    (R501) where a file cannot be read.
+    Text files are returned as their lines, with those of ``skipped`` files in their places. Raises ``Failure`` (R501)
+    if a file cannot be read.
     """
     options = dict(node.options)
     if node.format in ("parquet", *TEXT_FORMATS):
@@ -62,7 +62,7 @@ def read_back(  # noqa: PLR0913 - which rows of which sink, and where they are
 
 
 def rows_of(node: SinkNode, files: Sequence[Place], skipped: Mapping[str, Sequence[str]] = NONE) -> pa.Table:
-    """The rows of files as a sink's directory has them, or before they get there."""
+    """Return the rows of files in a sink's directory, or before they are moved there."""
     form = FileForm.of(node, node.columns)
     if form.folders:
         return _of_folders(node, form, files, skipped)
@@ -77,7 +77,7 @@ def rows_of(node: SinkNode, files: Sequence[Place], skipped: Mapping[str, Sequen
 def _of_folders(
     node: SinkNode, form: FileForm, files: Sequence[Place], skipped: Mapping[str, Sequence[str]]
 ) -> pa.Table:
-    """The rows folder by folder, with the values that the names of the folders have, as texts."""
+    """Return the rows folder by folder, with the values in the names of the folders, as texts."""
     found = [(name, _table(lines)) for name, lines in skipped.items()]
     for file in files:
         rows = _read(file) if form.kind == "parquet" else _table(_lines(file, form))
@@ -100,7 +100,7 @@ def _table(lines: Sequence[str]) -> pa.Table:
 
 
 def tables(files: Iterable[Place]) -> pa.Table:
-    """Parquet files as one table, in their order."""
+    """Return Parquet files as one table, in their order."""
     parts = [_read(file) for file in files]
     return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
 
@@ -131,7 +131,7 @@ def _of_log(log: Place, writer: str, node: SinkNode, numbers: tuple[int, int]) -
 
 
 def of_lake(node: SinkNode, tick: int, identity: str, since: int = 0) -> pa.Table | None:
-    """The rows that a pump of a checkpoint has written from one tick to another, or those of a table with a key.
+    """Return the rows that a checkpoint's pump has written between two ticks, or those of a table with a key.
 
     ``None`` where others have changed the table, so that nobody can tell whose its rows are.
     """
@@ -148,7 +148,7 @@ def of_lake(node: SinkNode, tick: int, identity: str, since: int = 0) -> pa.Tabl
 
 
 def beside_others(node: SinkNode, checkpoint: Checkpoint, base: int, there: pa.Table, rows: pa.Table) -> pa.Table:
-    """What a table with a key has of the keys of certain rows; all of it, unless its pump has taken over.
+    """Return a keyed table's rows for the keys of certain rows; all of it, unless its pump has taken over.
 
     ``base``: how many rows an older script of the checkpoint has written, which may be of other keys.
     """
@@ -165,9 +165,9 @@ def beside_others(node: SinkNode, checkpoint: Checkpoint, base: int, there: pa.T
 
 
 def left_in(node: SinkNode, rows: pa.Table, there: pa.Schema) -> pa.Table:
-    """What the rows of a sink leave in its table: all of them, but where the last one of a key counts.
+    """Return what the rows of a sink leave in its table: all rows, or with a key the last one of each.
 
-    ``there``: of the table, which may have a decimal with fewer digits behind the point.
+    ``there``: the schema of the table, in which a decimal may have fewer digits after the point.
     """
     if node.format not in LAKES or not rows.num_rows:
         return rows

@@ -1,8 +1,8 @@
-"""Re-admission: rows that were too early go back into their stream once time has caught up.
+"""Re-admission: rows that were too early return to their stream once time has caught up.
 
 Semantics 7.2. They are written to the stream's log as items of the writer ``readmitted``, which then leaves, so that
-nobody waits for it. What is about to be written is noted in the checkpoint first, with the writer's position: a crash
-in between repeats nothing and loses nothing, for the position tells whether the rows are there.
+nothing waits for it. The rows to write are first recorded in the checkpoint, with the writer's position: a crash in
+between repeats nothing and loses nothing, because the position tells whether the rows are there.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def readmit(
 
 
 def _unfit(plan: StoredPlan, name: str) -> str:
-    """Why early events of a gate would be others if they came back; empty if they would not."""
+    """Return why early events of a gate would change if they came back; empty if they would not."""
     gate = plan.operators.get(name)
     if gate is not None and gate.kind == BoundedEvents.kind:
         return "their bounds are those of another stream, which has gone on"
@@ -91,7 +91,7 @@ def _unfit(plan: StoredPlan, name: str) -> str:
 
 
 def _highest(control: Mapping[str, Any], clock: int) -> int:
-    """Up to which time (µs) a guard would take a row that arrives now."""
+    """Return the time (µs) up to which a guard would accept a row that arrives now."""
     by_mark = clock + control["early"] if "early" in control else END
     return min(by_mark, wall_clock() + control["ahead"] - 1) if "ahead" in control else by_mark
 
@@ -106,7 +106,7 @@ class _Gate:
 
     @property
     def notes(self) -> Place:
-        """What was written to the log, a line a time; under the first name of the gate, whatever it is called now."""
+        """Return the record of written rows, one line per write; under the gate's first name."""
         name, first, _ = self.place.spans(self.name)[0]
         return self.place.folder / "readmitted" / f"{folder_of(f'{name}@{first}' if first else name)}.jsonl"
 
@@ -132,7 +132,7 @@ class _Gate:
         return self.plan.operators[self.name].kind in (EventTimed.kind, EventStream.kind)
 
     def _reached(self, control: Mapping[str, Any]) -> list[int]:
-        """How far the event times of each writer have come; a guard of events judges by them, not by the bound."""
+        """Return how far each writer's event times have come; a guard of events judges by these, not by the bound."""
         if self.plan.operators[self.name].kind == EventTimed.kind:
             return [*control.get("highest", {}).values()]
         return [highest for highest, _ in control.get("marks", {}).values()] if self._of_events else []
@@ -140,7 +140,7 @@ class _Gate:
     def _clock(self, control: Mapping[str, Any], stream: str) -> int:
         if self.plan.operators[self.name].kind == EventTimed.kind:
             return int(control.get("bound", BEGINNING))
-        if "followed" in control:  # it judges by its marks, and the stream will judge what comes back
+        if "followed" in control:  # it judges by its marks, and the stream judges rows that come back
             return max(least(self._clocks(stream).values()), least(control.get("marks", {}).values()))
         return max(int(control.get("clock", BEGINNING)), least(self._clocks(self.name).values()))
 
@@ -148,7 +148,7 @@ class _Gate:
         return self.entry["clocks"].get(name, {})  # type: ignore[no-any-return]
 
     def _stream(self) -> str:
-        """The one stream below the gate, or that whose guard judges what a pump writes."""
+        """Return the one stream below the gate, or the one whose guard judges a pump's rows."""
         owner = self.name.partition(".")[0]
         if owner in self.plan.formats:
             return owner
@@ -162,7 +162,7 @@ class _Gate:
         return found[0]
 
     def _early(self, done: set[RowPlace]) -> pa.Table:
-        """The early rows that were not written yet, by time."""
+        """Return the early rows that were not written yet, by time."""
         files = self.place.rejected(self.name, self.entry["tick"])
         if not files:
             return pa.table({"refused_time": pa.array([], pa.timestamp("us", "UTC"))})
@@ -174,7 +174,7 @@ class _Gate:
 
     def _columns(self, rows: pa.Table, writer: Writer, stream: str) -> pa.Table:
         assert writer.schema is not None
-        # A guard of the stream judges rowtimes, a T-sort or one of events a column.
+        # A guard of the stream judges rowtimes; one of a T-sort or of events judges a column.
         ours = self.name.partition(".")[0] == stream and not self._of_events
         gives = {"rowtime": rows["refused_time"]} if ours else {}
         there = {name.lower(): name for name in rows.column_names}
@@ -199,7 +199,7 @@ class _Gate:
 
     def _write(self, writer: Writer, rows: pa.Table, places: Sequence[RowPlace]) -> None:
         make_folder(self.notes.parent)
-        # What was noted and never written is forgotten: its positions are taken now.
+        # Drop what was recorded and never written: its positions are used now.
         kept = [line for line in self._lines() if writer.position >= line["first"] + len(line["rows"])]
         kept.append({"first": writer.position, "rows": [list(place) for place in places]})
         write_over(self.notes, "".join(json.dumps(line) + "\n" for line in kept).encode())

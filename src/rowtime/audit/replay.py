@@ -1,9 +1,9 @@
 """The recorded input of a checkpoint, run again in a scratch checkpoint.
 
-What a pipeline has read is in its checkpoint: positions, clocks, bounds set by hand. A replay
-reads these ranges again, of the sources as they are now: as one batch, but for the moments that cut it
-(`state.cuts`), or tick by tick as far as the journal goes back. If the plan changed, it changes here too, by the
-same rules. Nothing of the checkpoint that is replayed is written.
+The checkpoint records what a pipeline has read: positions, clocks, bounds set manually. A replay reads these ranges
+again from the present sources: as one batch, except for the points that cut it (`state.cuts`), or tick by tick as far
+as the journal goes back. If the plan changed, it changes here too, by the same rules. The replayed checkpoint is never
+written.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the input: all up to what the entry ``until`` had read; ``settings`` take effect before it.
+    """A part of the input: everything up to what the entry ``until`` had read; ``settings`` take effect before it.
 
-    ``plan``: the number of the plan by which it was read. ``skips``: those whose rows queries saw in its first tick.
+    ``plan``: the number of the plan with which it was read. ``skips``: those whose rows queries read in its first tick.
     """
 
     until: Entry
@@ -75,9 +75,10 @@ class Part:
 
 @dataclass
 class KeptSink:
-    """Keeps the staged files of a sink in a folder, in their order, and hands nothing over.
+    """Keeps the staged files of a sink in a folder, in their order, and delivers nothing.
 
-    ``adopts``: files of results may be taken as they are; not for a table, which may have refused some of their rows.
+    ``adopts``: files of results may be taken over unchanged; not for a table, which may have refused some of their
+    rows.
     """
 
     place: Place
@@ -85,7 +86,7 @@ class KeptSink:
     adopts: bool = True
 
     def folder(self, checkpoint: Place) -> Place:  # noqa: ARG002 - its own
-        """The folder."""
+        """Return the folder."""
         return self.place
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
@@ -93,7 +94,7 @@ class KeptSink:
         self.files.extend(batch.files)
 
     def recover(self, staged: Sequence[str]) -> None:
-        """Nothing was there before."""
+        """Do nothing: there was nothing before."""
 
 
 class Replay(Engine):
@@ -102,7 +103,7 @@ class Replay(Engine):
     later: Sequence[Later] = ()
 
     def run(self, parts: Sequence[Part]) -> Iterator[Part]:
-        """Run the parts; each comes back once its tick is committed."""
+        """Run the parts; yield each once its tick is committed."""
         for number in range(len(self.later) + 1):
             if number:
                 self._go_over(*self.later[number - 1])
@@ -112,7 +113,7 @@ class Replay(Engine):
                 yield part
 
     def _go_over(self, program: Program, sources: Mapping[str, Source], stages: Mapping[str, Stage]) -> None:
-        """Go on with the next plan, as the pipeline did."""
+        """Continue with the next plan, as the pipeline did."""
         self.sources, self.stages, self.plan = sources, stages, program.described()
         upgrade = bound(self.checkpoint, program)
         self._take_over(fixed(program, self._began))
@@ -120,7 +121,7 @@ class Replay(Engine):
             self._change(upgrade)
 
     def _set_by_hand(self) -> Sequence[Mapping[str, Any]]:
-        """Bounds for operators that a migration has left out are in no plan behind it."""
+        """Return the manual bounds; those for operators that a migration has removed are in no later plan."""
         there = {node.name for node in self.program.operators}
         return [setting for setting in self._part.settings if setting["operator"] in there]
 
@@ -135,7 +136,7 @@ class Replay(Engine):
 
     def _ask(self, node: Stream) -> tuple[Taken, dict[str, Any]]:
         source, until = cast("Repeatable", self.sources[node.name]), self._part.until
-        if node.name not in until["sources"]:  # it was not read then
+        if node.name not in until["sources"]:  # not read at that time
             return Taken(source, Slice({}, {}), [], [], []), {"offsets": {}, "first": {}, "state": {}, "away": {}}
         notes, clocks = until["sources"][node.name], until["clocks"][node.name]
         arrived = self._arrivals.of(until, node.name)
@@ -144,7 +145,7 @@ class Replay(Engine):
         part = source.between(start, notes["offsets"], notes["state"])
         part = replace(part, arrived={w: arrived[w] for w in notes["offsets"] if w in arrived})
         if is_finite(node.source[0]) and ("ended" in notes or least(clocks.values()) >= END):
-            # Before the place of an end was journaled, nothing was read behind it.
+            # Before the position of an end was journaled, nothing was read after it.
             part = recorded_end(part, notes.get("ended", notes["offsets"]))
         present = sorted(w for w in _writers(notes) if w not in notes["away"])
         known = _writers(before)
@@ -159,10 +160,10 @@ def _writers(notes: Mapping[str, Any]) -> Collection[str]:
 
 
 def recorded(checkpoint: Checkpoint, *, by_tick: bool = False) -> list[Part]:
-    """The parts of all that a checkpoint has read: as few as there can be, or as many as there were.
+    """Return the parts of everything that a checkpoint has read: as few as possible, or one per tick.
 
-    ``by_tick``: a part a tick, as far back as the journal goes; what came before is one part. Raises
-    ``Refused``: R405 if there is no checkpoint or no tick, R407 where cuts are no longer there.
+    ``by_tick``: a part per tick, as far back as the journal goes; everything before is one part. Raises ``Refused``:
+    R405 if there is no checkpoint or no tick, R407 if cuts are missing.
     """
     last = checkpoint.journal.last() if checkpoint.begun else None
     if last is None:
@@ -182,7 +183,7 @@ def recorded(checkpoint: Checkpoint, *, by_tick: bool = False) -> list[Part]:
         ends.update((entry["tick"], entry) for entry in checkpoint.journal.entries())
     skips = last.get("skipped", ())
     places = [-1, *sorted(tick for tick in ends if tick >= 0 and tick not in since)]
-    if anew:  # what tables took when all before it was computed once more
+    if anew:  # the limits of tables when all before it was computed again
         took = {LIMITS: ends[anew - 1].get(LIMITS, {})}
         ends |= {tick: {**ends[tick], **took} for tick in places if 0 <= tick < anew}
     return [
@@ -192,14 +193,14 @@ def recorded(checkpoint: Checkpoint, *, by_tick: bool = False) -> list[Part]:
 
 
 def _anew(checkpoint: Checkpoint) -> int:
-    """The tick in which a migration has computed all before it once more; 0 for none."""
+    """Return the tick in which a migration has computed the history again; 0 for none."""
     return 0 if checkpoint.plan is None else checkpoint.plan.anew
 
 
 def in_parts(checkpoint: Checkpoint, engine: Replay) -> list[Part]:
-    """One part, but for what cuts it; every tick where the times of rows hang on when they were read.
+    """Return one part per cut; one per tick if the times of rows depend on when they were read.
 
-    Raises as `recorded`, and R407 where those ticks are no longer all there.
+    Raises as `recorded`, and R407 if some of those ticks are missing.
     """
     stamped = [name for name, source in engine.sources.items() if not (source.steady or source.gives_rowtime)]
     parts = recorded(checkpoint, by_tick=bool(stamped) or _raised(checkpoint, engine))
@@ -210,7 +211,7 @@ def in_parts(checkpoint: Checkpoint, engine: Replay) -> list[Part]:
 
 
 def _raised(checkpoint: Checkpoint, engine: Replay) -> bool:
-    """True if arrival times of rows in a log may have been raised to the time at which it was read before."""
+    """Return True if arrival times of rows in a log may have been raised to the time of an earlier reading."""
     control = (checkpoint.journal.last() or {}).get("control", {})
     return any(
         not source.steady and {"arrival", "mixed"} & {*control.get(name, {}).get("modes", {}).values()}
@@ -219,14 +220,14 @@ def _raised(checkpoint: Checkpoint, engine: Replay) -> bool:
 
 
 def _reading(tick: int, since: Collection[int]) -> int:
-    """The last tick up to one that has read anything: those in which the plan changed have not."""
+    """Return the last tick up to one that has read anything; ticks that change the plan do not."""
     while tick in since:
         tick -= 1
     return tick
 
 
 def _after(tick: int, since: Collection[int]) -> int:
-    """The first tick after one in which the plan did not change."""
+    """Return the first tick after one in which the plan did not change."""
     return next(later for later in count(tick + 1) if later not in since)
 
 
@@ -236,15 +237,15 @@ def replay(
     scratch: Path,
     part: Callable[[Program], Program] = lambda program: program,
 ) -> Replay:
-    """An engine in ``scratch`` for the parts of a checkpoint; its sinks are `KeptSink`. ``part``: of the program.
+    """Return an engine in ``scratch`` for the parts of a checkpoint, with `KeptSink` sinks. ``part``: of the program.
 
-    Raises ``Refused``: R401 where the pipeline is not the one of the checkpoint, R407 where one that it was before
-    cannot be had any more, R450 where a function is another one.
+    Raises ``Refused``: R401 if the pipeline is not the checkpoint's, R407 if an earlier plan is no longer available,
+    R450 if a function has changed.
     """
     programs = [part(program) for program in _programs(pipeline, checkpoint)]
     notes = checkpoint.folder / "sources"
     scratch.mkdir(parents=True, exist_ok=True)
-    (scratch / ".lock").touch()  # it is a checkpoint, whatever it holds from the other one
+    (scratch / ".lock").touch()  # it is a checkpoint, whatever it shares with the other one
     copy_folder(notes, scratch / "sources")
     place = Checkpoint(scratch.absolute())
     formats = {node.name: node.format for program in programs for node in program.sinks}
@@ -253,7 +254,7 @@ def replay(
         sink.adopts = formats[name] not in LAKES
     kept = {name: Stage(sink, place.folder) for name, sink in sinks.items()}
     controls = (checkpoint.journal.last() or {}).get("control", {})
-    for name, stage in kept.items():  # what took over from another pump goes on with its numbers
+    for name, stage in kept.items():  # a sink that took over from another pump continues its numbers
         stage.base, stage.floor = controls.get(name, {}).get("base", 0), controls.get(name, {}).get("floor")
     stages = [{node.name: kept[node.name] for node in program.sinks} for program in programs]
     sources = [pipeline.sources(program, place) for program in programs]
@@ -270,7 +271,7 @@ def replay(
 
 
 def pinned(checkpoint: Checkpoint, programs: Sequence[Program]) -> Iterator[tuple[str, GivenTable]]:
-    """The static tables of the programs as the checkpoint has copied them, whatever they are now."""
+    """Yield the static tables of the programs as the checkpoint has copied them, whatever they are now."""
     last = checkpoint.journal.last() or {}
     for node in (node for program in programs for node in tables_of(program.operators)):
         key = f"{node.name}/{PINNED}"
@@ -283,7 +284,7 @@ def pinned(checkpoint: Checkpoint, programs: Sequence[Program]) -> Iterator[tupl
 
 
 def _copied(paths: Sequence[str], schema: Mapping[str, Any], spark: SparkSession) -> DataFrame:
-    """The rows of a table in their order."""
+    """Return the rows of a table in their order."""
     from pyspark.sql.types import StructType  # noqa: PLC0415 - not for those who only plan
 
     kind = StructType.fromJson({**schema})
@@ -293,7 +294,7 @@ def _copied(paths: Sequence[str], schema: Mapping[str, Any], spark: SparkSession
 
 
 def _programs(pipeline: Pipeline, checkpoint: Checkpoint) -> list[Program]:
-    """The programs that a checkpoint has had, the pipeline's own last."""
+    """Return the programs that a checkpoint has had, the pipeline's own last."""
     program, last = pipeline.compile(checkpoint.folder), checkpoint.journal.last()
     check_same(checkpoint.plan, program)
     later = [] if last is None else checkpoint.later_plans(last)
@@ -304,7 +305,7 @@ def _programs(pipeline: Pipeline, checkpoint: Checkpoint) -> list[Program]:
 
 
 def _compiled(pipeline: Pipeline, plan: StoredPlan) -> Program:
-    """A program of a plan that the checkpoint no longer has."""
+    """Return the program of a plan that the checkpoint no longer has."""
     hint = "Give it what it had: its variables, functions and streams."
     try:
         program = pipeline.compile_instead(plan.sql, plan.values)

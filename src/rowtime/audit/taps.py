@@ -1,7 +1,7 @@
-"""Taps: what passes over each edge of a run, kept for a trace.
+"""Taps: the data on each edge of a run, kept for a trace.
 
-Rows that the driver has stay there, and so do queries over them: a trace over few rows takes no Spark job, however many
-ticks and operators there are. Each helper takes rows of either kind.
+Rows on the driver stay there, and so do queries over them: a trace over few rows needs no Spark job, however many ticks
+and operators there are. Each function accepts rows of either kind.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ PLACE = (TRACE_TICK, TRACE_ROW)
 
 
 class Taps:
-    """What passes over each edge of a run; many rows as Parquet files below ``folder``.
+    """The data on each edge of a run; many rows as Parquet files below ``folder``.
 
-    ``ticks``: the recorded numbers of its ticks; here these count from 0.
+    ``ticks``: the recorded numbers of its ticks; here they count from 0.
     """
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
@@ -53,7 +53,7 @@ class Taps:
         self._whole: dict[str, tuple[int, DataFrame | None]] = {}  # all rows of an operator, up to a tick
 
     def __call__(self, node: Operator, delta: Delta) -> None:
-        """Keep what an operator has made of the tick under way."""
+        """Keep the results of an operator in the current tick."""
         tick = len(self.ticks)
         bound = least(delta.clocks.values()) if delta.clocks else BEGINNING
         if bound > (self.bounds[node.name][-1][1] if self.bounds[node.name] else BEGINNING):
@@ -72,7 +72,7 @@ class Taps:
         self._put(node.name, tick, delta.rows.selectExpr(*columns, *marks), small=(delta.count or MOST + 1) <= MOST)
 
     def forget(self) -> None:
-        """The tick under way is run again: what it has shown so far does not count."""
+        """Drop the data of the current tick, which is run again."""
         tick = len(self.ticks)
         self._whole.clear()
         everything: tuple[dict[str, Any], ...] = (self.bounds, self._files, self._tables)
@@ -80,7 +80,7 @@ class Taps:
             kept.update({name: [one for one in found if one[0] != tick] for name, found in kept.items()})
 
     def _put_here(self, name: str, tick: int, rows: LocalFrame) -> bool:
-        """Keep rows that the driver has; false if they are of other types than those of the ticks before."""
+        """Keep rows of the driver; return False if their types differ from those of earlier ticks."""
         places = [StructField(place, LongType()) for place in PLACE]
         known = self._schemas.setdefault(name, StructType([*_fields(rows), *places]))
         if [f.dataType for f in known.fields[: -len(places)]] != [f.dataType for f in rows.schema.fields]:
@@ -104,7 +104,7 @@ class Taps:
         self._files[name].append((tick, path))
 
     def rows(self, name: str, since: int = 0) -> DataFrame | None:
-        """The rows of an operator, in all ticks or from one on."""
+        """Return the rows of an operator, in all ticks or from one on."""
         if since:
             return self._rows(name, since)
         upto, rows = self._whole.get(name, (-1, None))
@@ -124,17 +124,17 @@ class Taps:
         return reduce(lambda one, other: one.unionByName(other), parts) if parts else None
 
     def frame(self, name: str, found: pa.Table) -> DataFrame:
-        """Rows of an operator that were found, with the spans asked for."""
+        """Return found rows of an operator, with the spans asked for."""
         spans = [StructField(span, LongType()) for span in (ASKED_FROM, ASKED_UPTO)]
         return self.frame_of([found], StructType([*self._schemas[name].fields, *spans]))
 
     def places(self, found: Sequence[tuple[int, int]]) -> DataFrame:
-        """Some places as rows."""
+        """Return some places as rows."""
         table = pa.table([pa.array([place[n] for place in found], pa.int64()) for n in (0, 1)], names=[*PLACE])
         return self.frame_of([table], StructType([StructField(place, LongType()) for place in PLACE]))
 
     def frame_of(self, tables: Sequence[pa.Table], schema: StructType) -> DataFrame:
-        """Tables as rows: of the driver, if it can hold them and Spark could take them over."""
+        """Return tables as rows: of the driver, if it can hold them and Spark could take them over."""
         fields = [(field.name, type_text(field.dataType)) for field in schema.fields]
         if sum(table.num_rows for table in tables) <= FEW and all(holds(kind) for _, kind in fields):
             frame = LocalFrame.of(self.spark, put_together(fields, tables), fields)
@@ -153,12 +153,12 @@ def _one(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def beside(rows: DataFrame, few: DataFrame, test: str) -> DataFrame:
-    """Rows with each of a few others that meets a condition; the columns of both."""
+    """Return pairs of rows with a few others that satisfy a condition; with the columns of both."""
     return joined(rows, few if is_local(few) and is_local(rows) else F.broadcast(few), test, "inner")
 
 
 def at_places(rows: DataFrame, places: DataFrame, how: str = "left_semi") -> DataFrame:
-    """The rows at some places, or with ``left_anti`` all others."""
+    """Return the rows at some places, or with ``left_anti`` all others."""
     if not (is_local(rows) and is_local(places)):
         return rows.join(F.broadcast(places), [*PLACE], how)
     there = places.selectExpr(*(f"{place} AS __at_{place}" for place in PLACE))
@@ -166,7 +166,7 @@ def at_places(rows: DataFrame, places: DataFrame, how: str = "left_semi") -> Dat
 
 
 def with_spans(rows: DataFrame, places: DataFrame) -> DataFrame:
-    """The rows at some places, each with the span that is asked for there at all."""
+    """Return the rows at some places, each with the span that is asked for there."""
     spans = [f"min({ASKED_FROM}) AS {ASKED_FROM}", f"max({ASKED_UPTO}) AS {ASKED_UPTO}"]
     columns = [*map(quoted, rows.columns), ASKED_FROM, ASKED_UPTO]
     grouped = places.grouped([*PLACE], spans) if is_local(rows) and is_local(places) else None
@@ -178,7 +178,7 @@ def with_spans(rows: DataFrame, places: DataFrame) -> DataFrame:
 
 
 def in_order(rows: DataFrame, terms: Sequence[str], number: str, first: int) -> DataFrame:
-    """The rows with their ``number`` in an order, from ``first`` on."""
+    """Return the rows with their ``number`` in an order, from ``first`` on."""
     ordered = rows.in_order(terms) if is_local(rows) else None
     if ordered is None:
         return rows.selectExpr("*", f"row_number() OVER (ORDER BY {', '.join(terms)}) - 1L + {first}L AS {number}")
@@ -186,6 +186,6 @@ def in_order(rows: DataFrame, terms: Sequence[str], number: str, first: int) -> 
 
 
 def first_in_order(rows: DataFrame, terms: Sequence[str], most: int = 1) -> DataFrame:
-    """The first rows in an order."""
+    """Return the first rows in an order."""
     ordered = rows.in_order(terms) if is_local(rows) else None
     return rows.orderBy(*terms).limit(most) if ordered is None else ordered.limit(most)

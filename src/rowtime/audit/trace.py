@@ -1,8 +1,8 @@
-"""The trace of an output row: what made it, operator by operator, from the sink down to the streams.
+"""The trace of an output row: its causes, operator by operator, from the sink down to the streams.
 
 Semantics 9.5. Nothing is recorded for it: the recorded input of the checkpoint is run again, tick by tick, in a scratch
-checkpoint, where a tap keeps what passes over each edge. Then the rows that can have made the chosen one are looked up
-from edge to edge, by the links of operators (`Operator.link`).
+checkpoint, where a tap keeps the data on each edge. Then the rows that may have contributed to the chosen one are
+looked up from edge to edge, by the links of operators (`Operator.link`).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def trace(
 
 
 def recorded_by_tick(place: Checkpoint) -> Sequence[Part]:
-    """The recorded input of a checkpoint, a tick at a time; raises ``Refused`` (R407) where its script has changed."""
+    """Return the recorded input of a checkpoint, tick by tick; raises ``Refused`` (R407) if its script has changed."""
     parts = recorded(place, by_tick=True)
     if place.plan is not None and place.plan.since is not None:
         what = "the SQL of this checkpoint has changed, and a row is not traced beyond that"
@@ -111,7 +111,7 @@ def recorded_by_tick(place: Checkpoint) -> Sequence[Part]:
 
 
 def _sink(program: Program, name: str | None) -> Sink:
-    """The sink of a name, of a query's or a pump's name; or the only one."""
+    """Return the sink of a name, of a query's or a pump's name; or the only one."""
     found = [s for s in program.sinks if name is None or name.lower() in (s.name, s.name.rsplit(".", 1)[0])]
     if len(found) != 1:
         there = ", ".join(sink.name for sink in program.sinks)
@@ -121,7 +121,7 @@ def _sink(program: Program, name: str | None) -> Sink:
 
 
 class Sought:
-    """The row that is sought; ``rows`` and ``ticks``: how many there were when it was last looked for."""
+    """The wanted row; ``rows`` and ``ticks``: how many there were at the last search."""
 
     def __init__(self, sink: Sink, number: int | None, row: Values | str | None) -> None:
         self._sink, self._number, self._row = sink, number, row
@@ -133,9 +133,9 @@ class Sought:
         return f"where {self._row}" if isinstance(self._row, str) else f"with {dict(self._row or {})}"
 
     def is_due(self, taps: Taps, after: int) -> bool:
-        """True if it is worth a look behind this tick; ``after``: rows so far.
+        """Return True if a search after this tick is worthwhile; ``after``: rows so far.
 
-        A row with a number is in the tick that reaches it. Others are looked for in ever more ticks at once.
+        A row with a number is in the tick that reaches it. Others are searched in ever larger groups of ticks.
         """
         ticks = len(taps.ticks)
         if self._number is None:
@@ -146,7 +146,7 @@ class Sought:
         return False
 
     def among(self, taps: Taps, after: int) -> DataFrame | None:
-        """The first row that fits, with its number, in the ticks since the last look; ``after``: rows so far."""
+        """Return the first match, with its number, in the ticks since the last search; ``after``: rows so far."""
         (first, self.rows), (since, self.ticks) = (self.rows, after), (self.ticks, len(taps.ticks))
         if first == after or (self._number is not None and not first <= self._number < after):
             return None
@@ -158,7 +158,7 @@ class Sought:
         try:
             found = first_in_order(rows.selectExpr("*", *time).where(self._fits), [TRACE_NUMBER])
         except AnalysisException as wrong:
-            message = words_of(wrong).split(" Did you mean", 1)[0]  # of columns that only the engine has
+            message = words_of(wrong).split(" Did you mean", 1)[0]  # of hidden columns
             hint = f"The output has {', '.join(self._sink.columns)}."
             raise refuse("R409", f"no row can be found with this condition: {message}", hint) from None
         table = collected(found.select(*map(quoted, rows.columns)))
@@ -181,10 +181,10 @@ class Tracing:
         self._program, self._sink, self._taps = program, sink, taps
         self.rows_at: Callable[[Sequence[tuple[int, int]]], DataFrame] = taps.places
         self.reached: dict[str, pa.Table] = {}
-        """The rows of each operator that are followed, with the spans asked for."""
+        """The traced rows of each operator, with the spans asked for."""
 
     def trace(self, chosen: DataFrame) -> Trace:
-        """The rows that can have made the chosen one, operator by operator."""
+        """Return the rows that may have contributed to the chosen one, operator by operator."""
         row = plain_rows(collected(chosen))[0]
         asked: dict[str, list[DataFrame]] = defaultdict(list)
         asked[self._sink.input.name].append(chosen.select(TRACE_TICK, TRACE_ROW, ASKED_FROM, ASKED_UPTO))
@@ -207,7 +207,7 @@ class Tracing:
         return Trace(self._sink.name, row[TRACE_NUMBER], tuple(items), kinds, tuple(cut))
 
     def _match(self, node: Operator, n: int, rows: pa.Table) -> DataFrame | None:
-        """The places (`TICK`, `ROW`) of the n-th input's rows that can have made ``rows``, and the spans asked for."""
+        """Return the places (`TICK`, `ROW`) of the n-th input's rows that may have made ``rows``, with their spans."""
         link, pairs = link_of(node, n), self.pairs(node, n, rows)
         if pairs is None:
             return None
@@ -221,10 +221,10 @@ class Tracing:
     def pairs(
         self, node: Operator, n: int, rows: pa.Table | DataFrame, *above_too: str, only: DataFrame | None = None
     ) -> DataFrame | None:
-        """The n-th input's rows that can have made ``rows``, each with the spans of one of those that it can have made.
+        """Return the n-th input's rows that may have made ``rows``, each with the spans of one row above.
 
-        ``rows`` have the spans that are asked for; those on the driver are few, and so are ``only`` these places below.
-        ``above_too``: more that each pair has of the row above, as Spark SQL with a name.
+        ``rows`` have the spans asked for; if on the driver, they are few; so are ``only`` these places below.
+        ``above_too``: further columns of the row above, as Spark SQL with a name.
         """
         below, link = self._taps.rows(node.inputs[n].name), link_of(node, n)
         if below is None or link.meets == "false":
@@ -253,7 +253,7 @@ class Tracing:
         return self._taken(link.fired, pairs) if link.fired else pairs
 
     def _fired(self, by: Fired, rows: pa.Table | DataFrame) -> list[str]:
-        """Up to which item each fire has rows, as columns: the tick and the position."""
+        """Return up to which item each fire has rows, as columns: the tick and the position."""
         found = rows if isinstance(rows, pa.Table) else rows.select(FIRE).distinct().toArrow()
         fires = pc.unique(found[FIRE]).to_pylist()
         cuts = [self._taps.fires.cut(by.event, fire) for fire in fires]
@@ -264,7 +264,7 @@ class Tracing:
         return [f"{text} AS {name}" for text, name in zip(texts, ("__cut_tick", "__cut"), strict=True)]
 
     def _taken(self, by: Fired, pairs: DataFrame) -> DataFrame:
-        """The rows of panes without those that these have refused."""
+        """Return the rows of panes without those that these have refused."""
         rows = pairs.selectExpr(TRACE_TICK, POSITION, TRACE_ROW, f"{by.micros} AS t")
         seen = rows.distinct().limit(2 * MOST).toArrow()
         places = list(zip(seen[TRACE_TICK].to_pylist(), seen[POSITION].to_pylist(), strict=True))
@@ -276,7 +276,7 @@ class Tracing:
         return at_places(pairs, self._taps.places(gone), "left_anti")
 
     def found(self, node: Operator, asked: Sequence[DataFrame]) -> pa.Table | None:
-        """The rows at these places, and the spans asked for."""
+        """Return the rows at these places, and the spans asked for."""
         rows = self._taps.rows(node.name)
         if rows is None or not asked:
             return None
@@ -284,10 +284,10 @@ class Tracing:
         return with_spans(rows, places).limit(MOST + 1).toArrow()
 
     def items(self, node: Operator, rows: Sequence[Values]) -> Iterator[Traced]:
-        """Rows of an operator, as people are shown them, in their order."""
+        """Yield rows of an operator for display, in their order."""
         events = is_lifetimes(node)
         shown = {name: name.removeprefix("__") for name in node.emits().names if name[:2] != "__" or name in CHANGED}
-        ours = [name for name in (FIRE, PANE, FIRE_CHANGE) if name in node.emits().extra]  # in this order panes fire
+        ours = [name for name in (FIRE, PANE, FIRE_CHANGE) if name in node.emits().extra]  # panes fire in this order
         order = (
             (lambda r: (r[TRACE_TICK], r[ROWTIME], r[CHANGED_BY], r[WEIGHT] > 0, r[STOP]))
             if events
@@ -301,14 +301,14 @@ class Tracing:
             yield from [item] * (abs(row[WEIGHT]) if events else 1)
 
     def bound(self, node: Operator, tick: int) -> Iterator[Traced]:
-        """The bound after the tick of the row, with the tick that reached it."""
+        """Yield the bound after the row's tick, with the tick that reached it."""
         reached = [(at, bound) for at, bound in self._taps.bounds[node.name] if at <= tick]
         if reached:
             yield Traced(node.name, self._taps.ticks[reached[-1][0]], "bound", reached[-1][1])
 
 
 def link_of(node: Operator, n: int) -> Link:
-    """The rule of an operator for its n-th input; of events whose changes are numbered, up to the one in question."""
+    """Return an operator's rule for its n-th input; for numbered changes of events, up to the change in question."""
     found = node.link(n)
     if is_lifetimes(node) and any(below.numbers_changes for below in walk(node.inputs[n])):
         return replace(found, version=CHANGED_BY, meets=f"({found.meets}) AND {CHANGED_BY} <= {ASKED_VERSION}")
@@ -316,6 +316,6 @@ def link_of(node: Operator, n: int) -> Link:
 
 
 def _comparable(rows: DataFrame, name: str) -> bool:
-    """False for what Spark does not compare."""
+    """Return False for columns that Spark cannot compare."""
     kind = rows.schema[name].dataType.simpleString()
     return "map<" not in kind and "variant" not in kind

@@ -1,6 +1,6 @@
-"""The edges of a trace: of each row that is listed, the rows below that can have made it.
+"""The edges of a trace: for each listed row, the rows below that may have contributed to it.
 
-The rows are known by then; the links of operators say which of them belong together, as they did on the way.
+The rows are known at this point; the links of operators say which of them belong together, as during the trace.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Place = tuple[int, int]  # tick and row
 
 
 class Pairing(Protocol):
-    """What knows which rows of a run belong together: `audit.trace.Tracing`."""
+    """Knows which rows of a run belong together: `audit.trace.Tracing`."""
 
     reached: dict[str, pa.Table]
     rows_at: Callable[[Sequence[Place]], DataFrame]
@@ -34,12 +34,12 @@ class Pairing(Protocol):
     def pairs(
         self, node: Operator, n: int, rows: pa.Table, *above_too: str, only: DataFrame | None = None
     ) -> DataFrame | None:
-        """The n-th input's rows, ``only`` of these places, that can have made ``rows``."""
+        """Return the n-th input's rows, ``only`` of these places, that may have made ``rows``."""
         ...
 
 
 def with_edges(found: Trace, program: Program, pairing: Pairing) -> Trace:
-    """The same trace; its rows have numbers, and each of the first ones of an operator those that it is made of."""
+    """Return the trace with numbered rows; each of an operator's first rows has the numbers of its contributors."""
     numbers: dict[tuple[str, Place], int] = {}
     listed: dict[str, list[Place]] = defaultdict(list)
     for item in found.items:
@@ -64,11 +64,11 @@ def _numbered(item: Traced, numbers: Mapping[tuple[str, Place], int], made: Mapp
 def _edges(
     node: Operator, listed: Mapping[str, Sequence[Place]], pairing: Pairing, sinks: Sequence[Operator]
 ) -> Iterator[tuple[Place, str, Place]]:
-    """Each row of an operator with each one of an input that can have made it, by the input's name."""
+    """Yield pairs of an operator's row and a row of an input that may have made it, with the input's name."""
     mine = listed.get(node.name, ())
     for n, child in enumerate(node.inputs):
         theirs = listed.get(child.name, ())
-        if node in sinks:  # a sink delivers the rows that it gets
+        if node in sinks:  # a sink delivers its input rows
             yield from ((place, child.name, place) for place in mine if place in theirs)
         elif mine and theirs:
             for above, below in _joined(pairing, node, n, _at(pairing.reached[node.name], mine), theirs):
@@ -87,7 +87,7 @@ def _joined(
 
 
 def _at(rows: pa.Table, places: Sequence[Place]) -> pa.Table:
-    """The rows of these places."""
+    """Return the rows of these places."""
     there = zip(rows[TRACE_TICK].to_pylist(), rows[TRACE_ROW].to_pylist(), strict=True)
     chosen = {*places}
     return rows.filter(pa.array([place in chosen for place in there], pa.bool_()))

@@ -1,4 +1,4 @@
-"""What a trace shows: the rows, changes and bounds that made a row."""
+"""The content of a trace: the rows, changes and bounds that made a row."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from rowtime.core import markup
 from rowtime.core.time import to_micros, to_text
 
-MOST = 10_000  # rows of an operator that are listed, and followed further down
-LISTED = 50  # rows of an operator that have edges, the first in the order of the trace
+MOST = 10_000  # rows of an operator that are listed and traced further
+LISTED = 50  # rows of an operator that have edges: the first ones of the trace
 Values = Mapping[str, Any]
 
 
@@ -18,10 +18,10 @@ Values = Mapping[str, Any]
 class Traced:
     """One thing that passed: ``kind`` is row, insert, retract or bound.
 
-    ``at``: its rowtime, the start of its lifetime or the bound; ``until``: the end of its lifetime, END while it is not
-    known, ``None`` where it is no event. µs UTC. ``tick``: the one in which it passed. ``place``: where the run of the
-    trace had this row. ``number``: that of the row in its trace, ``made_of``: of the rows below that can have made
-    it (`audit.trace_edges`).
+    ``at``: its rowtime, the start of its lifetime or the bound; ``until``: the end of its lifetime, END while it is
+    unknown, ``None`` if it is not an event. µs UTC. ``tick``: the one in which it passed. ``place``: its place in the
+    run of the trace. ``number``: the row's number in its trace; ``made_of``: the numbers of the rows below that may
+    have made it (`audit.trace_edges`).
     """
 
     operator: str
@@ -35,7 +35,7 @@ class Traced:
     made_of: tuple[int, ...] = field(default=(), compare=False)
 
     def as_json(self) -> dict[str, Any]:
-        """As plain values, with times as text (UTC)."""
+        """Return plain values, with times as text (UTC)."""
         time = {"at": to_text(self.at)} if self.until is None else {"from": to_text(self.at), "to": to_text(self.until)}
         columns = {name: _shown(value) for name, value in self.columns.items()}
         rest = {} if self.kind == "bound" else {"columns": columns}
@@ -69,7 +69,7 @@ class Trace:
         return len(self.items)
 
     def of(self, operator: str) -> list[Traced]:
-        """The items of one operator."""
+        """Return the items of one operator."""
         return [item for item in self.items if item.operator == operator]
 
     def _repr_html_(self) -> str:
@@ -103,5 +103,5 @@ def _cells(item: Traced, columns: Sequence[str]) -> list[object]:
 
 
 def _shown(value: Any) -> Any:
-    """A value as JSON and people read it: instants as text (UTC)."""
+    """Return a value for JSON and for people: instants as text (UTC)."""
     return to_text(to_micros(value)) if hasattr(value, "tzinfo") else value

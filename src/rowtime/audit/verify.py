@@ -1,7 +1,7 @@
-"""Verification: what a pipeline has written equals what one batch over its recorded input gives.
+"""Verification: a pipeline's output equals the result of one batch over its recorded input.
 
-Every output row by row with its sequence number, or as a set where the sink has no order; the rows
-that gates refused; counts, bounds and the ledger. The checkpoint and the outputs are only read.
+It compares every output row by row with its sequence number, or as a set if the sink has no order; the rows that gates
+refused; counts, bounds and the ledger. The checkpoint and the outputs are only read.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 Received = Mapping[str, pa.Table]
 SHOWN = 5  # differences of an output
-_TOGETHER = 65_536  # rows that are compared at once
+_TOGETHER = 65_536  # rows compared at once
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One output beside what it should be: how many rows, how they were compared, what differs.
+    """One output compared with the expected one: how many rows, how they were compared, what differs.
 
-    ``how``: ``in order``, ``as a set``, or ``counted`` where a sink cannot be read back.
-    ``first`` are the first of the ``differences``.
+    ``how``: ``in order``, ``as a set``, or ``counted`` if a sink cannot be read back. ``first`` are the first of the
+    ``differences``.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Verified:
-    """The outputs of a checkpoint up to a tick, beside those of ``batches`` over its recorded input."""
+    """The comparison of a checkpoint's outputs up to a tick with those of ``batches`` over its recorded input."""
 
     tick: int
     batches: int
@@ -62,16 +62,16 @@ class Verified:
 
     @property
     def equal(self) -> bool:
-        """True if nothing differs."""
+        """Return True if nothing differs."""
         return not any(output.differences for output in self.outputs)
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """Return all of it as plain values."""
         return {**asdict(self), "equal": self.equal}
 
 
 def verified(place: Checkpoint, pipeline: Pipeline, received: Received) -> Verified:
-    """A checkpoint's outputs beside those of its recorded input, run again by ``pipeline``; see `rowtime.verify`."""
+    """Compare a checkpoint's outputs with those of its recorded input, run again; see `rowtime.verify`."""
     entry = place.journal.last()
     if entry is None:
         raise refuse(
@@ -146,10 +146,10 @@ def _told(what: str, written: object, computed: object) -> Iterator[str]:
 
 
 def _in_order(written: pa.Table, computed: pa.Table) -> Iterator[str]:
-    """Where rows of the same number differ."""
+    """Yield where rows of the same number differ."""
     computed = _alike(computed, written)
     for start in range(0, max(written.num_rows, computed.num_rows), _TOGETHER):
-        # A slice of a table without columns has as many rows as it was asked for.
+        # A slice of a table without columns has as many rows as requested.
         parts = [table.slice(start, max(0, min(_TOGETHER, table.num_rows - start))) for table in (written, computed)]
         if not parts[0].equals(parts[1]):
             for number, pair in enumerate(zip_longest(*map(_texts, parts)), start):
@@ -158,7 +158,7 @@ def _in_order(written: pa.Table, computed: pa.Table) -> Iterator[str]:
 
 
 def _as_sets(written: pa.Table, computed: pa.Table) -> Iterator[str]:
-    """Rows that are more often on one side."""
+    """Yield rows that are more frequent on one side."""
     computed = _alike(computed, written)
     if _sorted(written).equals(_sorted(computed)):
         return
@@ -168,21 +168,21 @@ def _as_sets(written: pa.Table, computed: pa.Table) -> Iterator[str]:
 
 
 def _alike(computed: pa.Table, written: pa.Table) -> pa.Table:
-    """The computed rows with the names and types of what was written, where that can be."""
+    """Return the computed rows with the names and types of the written ones, if possible."""
     if not written.num_columns or computed.num_columns != written.num_columns:
         return computed
     named = computed.rename_columns(written.column_names)
     try:
         return named.cast(written.schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return named  # a value or type that does not fit is a difference, and is told as one
+        return named  # a value or type that does not fit counts as a difference
 
 
 def _sorted(table: pa.Table) -> pa.Table:
     try:
         return table.sort_by([(name, "ascending") for name in table.column_names]) if table.num_rows else table
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError):
-        return table  # of types without an order, or with a name twice: unless equal as they are, rows are counted
+        return table  # of types without an order, or with a duplicate name: unless equal, rows are counted
 
 
 def _texts(table: pa.Table) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""The command line, one module a command or group of commands; `main.main` is ``rowtime``."""
+"""The command line, one module per command or group of commands; `main.main` is ``rowtime``."""

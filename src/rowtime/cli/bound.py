@@ -72,7 +72,7 @@ def bound(
 
 
 def _set_column(home: Home, said: tuple[str, str, str, str | None], *, strict: bool, as_json: bool) -> None:
-    """Send the bound of a column behind what a writer has sent."""
+    """Send the bound of a column after the writer's items."""
     stream, column, value, writer = said
     with open_writer(stream, home=home, writer=writer or only_writer(home, stream)) as opened:
         assert opened.schema is not None
@@ -100,7 +100,7 @@ def _set(folder: str, name: str, at: int, *, as_json: bool) -> None:
 
 
 def _tell_everyone(home: Home, stream: str, at: int) -> list[str]:
-    """Give the bound to each present writer, whoever has it open; to ``main`` if there is none."""
+    """Give the bound to each present writer, whichever process has it open; to ``main`` if there is none."""
     names = present_writers(home, stream)
     with open_writer(stream, home=home, writer=EVERYONE if names else DEFAULT_WRITER) as opened:
         opened.set_rowtime_bound(at)
@@ -108,7 +108,7 @@ def _tell_everyone(home: Home, stream: str, at: int) -> list[str]:
 
 
 def _tell(home: Home, stream: str, names: Iterable[str], at: int) -> tuple[list[str], list[str]]:
-    """Who was given the bound, and who could not be, because a process has that writer open."""
+    """Return the writers that got the bound, and those that did not, because another process has them open."""
     told: list[str] = []
     held: list[str] = []
     for name in names:

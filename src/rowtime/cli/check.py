@@ -60,12 +60,12 @@ def check(
 
 
 def _findings(file: Path, home: Home, values: dict[str, str], conf: dict[str, str] | None) -> tuple[list[Problem], int]:
-    """The problems of a script, and how many statements it has; with a ``conf`` also those that Spark finds."""
+    """Return the problems of a script, and its number of statements; with a ``conf`` also those that Spark finds."""
     text = script_text(file)
     program = compile_script(text, home, values)
     problems = [*program.problems, *program.warnings]
     if conf is not None and not program.problems:
-        from rowtime.api.pipeline import Pipeline  # noqa: PLC0415 - without the flag there is no need of Java
+        from rowtime.api.pipeline import Pipeline  # noqa: PLC0415 - without the flag Java is not needed
 
         problems = [*Pipeline(home=home.path, conf=conf).sql(text, values).check_types(program), *problems]
     return problems, program.statements

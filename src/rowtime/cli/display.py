@@ -1,4 +1,4 @@
-"""The progress display of a run: drawn over on a terminal, plain lines elsewhere."""
+"""The progress display of a run: redrawn on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BEAT = 0.5  # seconds
 
 
 class Display:
-    """Shows how a query gets on; a context manager, and a listener for queries.
+    """Shows the progress of a query; a context manager, and a listener for queries.
 
     From Python, with the whole display::
 
@@ -33,9 +33,9 @@ class Display:
             display.query = pipeline.start(folder, available_now=True, listener=display.listener)
             display.query.awaitTermination()
 
-    ``pipeline.run_available(folder, listener=display.listener)`` works too; until it comes back there is no query to
-    ask, so rows of single sinks and what waits are not shown. ``plain``: lines even on a terminal, for scripts that
-    print results themselves. ``file``: where to write, by default standard output. At the end comes a summary.
+    ``pipeline.run_available(folder, listener=display.listener)`` works too; it returns no query before the end, so rows
+    of single sinks and what waits are not shown. ``plain``: lines even on a terminal, for scripts that print results
+    themselves. ``file``: where to write, by default standard output. A summary comes last.
     """
 
     def __init__(self, query: Query | None = None, *, plain: bool | None = None, file: TextIO | None = None) -> None:
@@ -69,7 +69,7 @@ class Display:
             self.file.flush()
 
     def listener(self, progress: Mapping[str, Any]) -> None:
-        """Take the progress of a tick, or the failure of one; may be called from any thread."""
+        """Process the progress of a tick, or the failure of one; may be called from any thread."""
         with self._turn:
             self.figures.take(progress, time.monotonic())
         for source in progress.get("sources", ()):
@@ -77,7 +77,7 @@ class Display:
                 self.note(f"{file['code']} {file['file']}: {file['why']}")
 
     def note(self, line: str) -> None:
-        """Say something once, above the figures."""
+        """Print a line once, above the figures."""
         if self._live is not None:
             self._live.console.print(line, markup=False)
         else:
@@ -85,7 +85,7 @@ class Display:
             self.file.flush()
 
     def render(self) -> RenderableType:
-        """What the terminal shows now."""
+        """Return what the terminal shows now."""
         with self._turn:
             return screen(self._seen())
 
@@ -103,7 +103,7 @@ class Display:
         return Snapshot(self.figures, waits, self._outputs(), time.monotonic(), started, doing, backlogs)
 
     def _outputs(self) -> Outputs:
-        """Rows and bound of each sink since the checkpoint began, which only the query knows."""
+        """Return rows and bound of each sink since the checkpoint began, which only the query knows."""
         if self.query is None:
             return ()
         control = self.query.engine.entry["control"]

@@ -43,12 +43,12 @@ def explain(
 
 
 def explained_as_text(program: Program) -> Iterator[str]:
-    """The answers to the EXPLAIN statements of a script."""
+    """Yield the answers to the EXPLAIN statements of a script."""
     for kind, root in program.explains:
         yield f"EXPLAIN {kind}\n{ON_WAITING if kind == 'WAITING' else explained(kind, root)}"
 
 
 def explained_as_json(program: Program) -> Iterator[dict[str, Any]]:
-    """The same as plain values."""
+    """Yield the same as plain values."""
     for kind, root in program.explains:
         yield {"explain": kind.lower(), "operators": explain_query(root)}

@@ -1,4 +1,4 @@
-"""Figures of a run, added up from the progress of its ticks: what every display shows."""
+"""Figures of a run, summed over the progress of its ticks: the content of every display."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from rowtime.core.counts import counted
 
-WINDOW = 5.0  # seconds over which the rate is taken
+WINDOW = 5.0  # seconds over which the rate is computed
 
 
 @dataclass(frozen=True)
 class Reached:
-    """How far the reading of one stream has come, in a ``unit``: what was read in this run, and what is left.
+    """How far one stream has been read, in a ``unit``: what was read in this run, and what is left.
 
-    ``left`` is what was there at the last look.
+    ``left`` is the amount at the last look.
     """
 
     unit: str
@@ -24,13 +24,13 @@ class Reached:
     left: int = 0
 
     def after(self, backlog: Mapping[str, Any]) -> Reached:
-        """The same after a tick. Of a table the unit can change, and what was read counts in one unit alone."""
+        """Return the same after a tick. For a table the unit can change, and only one unit counts."""
         read = self.read if backlog["unit"] == self.unit else 0
         return Reached(backlog["unit"], read + backlog["taken"], backlog["left"])
 
     @property
     def share(self) -> float:
-        """From 0 to 1."""
+        """Return a share from 0 to 1."""
         return self.read / (self.read + self.left) if self.left else 1.0
 
 
@@ -38,7 +38,7 @@ class Reached:
 class Figures:
     """Rows, clocks and the ledger since ``began``; all times in seconds of one monotonic clock.
 
-    ``taken``, ``clocks`` and ``reached`` go by stream (the last where an end is known), ``ledger`` by gate;
+    ``taken``, ``clocks`` and ``reached`` are by stream (the last one if an end is known), ``ledger`` by gate;
     ``failure`` is that of the last try, empty once a tick has succeeded.
     """
 
@@ -59,7 +59,7 @@ class Figures:
         self.last_output = self.began
 
     def take(self, progress: Mapping[str, Any], now: float) -> None:
-        """Add one tick, or one failed try of it."""
+        """Add one tick, or one failed try."""
         if "failure" in progress:
             self.failure, self.failures = progress["failure"], progress.get("failures", 1)
             return
@@ -67,7 +67,7 @@ class Figures:
         self.ticks += 1
         self.last_tick = progress["batchId"]
         self._count(progress, now)
-        if progress["numInputRows"]:  # a tick without rows, of a bound alone, is no reason for a rate of 0
+        if progress["numInputRows"]:  # a tick with only a bound must not set the rate to 0
             self.recent.append((now - progress["batchDuration"] / 1000, now, progress["numInputRows"]))
 
     def _count(self, progress: Mapping[str, Any], now: float) -> None:
@@ -86,25 +86,25 @@ class Figures:
 
     @property
     def rows_in(self) -> int:
-        """Rows taken from all streams."""
+        """Return the rows taken from all streams."""
         return self.taken.total()
 
     @property
     def refused(self) -> dict[str, dict[str, int]]:
-        """Refused rows by gate and reason, without zeros."""
+        """Return refused rows by gate and reason, without zeros."""
         by_gate = {gate: {why: n for why, n in counts.items() if why not in ("in", "accepted") and n}
                    for gate, counts in self.ledger.items()}  # fmt: skip
         return {gate: reasons for gate, reasons in by_gate.items() if reasons}
 
     @property
     def rows_refused(self) -> int:
-        """Rows refused at all gates."""
+        """Return the rows refused at all gates."""
         return sum(n for reasons in self.refused.values() for n in reasons.values())
 
     def rate(self, now: float) -> float:
-        """Give the rows a second of late: over the ticks that ended within the window, or since the last one began.
+        """Return the present rate in rows per second: over the ticks in the window, or since the last one began.
 
-        So while a long tick computes the rate falls little by little, and never to zero at once.
+        So the rate falls slowly during a long tick, and never to zero at once.
         """
         while len(self.recent) > 1 and self.recent[0][1] < now - WINDOW:
             self.recent.popleft()
@@ -113,7 +113,7 @@ class Figures:
         return sum(rows for _, _, rows in self.recent) / max(now - self.recent[0][0], 1e-3)
 
     def ahead(self, backlogs: Mapping[str, Mapping[str, Any]]) -> dict[str, Reached]:
-        """How far each stream has come; ``backlogs``: what the tick under way knows, which counts as not read yet."""
+        """Return how far each stream has been read; ``backlogs``: the current tick's, which count as unread."""
         found = dict(self.reached)
         for name, one in backlogs.items():
             before = found.get(name, Reached(one["unit"]))
@@ -121,7 +121,7 @@ class Figures:
         return found
 
     def summary(self, now: float) -> dict[str, Any]:
-        """The run as plain values."""
+        """Return the run as plain values."""
         return {
             "ticks": self.ticks,
             "rows_in": self.rows_in,
@@ -133,6 +133,6 @@ class Figures:
         }
 
     def summary_text(self, now: float) -> str:
-        """The run in a line."""
+        """Return the run in a line."""
         rows = f"{counted(self.rows_in, 'rows')} in, {self.rows_out:,} out, {self.rows_refused:,} refused"
         return f"done: {rows}, in {counted(self.ticks, 'ticks')} and {now - self.began:.1f} s"

@@ -19,7 +19,7 @@ STARTER: Final = {
     ".gitignore": "gitignore",
     ".github/workflows/test.yml": "workflow.yml",
 }
-"""Each file of the new project, and the file of this package that it is a copy of."""
+"""Each file of the new project, and the package file that is copied."""
 
 Target = Annotated[
     Path, typer.Argument(metavar="[DIR]", file_okay=False, help="A folder; created if it does not exist.")

@@ -56,7 +56,7 @@ def insert(
 
 
 def _warn(seen: Forecast, rows: int, stream: str) -> None:
-    """Say how many of the rows a pipeline will not take."""
+    """Report how many of the rows a pipeline will refuse."""
     if not seen.refused:
         return
     many = f"all {rows:,}" if seen.refused == rows else f"{seen.refused:,} of them"
@@ -78,7 +78,7 @@ def _format(file: Path, given: str | None) -> str:
 
 
 def _insert(writer: Writer, chunks: Iterable[Chunk], source: str, rowtime: str | None, seen: Forecast) -> int:
-    """Write chunk by chunk; what is refused says how many rows before it are in the stream."""
+    """Write chunk by chunk; a refusal says how many earlier rows are in the stream."""
     done = 0
     try:
         for chunk in chunks:

@@ -1,4 +1,4 @@
-"""Where the log of a command goes: to standard error, as lines of text or of JSON, if it is asked for."""
+"""The log of a command: written to standard error, as lines of text or of JSON, if requested."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OF_EVERY_RECORD: Final = frozenset({*vars(logging.makeLogRecord({})), "message"
 class LogTo:
     """Writes what rowtime logs to standard error for a while; without a level, nothing at all.
 
-    ``secrets``, once they are known, are not written. Whoever calls the command from Python finds the logger as it was.
+    ``secrets``, once they are known, are not written. For callers from Python, the logger is restored.
     """
 
     def __init__(self, level: Level | None, *, as_json: bool) -> None:
@@ -61,7 +61,7 @@ class LogTo:
 
 
 class _ToStandardError(logging.StreamHandler[Any]):
-    """Writes where standard error goes now: the display may have taken it over, to stay below what is written."""
+    """Writes to the present standard error: the display may have replaced it, to stay below the lines."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
@@ -72,30 +72,30 @@ class _ToStandardError(logging.StreamHandler[Any]):
 
     @stream.setter
     def stream(self, _: Any) -> None:
-        """Nothing sets it."""
+        """Ignore assignments."""
 
 
 class Text(logging.Formatter):
-    """A line a record: time (UTC), level and message; then the traceback, if it has one."""
+    """One line per record: time (UTC), level and message; then the traceback, if there is one."""
 
     def __init__(self, to: LogTo) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
         self._to = to
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802, ARG002 - logging's
-        """As in JSON."""
+        """Return the time as in JSON."""
         return _time(record)
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record without secrets."""
+        """Return the record without secrets."""
         return self._to.secrets.hide(super().format(record))
 
 
 class Lines(Text):
-    """A line of JSON a record: time, level, logger, message, its own attributes, and the traceback if it has one."""
+    """One line of JSON per record: time, level, logger, message, its own attributes, and any traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record without secrets."""
+        """Return the record without secrets."""
         own = {name: value for name, value in vars(record).items() if name not in _OF_EVERY_RECORD}
         told = {"time": _time(record), "level": record.levelname.lower(), "logger": record.name}
         told |= {"message": record.getMessage(), **own}
@@ -104,7 +104,7 @@ class Lines(Text):
         return json.dumps(self._hidden(told), ensure_ascii=False)
 
     def _hidden(self, value: Any) -> Any:
-        """Without secrets, which JSON could write in other letters."""
+        """Return a value without secrets, which JSON might escape."""
         if isinstance(value, Mapping):
             return {name: self._hidden(part) for name, part in value.items()}
         if isinstance(value, list | tuple):

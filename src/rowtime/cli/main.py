@@ -86,7 +86,7 @@ def _options(
 
 @contextmanager
 def _named(config: Path) -> Iterator[None]:
-    """Let a command, and what it starts, read this file."""
+    """Let a command, and its child processes, read this file."""
     before = os.environ.get(CONFIG)
     os.environ[CONFIG] = str(config.absolute())
     try:
@@ -99,7 +99,7 @@ def _named(config: Path) -> Iterator[None]:
 
 
 def _look() -> None:
-    """Refuse a file that says it badly, also where the command needs no store."""
+    """Refuse an invalid file, also if the command needs no store."""
     configured()
 
 

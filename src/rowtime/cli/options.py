@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have, and how their values are read."""
+"""Arguments and options that several commands share, and the parsing of their values."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ Packages = Annotated[
 
 
 def variables(settings: Sequence[str] | None) -> dict[str, str]:
-    """The variables that ``--set`` gives; a usage error where there is no name or no ``=``."""
+    """Return the variables that ``--set`` gives; a usage error if a name or ``=`` is missing."""
     return _pairs(settings, "NAME=VALUE", "--set")
 
 
 def spark_conf(
     conf: Sequence[str] | None, jars: Sequence[str] | None, packages: Sequence[str] | None
 ) -> dict[str, str]:
-    """The settings of the session that ``--conf``, ``--jars`` and ``--packages`` ask for.
+    """Return the session settings from ``--conf``, ``--jars`` and ``--packages``.
 
-    Jars and packages are added to those of ``--conf``. A usage error for what is no setting of Spark.
+    Jars and packages are added to those of ``--conf``. A usage error for anything that is not a Spark setting.
     """
     found = _pairs(conf, "KEY=VALUE", "--conf")
     for name in found:
@@ -81,7 +81,7 @@ def _pairs(given: Sequence[str] | None, form: str, option: str) -> dict[str, str
 
 
 def script_text(file: Path) -> str:
-    """The text of a script; raises ``Refused`` (R101) where it is not UTF-8."""
+    """Return the text of a script; raises ``Refused`` (R101) if it is not UTF-8."""
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,7 +1,7 @@
-"""How a command ends: exit status, and what it says of a refusal or a failure.
+"""The end of a command: its exit status, and its report of a refusal or a failure.
 
-0: good. 1: the user's input is refused. 2: usage, which typer handles. 3: a failure while
-running. With ``--json`` the same is said as one object on standard output.
+0: good. 1: the user's input is refused. 2: usage, which typer handles. 3: a failure while running. With ``--json`` the
+report is one object on standard output.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Command = TypeVar("Command", bound=Callable[..., None])
 
 
 def guarded(command: Command) -> Command:
-    """The command, with an exit status for what it raises; the one place that decides it."""
+    """Wrap a command so that errors become an exit status; the only place that decides it."""
 
     @functools.wraps(command)
     def run(*args: object, **options: object) -> None:
@@ -48,7 +48,7 @@ def guarded(command: Command) -> Command:
 
 
 def _exactly(problem: Problem, options: Mapping[str, object]) -> Problem:
-    """A problem whose hint names the script and the checkpoint of the command, so that it can be copied."""
+    """Return a problem whose hint names the command's script and checkpoint, so that it can be copied."""
     if (file := options.get("file")) in (None, "-"):
         return problem
     given = [(f"--{name}", options.get(name)) for name in ("checkpoint", "home")]
@@ -57,12 +57,12 @@ def _exactly(problem: Problem, options: Mapping[str, object]) -> Problem:
 
 
 def write_json(value: object, indent: int | None = 2) -> None:
-    """One JSON value on standard output; ``indent=None``: on one line."""
+    """Write one JSON value to standard output; ``indent=None``: on one line."""
     typer.echo(json.dumps(value, indent=indent, ensure_ascii=False, default=str))
 
 
 def say_refused(problems: Sequence[Problem], as_json: bool) -> None:
-    """What is wrong, on standard error; as JSON on standard output."""
+    """Report what is wrong, on standard error; as JSON on standard output."""
     if as_json:
         write_json({"problems": [problem.as_json() for problem in problems]})
     else:
@@ -80,7 +80,7 @@ def _say_failed(error: Exception, as_json: bool) -> None:
 
 
 def _causes(error: BaseException) -> Iterator[str]:
-    """What made the error, the innermost last: Java's causes are in the text of Spark's errors."""
+    """Yield the causes of an error, the innermost last: Java's causes are in the text of Spark's errors."""
     seen: dict[str, Any] = {}
     for one in causes(error):
         seen |= {_told(one): None} if one is not error else {}
@@ -89,5 +89,5 @@ def _causes(error: BaseException) -> Iterator[str]:
 
 
 def _told(error: BaseException) -> str:
-    """The whole of an error of ours, with its hint; the first line of any other."""
+    """Return a rowtime error completely, with its hint; the first line of any other."""
     return str(error) if isinstance(error, RowtimeError) else headline(error)

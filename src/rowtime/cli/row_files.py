@@ -19,17 +19,17 @@ from rowtime.client.given_rows import row_of
 from rowtime.core.errors import refuse
 
 FORMATS: Final = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
-CHUNK: Final = 100_000  # rows: one file of the log each
+CHUNK: Final = 100_000  # rows: one file of the log per chunk
 BLOCK: Final = 1 << 24  # bytes of CSV parsed at a time
-PAUSE: Final = 0.2  # seconds without a line after which a pipe's rows are not kept waiting
+PAUSE: Final = 0.2  # seconds without a line after which a pipe's rows are written
 
 Chunk: TypeAlias = pa.Table | list[Mapping[str, Any]]
 
 
 def chunks_of(file: Path, kind: str, schema: pa.Schema) -> Iterator[Chunk]:
-    """The rows of a file in chunks; ``schema`` is that of the stream. ``-`` is standard input.
+    """Yield the rows of a file in chunks; ``schema`` is that of the stream. ``-`` is standard input.
 
-    Raises ``Refused`` (R206) where the file is not of its format.
+    Raises ``Refused`` (R206) if the file is not in its format.
     """
     if str(file) == "-":
         return _json_rows(_lines_as_they_come(sys.stdin), "standard input", schema)
@@ -63,13 +63,13 @@ def _csv(file: Path, schema: pa.Schema) -> Iterator[pa.Table]:
 
 
 def _parsed_as(kind: pa.DataType | None) -> pa.DataType:
-    """Numbers and truth values as such; of all other text the writer knows better what it is."""
+    """Return the type for numbers and truth values; other values stay text, and the writer converts them."""
     plain = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
     return kind if kind is not None and any(test(kind) for test in plain) else pa.string()
 
 
 def _nulls(table: pa.Table, texts: set[str]) -> pa.Table:
-    """An empty cell is null, except in a column of text."""
+    """Replace empty cells by null, except in a column of text."""
     columns = [
         pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
         if pa.types.is_string(column.type) and name not in texts
@@ -88,8 +88,8 @@ def _json(file: Path, schema: pa.Schema) -> Iterator[Chunk]:
 
 
 def _json_rows(lines: Iterable[str | None], source: str, schema: pa.Schema) -> Iterator[Chunk]:
-    """Rows of JSON lines; ``None`` among the lines means that no more are there for now."""
-    # By way of Decimal, so that 1.10 in a DECIMAL column is what the file says.
+    """Yield rows of JSON lines; ``None`` among the lines means that there are no more for now."""
+    # With Decimal, so that 1.10 in a DECIMAL column is the file's value.
     exact = any(pa.types.is_decimal(field.type) for field in schema)
     rows: list[Mapping[str, Any]] = []
     number = 0
@@ -106,7 +106,7 @@ def _json_rows(lines: Iterable[str | None], source: str, schema: pa.Schema) -> I
 
 
 def _lines_as_they_come(pipe: Iterable[str]) -> Iterator[str | None]:
-    """The lines of a pipe, and ``None`` whenever it pauses, so that ``tail -f`` is passed on."""
+    """Yield the lines of a pipe, and ``None`` whenever it pauses, so that ``tail -f`` is passed on."""
     waiting: queue.Queue[str | None] = queue.Queue(maxsize=CHUNK)
 
     def read() -> None:

@@ -107,7 +107,7 @@ OpenLineage = Annotated[
     bool, typer.Option("--openlineage", help="Send events to the endpoint in OpenLineage's own configuration.")
 ]
 
-POLL = 0.2  # seconds between two looks whether the run has ended or should
+POLL = 0.2  # seconds between two checks whether the run has ended or should
 
 
 def run(
@@ -177,10 +177,10 @@ def _run(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what PySpark logs off standard error while the command runs.
+    """Keep PySpark's log off standard error while the command runs.
 
-    It logs errors that it raises as well, and warns of pandas, which no row passes through. Whoever calls the command
-    from Python finds its logger as it was.
+    It also logs errors that it raises, and warns of pandas, which rowtime does not use for rows. For callers from
+    Python, the logger is restored.
     """
     from pyspark.logger import PySparkLogger  # noqa: PLC0415
 
@@ -212,7 +212,7 @@ def _explain(program: Program, as_json: bool) -> None:
 
 
 def _define(program: Program, pipeline: Pipeline, folder: str | Path, as_json: bool) -> None:
-    """A script that only defines streams and inserts rows does that, without Spark."""
+    """Run a script that only defines streams and inserts rows, without Spark."""
     from rowtime.runtime.first_start import FirstStart  # noqa: PLC0415
 
     place = Checkpoint(place_of(folder))
@@ -238,7 +238,7 @@ def _count(things: Sized, noun: str) -> str:
 
 
 def _run_with_display(pipeline: Pipeline, program: Program, folder: str | Path, how: Mapping[str, Any]) -> None:
-    # Results have standard output to themselves.
+    # Standard output is for results only.
     console = any(sink.format == "console" for sink in program.sinks)
     with Display(plain=True if console else None, file=sys.stderr if console else None) as display:
         query = display.query = pipeline.start(folder, **how, listener=display.listener)
@@ -263,23 +263,23 @@ def _run_as_json(pipeline: Pipeline, program: Program, folder: str | Path, how: 
 
 
 def _await(query: Query) -> None:
-    """Wait for the end of the query, or end it when asked to."""
+    """Wait for the end of the query, or stop it when asked to."""
     with _interruptible() as stop:
         while not stop.is_set():
             if query.awaitTermination(POLL):
                 return
         query.stop()
-        if query.exception is not None:  # Ctrl-C reaches Spark's Python workers as well
+        if query.exception is not None:  # Ctrl-C also reaches Spark's Python workers
             sys.stderr.write("the current tick was interrupted; the next start repeats it\n")
-        elif query.failing is not None:  # it was being tried again, so nothing has ended well
+        elif query.failing is not None:  # it was being retried, so it has not ended well
             raise query.failing
 
 
 @contextmanager
 def _interruptible() -> Iterator[threading.Event]:
-    """An event that Ctrl-C or SIGTERM sets; a second one ends the process as usual.
+    """Yield an event that Ctrl-C or SIGTERM sets; a second one ends the process as usual.
 
-    To be entered once Spark runs: its own handler would cancel the jobs of the tick under way.
+    Enter it once Spark runs: Spark's own handler would cancel the jobs of the current tick.
     """
     stop = threading.Event()
 
@@ -299,13 +299,13 @@ def _interruptible() -> Iterator[threading.Event]:
 
 @contextmanager
 def _traceback_kept(folder: str | Path) -> Iterator[None]:
-    """A failure leaves its whole traceback in the checkpoint, and the terminal gets a line."""
+    """Store the whole traceback of a failure in the checkpoint; the terminal gets one line."""
     try:
         yield
     except (Refused, typer.Exit):
         raise
     except Exception as error:
-        # The disk may be full, and the folder may be somebody's data: the error is to be shown, not another one.
+        # The disk may be full, and the folder may be somebody's data: the first error is to be shown, not another one.
         with suppress(OSError, RowtimeError):
             place = place_of(folder)
             path = place / "last-error.txt"

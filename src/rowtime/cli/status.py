@@ -46,7 +46,7 @@ def status(checkpoint: CheckpointFolder, only_waiting: OnlyWaiting = False, as_j
 
 
 def status_of(folder: str | Path) -> dict[str, Any]:
-    """The status of a checkpoint as plain values; raises ``Refused`` (R405) where there is none.
+    """Return the status of a checkpoint as plain values; raises ``Refused`` (R405) if there is none.
 
     It is that of the newest journal entry that can be read; ``problems`` are the entries that are damaged. Raises
     ``Failure`` (R406) if none can be read.
@@ -108,7 +108,7 @@ def _output(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """The status as people read it."""
+    """Yield the status as text."""
     yield found["checkpoint"]
     if found["tick"] is None:
         yield "  no tick yet"
@@ -152,7 +152,7 @@ def _stream_lines(stream: Mapping[str, Any]) -> Iterator[str]:
 
 
 def counts_as_text(counts: Mapping[str, int]) -> str:
-    """The counts of a gate: ``10 in, 8 accepted, 2 refused (2 LATE)``."""
+    """Return the counts of a gate as text: ``10 in, 8 accepted, 2 refused (2 LATE)``."""
     reasons = {reason: n for reason, n in counts.items() if reason not in ("in", "accepted") and n}
     why = ", ".join(f"{n:,} {reason}" for reason, n in reasons.items())
     refused = f"{sum(reasons.values()):,} refused{f' ({why})' if why else ''}"

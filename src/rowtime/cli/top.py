@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rowtime.web.views.home import Card
     from rowtime.web.watched import Watched
 
-BUDGET = 1.0  # seconds for reading, each time
+BUDGET = 1.0  # seconds for reading, per refresh
 STYLES = {"running": "green", "retrying": "yellow", "crashed": "red"}
 
 Every = Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.1, help="How often to refresh.")]
@@ -71,7 +71,7 @@ def _cards(watched: Watched) -> Sequence[Card]:
 
 
 def _plain(card: Card, now: int) -> dict[str, Any]:
-    """One pipeline as plain values; what is not known is null."""
+    """Return one pipeline as plain values; unknown ones are null."""
     behind, alive = card.freshness(now), card.liveness
     return {
         "name": card.name,
@@ -122,7 +122,7 @@ def _state(card: Card) -> str:
 
 
 def _doing(card: Card, now: int) -> str:
-    """What the driver does in a tick that takes its time."""
+    """Return what the driver does in a slow tick."""
     doing = card.liveness.under_way
     return "" if doing is None else doing.words(now)
 
@@ -139,7 +139,7 @@ def _numbers(card: Card, now: int) -> Sequence[str]:
 
 
 def _notes(card: Card) -> Iterator[str]:
-    """What is wrong, below the table."""
+    """Yield the problems, below the table."""
     for problem in (*card.problems[:1], *card.damage):
         yield f"{card.name}: {problem.code} {problem.message}"
     if card.liveness.error:

@@ -49,7 +49,7 @@ def ui(
 
 @contextmanager
 def beside(checkpoint: str, home: Home, values: dict[str, str]) -> Iterator[None]:
-    """Show a run while it goes on, on the usual port or, if that is in use, on any that is free."""
+    """Show a run while it is running, on the usual port or, if that is in use, on a free one."""
     try:
         made = server([checkpoint], home, "127.0.0.1", PORT, None, False, values)
     except Refused as refused:
@@ -70,7 +70,7 @@ def server(
     acts: bool,
     values: dict[str, str],
 ) -> Server:
-    """A console that has its port; raises ``Refused``: R701 without the extra ``ui``, R702 for a port in use."""
+    """Return a console with its port open; raises R701 without the extra ``ui``, R702 for a port in use."""
     try:
         from rowtime.web.server import Server, Settings  # noqa: PLC0415 - an extra
         from rowtime.web.watched import Watched  # noqa: PLC0415 - the same

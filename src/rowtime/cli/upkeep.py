@@ -1,4 +1,4 @@
-"""``rowtime readmit``, ``skip`` and ``optimize``: what people do for rows and tables of a pipeline, beside its runs."""
+"""``rowtime readmit``, ``skip`` and ``optimize``: maintenance of a pipeline's rows and tables, besides its runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``rowtime verify``: what was written is what one batch over the recorded input gives."""
+"""``rowtime verify``: compares the output with one batch over the recorded input."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def verify(
 
 
 def as_lines(found: Verified) -> Iterator[str]:
-    """What was compared, as people read it."""
+    """Yield the comparison as text."""
     times = "batch" if found.batches == 1 else "batches"
     yield f"  up to tick {found.tick}, run again as {found.batches} {times}"
     for output in found.outputs:

@@ -1,4 +1,4 @@
-"""Two views of a run: a screen that is drawn over, and lines that stay."""
+"""Two views of a run: a screen that is redrawn, and lines that stay."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 LINE_EVERY = 1.0  # seconds: at most one line of figures
 QUIET = 3.0  # seconds without output before a line says what waits
-BUSY = 3.0  # seconds that a slow tick goes on before a line says what it does
+BUSY = 3.0  # seconds of a slow tick before a line says what it does
 BUSY_AGAIN = 10.0  # seconds before the next such line
-REPEAT = 30.0  # seconds before the same is said again
+REPEAT = 30.0  # seconds before the same line is repeated
 
 Outputs = Sequence[tuple[str, int, str]]
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What there is to show at one moment.
+    """The content of the display at one moment.
 
-    ``outputs`` are sinks with their rows and bounds; ``started``: Spark runs. ``doing``: what the driver does in a tick
-    that takes its time; ``backlogs``: by stream, what that tick takes and what is left behind it.
+    ``outputs`` are sinks with their rows and bounds; ``started``: Spark runs. ``doing``: what the driver does in a slow
+    tick; ``backlogs``: by stream, what that tick takes and what is left after it.
     """
 
     figures: Figures
@@ -43,23 +43,23 @@ class Snapshot:
 
     @property
     def reached(self) -> Mapping[str, Reached]:
-        """How far each stream has come whose end is known."""
+        """Return how far each stream with a known end has been read."""
         return self.figures.ahead(self.backlogs)
 
     @property
     def share(self) -> str:
-        """How far all of these have come: the one that is the furthest behind decides when the end is reached."""
+        """Return how far all of these have been read: the slowest one decides when the end is reached."""
         found = [one.share for one in self.reached.values()]
         return percent(min(found)) if found else ""
 
 
 def percent(share: float) -> str:
-    """A share as people read it; 100 % only once nothing is left."""
+    """Return a share as text; 100 % only once nothing is left."""
     return f"{min(share, 0.99) if share < 1 else 1:.0%}".replace("%", " %")
 
 
 def screen(seen: Snapshot) -> RenderableType:
-    """The snapshot as a small table for a terminal."""
+    """Return the snapshot as a small table for a terminal."""
     from rich.table import Table  # noqa: PLC0415 - only a terminal needs it
     from rich.text import Text  # noqa: PLC0415
 
@@ -109,7 +109,7 @@ def _left(reached: Reached | None) -> str:
 
 @dataclass
 class Lines:
-    """Plain lines: one a tick, at most one a second, and what waits when nothing comes out."""
+    """Plain lines: one per tick, at most one per second, and what waits if there is no output."""
 
     file: TextIO
     told: float = float("-inf")
@@ -118,7 +118,7 @@ class Lines:
     failures: int = 0
     waits: str = ""
     waits_told: float = field(default=float("-inf"))
-    busy_due: float | None = None  # when to say what the tick under way does
+    busy_due: float | None = None  # when to report what the current tick does
 
     def show(self, seen: Snapshot) -> None:
         """Write what is new since the last time, if it is time."""
@@ -133,7 +133,7 @@ class Lines:
             self._waits(seen)
 
     def finish(self, seen: Snapshot) -> None:
-        """Write the figures that are still untold."""
+        """Write the remaining figures."""
         if seen.figures.ticks > self.ticks:
             self._figures(seen)
 
@@ -149,7 +149,7 @@ class Lines:
         self._write(f"tick {figures.last_tick}  {rows}  out {figures.rows_out:,}{refused}  {clocks}")
 
     def _doing(self, seen: Snapshot) -> None:
-        """Say what a tick does that takes its time: after a few seconds, then now and then."""
+        """Report what a slow tick does: after a few seconds, then now and then."""
         if not seen.doing:
             self.busy_due = None
         elif self.busy_due is None:

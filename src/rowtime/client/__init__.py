@@ -1,1 +1,1 @@
-"""Writers and readers of the embedded stream log, and the home directory: no Spark in here."""
+"""Writers and readers of the embedded stream log, and the home directory, without Spark."""

@@ -49,16 +49,16 @@ _TOKEN: Final = re.compile(r"\s*(`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\w+|[<>(),:])"
 
 
 def arrow_type(text: str) -> pa.DataType:
-    """The Arrow type of a Spark SQL type; ``Refused`` (R208) where a log cannot hold it.
+    """Return the Arrow type of a Spark SQL type; ``Refused`` (R208) if a log cannot store it.
 
-    ``STRING COLLATE c`` is a string; so are ``VARCHAR(n)`` and ``CHAR(n)``, whose length is in the
-    metadata of a field (`MOST`, `PADDED`).
+    ``STRING COLLATE c`` is a string; so are ``VARCHAR(n)`` and ``CHAR(n)``, whose length is in the metadata of a field
+    (`MOST`, `PADDED`).
     """
     return _TypeText(text).whole()
 
 
 def arrow_schema(definition: Mapping[str, Any]) -> pa.Schema:
-    """The Arrow schema of the columns of a stream's definition (see ``home``)."""
+    """Return the Arrow schema of the columns of a stream's definition (see ``home``)."""
     return pa.schema(
         [
             pa.field(c["name"], arrow_type(c["type"]), nullable=c.get("nullable", True), metadata=_length(c["type"]))
@@ -68,7 +68,7 @@ def arrow_schema(definition: Mapping[str, Any]) -> pa.Schema:
 
 
 def _length(text: str) -> dict[bytes, bytes] | None:
-    """What the field of a CHAR or VARCHAR says of the length of its texts."""
+    """Return the metadata of a CHAR or VARCHAR field: the length of its texts."""
     found = _SIZED.fullmatch(text)
     if found is not None:
         return {MOST: found[2].encode(), **({PADDED: b"1"} if found[1] is None else {})}
@@ -77,14 +77,14 @@ def _length(text: str) -> dict[bytes, bytes] | None:
 
 
 class _TypeText:
-    """A type text and how far it is read: one method a production, no backtracking."""
+    """A type text and the position of its reader: one method per production, no backtracking."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = self._split()
 
     def _split(self) -> list[str]:
-        """The tokens, last one first, above a mark of the end."""
+        """Return the tokens, last one first, above an end marker."""
         tokens, at = [], 0
         text = self.text.rstrip()
         while at < len(text):
@@ -104,7 +104,7 @@ class _TypeText:
     def _type(self) -> Any:
         word = self._next().upper()
         if word in _PLAIN_TYPES:
-            if word == "STRING" and self._skip("COLLATE"):  # how texts compare is no matter of how they are kept
+            if word == "STRING" and self._skip("COLLATE"):  # comparison does not affect storage
                 self._next()
             return _PLAIN_TYPES[word]
         if word in _DECIMALS:
@@ -158,7 +158,7 @@ class _TypeText:
         return pa.decimal128(precision, scale)
 
     def _numbers(self) -> list[int]:
-        """``(10, 2)`` as a list; empty where no parenthesis follows."""
+        """Return ``(10, 2)`` as a list; empty without a parenthesis."""
         numbers: list[int] = []
         while self._skip("," if numbers else "("):
             word = self._next()
@@ -189,7 +189,7 @@ class _TypeText:
 
 
 class _Sizes(_TypeText):
-    """The lengths of texts in a type instead of its Arrow type; ``None`` where there are none."""
+    """Parses the lengths of texts in a type instead of its Arrow type; ``None`` if there are none."""
 
     def whole(self) -> Sizes:
         return self._type()

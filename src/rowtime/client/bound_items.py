@@ -1,8 +1,7 @@
-"""Bounds of columns of declared order, as an item of a stream log keeps them.
+"""Bounds of columns of declared order, as items of a stream log.
 
-The item is a JSON object: the ``column``, and ``at``, the value that no later row lies behind:
-whole numbers as they are, times in µs, decimals as text. A strict bound is kept as a plain one
-at the next value of the column's type.
+An item is a JSON object: the ``column``, and ``at``, the value that no later row is behind: whole numbers as they are,
+times in µs, decimals as text. A strict bound is stored as a plain one at the next value of the column's type.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _DAY: Final = 86_400_000_000  # µs
 
 
 def item(column: OrderedColumn, kind: pa.DataType, at: object, *, strict: bool) -> str:
-    """The text of an item. Raises ``Refused`` (R206) for a value that does not fit the column."""
+    """Return the text of an item. Raises ``Refused`` (R206) for a value that does not fit the column."""
     value = value_of(at, pa.field(column.name, kind))
     if not value.is_valid or (pa.types.is_floating(kind) and math.isnan(value.as_py())):
         raise _unfit(column, at, "it has no place in an order")
@@ -35,7 +34,7 @@ def item(column: OrderedColumn, kind: pa.DataType, at: object, *, strict: bool) 
 
 
 def item_text(data: bytes, place: object) -> str:
-    """The text of an item in a log; ``place``: where it is. Raises ``Failure`` (R501) if it is none."""
+    """Return the text of an item in a log; ``place``: where it is. Raises ``Failure`` (R501) if it is invalid."""
     text, found = "", None
     with suppress(ValueError):
         text = data.decode()
@@ -46,12 +45,12 @@ def item_text(data: bytes, place: object) -> str:
 
 
 def from_text(text: str, column: str, schema: pa.Schema) -> object:
-    """A value that is given as text: numbers and truth values as such; of others the text is one."""
+    """Return a value that is given as text: numbers and truth values as such, others as text."""
     kind = next((field.type for field in schema if field.name.lower() == column.lower()), pa.string())
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
         try:
             return pa.scalar(text.strip()).cast(kind).as_py()
-        except ValueError:  # Arrow's own is one, and text that is no Unicode
+        except ValueError:  # Arrow's error is one, and that of invalid Unicode
             return text
     return text
 
@@ -63,12 +62,12 @@ def _plain(value: pa.Scalar) -> Any:
         return value.cast(pa.int32()).as_py() * _DAY
     found = value.as_py()
     if isinstance(found, float):
-        return found + 0.0  # both zeros are one
+        return found + 0.0  # both zeros are equal
     return str(found) if isinstance(found, Decimal) else found
 
 
 def _next(column: OrderedColumn, value: pa.Scalar, at: object) -> Any:
-    """The next value in the direction of the order."""
+    """Return the next value in the direction of the order."""
     kind, found, step = value.type, _plain(value), -1 if column.descending else 1
     if pa.types.is_date(kind):
         return found + step * _DAY
@@ -88,7 +87,7 @@ def _next(column: OrderedColumn, value: pa.Scalar, at: object) -> Any:
 def _neighbour(value: float, kind: pa.DataType, step: int) -> float:
     if pa.types.is_float64(kind):
         return math.nextafter(value, step * math.inf)
-    import numpy as np  # noqa: PLC0415 - for this alone
+    import numpy as np  # noqa: PLC0415 - only for this
 
     return float(np.nextafter(np.float32(value), np.float32(step * math.inf)))
 

@@ -1,11 +1,11 @@
-"""What the definition of a stream looks like as plain JSON, so that a file that does not is refused when it is read."""
+"""Checks the plain JSON of a stream's definition, so that an invalid file is refused when it is read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-# A type, a union of types, [Wanted], (Wanted, …) or {member: Wanted}: one that ends with ? may be missing, * is any.
+# A type, a union of types, [Wanted], (Wanted, …) or {member: Wanted}: a name with ? may be missing, * is any name.
 Wanted = Any
 
 _SHAPE: Final[Mapping[str, Wanted]] = {
@@ -45,7 +45,7 @@ DEFINITION: Final[Mapping[str, Wanted]] = {
 
 
 def fault(value: object, wanted: Wanted = DEFINITION, at: str = "the definition") -> str:
-    """The first thing that is not as wanted; empty if all is."""
+    """Return the first fault; empty if there is none."""
     if isinstance(wanted, Mapping):
         return _fault_of_members(value, wanted, at)
     if isinstance(wanted, list | tuple):
@@ -59,7 +59,7 @@ def fault(value: object, wanted: Wanted = DEFINITION, at: str = "the definition"
 
 
 def _is_text(value: object) -> bool:
-    """False for a string that no file can hold: half of a pair of UTF-16."""
+    """Return False for a string that no file can hold: half of a UTF-16 pair."""
     return not isinstance(value, str) or not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 

@@ -1,4 +1,4 @@
-"""Names as components of paths: of streams, of writers and of sinks."""
+"""Names of streams, writers and sinks as components of paths."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _LONGEST: Final = 200  # bytes; file systems allow 255, and a suffix must fit as
 
 
 def escape(name: str) -> str:
-    """A name as one safe component of a path: all but ``[a-z0-9_-]`` is percent-encoded.
+    """Return a name as one safe component of a path: all but ``[a-z0-9_-]`` is percent-encoded.
 
-    Law: ``unescape(escape(name)) == name``; no two names share a path, not even where the
-    file system ignores case. Raises ``Refused`` (R207) for names that fit no file name.
+    Law: ``unescape(escape(name)) == name``; no two names share a path, not even if the file system ignores case. Raises
+    ``Refused`` (R207) for names that fit no file name.
     """
     try:
         encoded = name.encode()
@@ -32,5 +32,5 @@ def escape(name: str) -> str:
 
 
 def unescape(component: str) -> str:
-    """The name that ``escape`` turned into this component of a path."""
+    """Return the name that ``escape`` turned into this component of a path."""
     return unquote(component)

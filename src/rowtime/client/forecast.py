@@ -1,4 +1,4 @@
-"""Forecasts how many rows of an insert the gate of their stream will refuse, as far as the log alone tells.
+"""Predicts how many rows of an insert the gate of their stream will refuse, as far as the log alone tells.
 
 A writer's own clock is known from its log: a row below it is OUT_OF_ORDER, whatever else the stream has (semantics
 2.3). The clocks of other writers, guards and event shapes decide about further rows; a forecast counts none of those.
@@ -20,11 +20,11 @@ from rowtime.core.stores import Place, content_of
 from rowtime.core.time import BEGINNING, END
 
 _UNCERTAIN = ("early", "ahead", "shape")
-"""Settings of a stream under which a row of the writer need not raise its clock."""
+"""Settings of a stream with which a row need not raise its writer's clock."""
 
 
 def clock_of(log: Place, writer: str) -> int:
-    """The strongest bound that a writer has shown so far (µs UTC), from the names of its files.
+    """Return the strongest bound that a writer has shown so far (µs UTC), from the names of its files.
 
     END for every writer of a stream that has ended.
     """
@@ -36,7 +36,7 @@ def clock_of(log: Place, writer: str) -> int:
 
 
 class Forecast:
-    """Counts the rows of a writer's inserts that lie below its clock. ``definition`` is that of the stream."""
+    """Counts the rows of a writer's inserts that are below its clock. ``definition`` is that of the stream."""
 
     def __init__(self, log: Place, writer: str, definition: Mapping[str, Any]) -> None:
         self._log, self._writer = log, writer
@@ -46,7 +46,7 @@ class Forecast:
 
     @property
     def ended(self) -> bool:
-        """True if the stream, or the writer, has ended: every row is refused."""
+        """Return True if the stream, or the writer, has ended: every row is refused."""
         return self.clock >= END
 
     def take_last(self) -> None:
@@ -61,7 +61,7 @@ class Forecast:
         self.clock = max(self.clock, _shown(entry))
 
     def _below(self, entry: Rows) -> int:
-        """How many rows lie below the clock or a row before them; one without a rowtime has its arrival time."""
+        """Return how many rows are below the clock or a row before them; one without a rowtime has its arrival time."""
         rows = pq.read_table(content_of(self._log / entry.path), partitioning=None, columns=[ROWTIME])
         given = rows[ROWTIME].combine_chunks()
         arrivals = np.int64(entry.arrival)

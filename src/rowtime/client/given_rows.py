@@ -1,4 +1,4 @@
-"""What clients may give as rows: mappings, tables of Arrow, pandas and Polars, lines of JSON."""
+"""The forms of rows that clients may give: mappings, tables of Arrow, pandas and Polars, lines of JSON."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rowtime.core.errors import refuse
 
 @runtime_checkable
 class ArrowStream(Protocol):
-    """A table that Arrow can read without a copy, as those of Polars, DuckDB and pyarrow are."""
+    """A table that Arrow can read without a copy, as in Polars, DuckDB and pyarrow."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The capsule of the Arrow C stream interface."""
+        """Return the capsule of the Arrow C stream interface."""
 
 
 Given: TypeAlias = Iterable[Mapping[str, object]] | ArrowStream | str | bytes
@@ -31,10 +31,10 @@ _HINT: Final = (
 
 
 def as_rows(given: Given, *, exact: bool = False) -> Rows:
-    """The rows as mappings or as a table; ``exact``: numbers of JSON with a fraction as decimals, not as floats.
+    """Return the rows as mappings or as a table; ``exact``: numbers of JSON with a fraction as decimals, not as floats.
 
-    Of pandas, NaN and NaT are null, and an index becomes columns if it has names. Raises ``Refused``: R216 for what are
-    no rows, R206 for a DataFrame that Arrow cannot take and for lines that are no JSON.
+    In pandas, NaN and NaT are null, and an index becomes columns if it has names. Raises ``Refused``: R216 for other
+    objects, R206 for a DataFrame that Arrow cannot convert and for lines that are not JSON.
     """
     if isinstance(given, pa.Table):
         return given
@@ -60,14 +60,14 @@ def as_rows(given: Given, *, exact: bool = False) -> Rows:
 
 
 def _of_pandas(given: Any) -> pa.Table:
-    """A DataFrame of pandas, without an index that has no name."""
+    """Return a pandas DataFrame as a table, without an index that has no name."""
     if not hasattr(given, "columns"):
         raise refuse(CODE, f"a {type(given).__name__} of pandas is given, where rows are expected", _HINT)
     return pa.Table.from_pandas(given, preserve_index=any(name is not None for name in given.index.names))
 
 
 def _lines(text: str | bytes, *, exact: bool) -> list[Mapping[str, object]]:
-    """The rows of lines of JSON; empty lines are skipped."""
+    """Return the rows of lines of JSON; empty lines are skipped."""
     try:
         lines = (text.decode("utf-8-sig") if isinstance(text, bytes) else text).split("\n")
     except UnicodeDecodeError as error:
@@ -76,7 +76,7 @@ def _lines(text: str | bytes, *, exact: bool) -> list[Mapping[str, object]]:
 
 
 def row_of(line: str, number: int, source: str, *, exact: bool) -> Mapping[str, Any]:
-    """The row in a line of JSON. Raises ``Refused`` (R206)."""
+    """Return the row in a line of JSON. Raises ``Refused`` (R206)."""
     try:
         row = json.loads(line, parse_float=Decimal if exact else float)
     except ValueError as error:

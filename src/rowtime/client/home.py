@@ -1,11 +1,11 @@
-"""The home: named streams, where other processes find their definitions and logs; a folder, or one of a bucket.
+"""The home: definitions and logs of named streams, for all processes; a folder on a disk or in a bucket.
 
     <home>/streams/<name>.json   the definition of a stream, as text
     <home>/logs/<name>/          its rows and bounds (``stream_log``, ``home_logs``)
-    <home>/starts/               what first starts under way change (``starts``)
+    <home>/starts/ what running first starts change (``starts``)
 
-A definition is plain JSON: ``{"columns": [{"name", "type", "nullable"}, ...], "format":
-null or a Spark format, "options": {...}}``; the type is Spark SQL's text.
+A definition is plain JSON: ``{"columns": [{"name", "type", "nullable"}, ...], "format": null or a Spark format,
+"options": {...}}``; the type is Spark SQL's text.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ DEFAULT_HOME: Final = ".rowtime"
 class Home:
     """The definitions of named streams, and where their logs are.
 
-    Names are case-insensitive. Nothing is created before the first definition is written
-    or ``create`` is called; what is created on a disk belongs to the owner alone (mode 0700).
-    Raises what `place_of` does for a path or URL that names no place.
+    Names are case-insensitive. Nothing is created before the first definition is written or ``create`` is called;
+    folders on a disk are private to their owner (mode 0700). Raises what `place_of` does for an invalid path or URL.
     """
 
     def __init__(self, path: Place | str | None = None) -> None:
@@ -56,11 +55,11 @@ class Home:
         return self._definitions / f"{escape(name.lower())}.json"
 
     def log_path(self, name: str) -> Place:
-        """Where the log of a stream is or would be; defined or not, existing or not."""
+        """Return where the log of a stream is or would be; defined or not, existing or not."""
         return self.logs.path(name)
 
     def create(self) -> None:
-        """Create what is missing of the directory, private to its owner; a bucket has no directories."""
+        """Create missing parts of the directory, private to its owner; a bucket has no directories."""
         if isinstance(self.path, ObjectPlace):
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,10 +69,10 @@ class Home:
                 sync(directory.parent)
 
     def define(self, name: str, definition: Mapping[str, Any], replace: bool = False) -> None:  # noqa: FBT001, FBT002
-        """Write a definition; the same one again changes nothing.
+        """Write a definition; an equal one changes nothing.
 
-        Raises ``Refused`` (R203) where the name has a different definition, unless
-        ``replace``. Readers see the old definition or the new one, never a part.
+        Raises ``Refused`` (R203) if the name has a different definition, unless ``replace``. Readers see the old
+        definition or the new one, never a part.
         """
         path = self._definition_path(name)
         wanted = json.loads(json.dumps(definition))
@@ -90,15 +89,15 @@ class Home:
                 )
 
     def definition(self, name: str) -> dict[str, Any] | None:
-        """The definition of a stream, or ``None``; ``Failure`` (R501) where it is unreadable.
+        """Return the definition of a stream, or ``None``; ``Failure`` (R501) if it is unreadable.
 
-        What a start has defined that died before its first tick does not count.
+        A definition by a start that died before its first tick does not count.
         """
         self._settle()
         return self.defined(name)
 
     def defined(self, name: str) -> dict[str, Any] | None:
-        """The definition that is there, whether or not the start that wrote it has died."""
+        """Return the present definition, whether or not the start that wrote it has died."""
         path = self._definition_path(name)
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
@@ -111,19 +110,19 @@ class Home:
         return dict(found)
 
     def names(self) -> list[str]:
-        """The names of all defined streams, lower-cased, sorted."""
+        """Return the names of all defined streams, lower-cased, sorted."""
         self._settle()
         with _reaching(self.path):
             return sorted(unescape(path.stem) for path in self._definitions.glob("[!.]*.json"))
 
     def elsewhere(self, name: str) -> str:
-        """A hint which home near by defines a stream, if this one defines none; or nothing."""
+        """Return a hint which nearby home defines a stream, if this one defines none; or nothing."""
         return near(self.path, DEFAULT_HOME, name) if isinstance(self.path, Path) and not self.names() else ""
 
     def drop(self, name: str) -> bool:
-        """Remove a stream: its definition and its log. True if there was a definition.
+        """Remove a stream: its definition and its log. Return True if there was a definition.
 
-        The log goes too, so that a stream defined again under the name starts empty.
+        Without the log, a stream defined again under the name starts empty.
         """
         path = self._definition_path(name)
         with _reaching(self.path):
@@ -133,7 +132,7 @@ class Home:
         return defined
 
     def restore(self, name: str, definition: Mapping[str, Any] | None) -> None:
-        """Define a stream as it was, or remove the definition of one that was not."""
+        """Restore the definition of a stream; ``None`` removes it."""
         if definition is not None:
             self.define(name, definition, replace=True)
             return
@@ -146,13 +145,13 @@ class Home:
             self.logs.remove(name)
 
     def _settle(self) -> None:
-        """Take back what starts have changed that died before they succeeded."""
+        """Undo the changes of starts that died before they succeeded."""
         with _reaching(self.path):
             settle_all(self)
 
 
 def _written(path: Place, text: str, *, replace: bool) -> bool:
-    """Write a definition, durably; False if there is one that is not to be replaced."""
+    """Write a definition, durably; return False if there is one that must not be replaced."""
     if isinstance(path, ObjectPlace):
         return _put(path, text.encode(), replace=replace)
     with _staged(path.parent, text) as staged:
@@ -170,7 +169,7 @@ def _put(path: ObjectPlace, data: bytes, *, replace: bool) -> bool:
 
 
 def _create(staged: Path, path: Path) -> bool:
-    """Give the staged file its name unless that is taken: atomic, unlike asking first."""
+    """Give the staged file its name unless that is taken: atomic, unlike a check before."""
     try:
         os.link(staged, path)
     except FileExistsError:
@@ -180,7 +179,7 @@ def _create(staged: Path, path: Path) -> bool:
 
 @contextmanager
 def _staged(directory: Path, text: str) -> Iterator[Path]:
-    """A durable file under a hidden name, removed afterwards unless it was renamed."""
+    """Yield a durable file under a hidden name; it is removed afterwards unless it was renamed."""
     descriptor, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=directory)
     staged = Path(name)
     try:

@@ -1,9 +1,9 @@
-"""Where the logs of a home are: in its folder ``logs``, each in a place that can be removed or put aside as a whole.
+"""The logs of a home: in its folder ``logs``, each in a place that can be removed or set aside as a whole.
 
     <home>/logs/<name>/                  the log of a stream, and on a disk
-    <home>/logs/.aside-<start>/<name>/   one that a start has put aside
+    <home>/logs/.aside-<start>/<name>/   one that a start has set aside
 
-Nothing can be renamed in a bucket. There an object says which folder is the log, and which ones starts have put aside:
+Nothing can be renamed in a bucket. There an object says which folder is the log, and which ones starts have set aside:
 
     <home>/logs/<name>.json              {"log": "<name>.3f…", "aside": {"<start>": "<name>"}}
 
@@ -29,35 +29,35 @@ from rowtime.core.stores import ObjectPlace, Place
 
 
 class Logs(Protocol):
-    """The logs of a home, by the names of their streams; a ``start`` is called by a name of its own."""
+    """The logs of a home, by the names of their streams; each ``start`` has a unique name."""
 
     def path(self, name: str) -> Place:
-        """Where a log is or would be."""
+        """Return where a log is or would be."""
         ...
 
     def remove(self, name: str) -> None:
-        """Remove a log, if it is there; who reads it finds that it is gone."""
+        """Remove a log, if it exists; its readers find that it is missing."""
         ...
 
     def put_aside(self, name: str, start: str) -> None:
-        """Put a log aside, if it is there: the stream begins again."""
+        """Set a log aside, if it exists: the stream starts anew."""
         ...
 
     def aside(self, name: str, start: str) -> bool:
-        """True if a start has put this log aside."""
+        """Return True if a start has set this log aside."""
         ...
 
     def put_back(self, name: str, start: str) -> None:
-        """Let a log that was put aside be that of its stream again; the one since is removed."""
+        """Restore a log that was set aside; the one since then is removed."""
         ...
 
     def forget(self, start: str) -> None:
-        """Remove what a start has put aside."""
+        """Remove the logs that a start has set aside."""
         ...
 
 
 def logs_of(home: Place) -> Logs:
-    """The logs of a home."""
+    """Return the logs of a home."""
     return BucketLogs(home / "logs") if isinstance(home, ObjectPlace) else FolderLogs(home / "logs")
 
 
@@ -68,7 +68,7 @@ class FolderLogs:
         self._place = place
 
     def path(self, name: str) -> Path:
-        """Where a log is or would be."""
+        """Return where a log is or would be."""
         return self._place / escape(name.lower())
 
     def remove(self, name: str) -> None:
@@ -88,16 +88,16 @@ class FolderLogs:
             sync(self._place)
 
     def aside(self, name: str, start: str) -> bool:
-        """True if a start has put this log aside."""
+        """Return True if a start has set this log aside."""
         return self._aside(name, start).exists()
 
     def put_back(self, name: str, start: str) -> None:
-        """Rename it again."""
+        """Rename it back."""
         self.remove(name)
         self._aside(name, start).rename(self.path(name))
 
     def forget(self, start: str) -> None:
-        """Remove what a start has put aside."""
+        """Remove the logs that a start has set aside."""
         shutil.rmtree(self._place / f".aside-{start}", ignore_errors=True)
 
     def _aside(self, name: str, start: str) -> Path:
@@ -106,7 +106,7 @@ class FolderLogs:
 
 @dataclass(frozen=True)
 class _Said:
-    """What the object of a stream says; ``log`` and ``aside`` are names of folders."""
+    """The content of a stream's object; ``log`` and ``aside`` are names of folders."""
 
     log: str
     aside: Mapping[str, str] = field(default_factory=dict)
@@ -119,35 +119,35 @@ class BucketLogs:
         self._place = place
 
     def path(self, name: str) -> ObjectPlace:
-        """Where a log is or would be."""
+        """Return where a log is or would be."""
         return self._place / self._said(name).log
 
     def remove(self, name: str) -> None:
-        """Let the log be another folder, and remove the objects of the one before."""
+        """Switch the log to another folder, and remove the objects of the one before."""
         said = self._said(name)
         if (self._place / said.log).is_dir():
             self._say(name, self._anew(name), said.aside)
             self._clear(said.log)
 
     def put_aside(self, name: str, start: str) -> None:
-        """Let the log be another folder."""
+        """Switch the log to another folder."""
         said = self._said(name)
         if (self._place / said.log).is_dir():
             self._say(name, self._anew(name), {**said.aside, start: said.log})
 
     def aside(self, name: str, start: str) -> bool:
-        """True if a start has put this log aside."""
+        """Return True if a start has set this log aside."""
         return start in self._said(name).aside
 
     def put_back(self, name: str, start: str) -> None:
-        """Let the log be the folder that it was."""
+        """Switch the log back to the former folder."""
         said = self._said(name)
         aside = {**said.aside}
         self._say(name, aside.pop(start), aside)
         self._clear(said.log)
 
     def forget(self, start: str) -> None:
-        """Remove what a start has put aside."""
+        """Remove the logs that a start has set aside."""
         for place in self._place.glob("*.json"):
             said = _read(place)
             if said is not None and start in said.aside:

@@ -1,7 +1,8 @@
-"""Leases: objects that a process renews as long as it holds them, since nothing can be locked in a bucket.
+"""Leases: objects that a process renews as long as it holds them, because a bucket has no locks.
 
-Who has not renewed one for `LASTS` is taken for dead, and another process may take it. By the clock of the store, for
-those of machines differ. The holder writes on the condition that nobody else has, so of two that take one, one does.
+A process that has not renewed one for `LASTS` counts as dead, and another process may take the lease. The clock of the
+store decides, because those of machines differ. Writes are conditional, so if two processes take a lease, only one
+succeeds.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Taken(Exception):
 
 
 class Lease:
-    """An object with a content, and the mark of its holder: this process. ``taken`` once another one has it."""
+    """An object with a content, and the mark of its holder: this process. ``taken``: another process has it."""
 
     def __init__(self, place: ObjectPlace, content: Mapping[str, Any]) -> None:
         self.place, self.taken = place, False
@@ -46,9 +47,9 @@ class Lease:
 
     @classmethod
     def of(cls, place: ObjectPlace, *, dead: bool = False) -> Lease | None:
-        """Take over a lease that nobody holds any more, or whose holder is known to be ``dead``; ``None`` if one does.
+        """Take over a lease that nobody holds, or whose holder is known to be ``dead``; ``None`` if it is held.
 
-        Nobody holds it where it is gone.
+        Nobody holds a lease whose object is missing.
         """
         with suppress(FileNotFoundError, Taken):
             if dead or _age(place) > LASTS:
@@ -60,7 +61,7 @@ class Lease:
         return None
 
     def close(self) -> None:
-        """Renew it no more."""
+        """Stop renewing it."""
         self._done.set()
         if self._renewer.is_alive():
             self._renewer.join()
@@ -76,7 +77,7 @@ class Lease:
                 continue
 
     def _write(self, before: bytes) -> None:
-        """Write the object again, if it holds what it held."""
+        """Write the object again, if it is unchanged."""
         self._number += 1
         after = self._text()
 
@@ -92,7 +93,7 @@ class Lease:
 
 
 def _age(place: ObjectPlace) -> float:
-    """How many seconds ago an object was written, by the clock of its store."""
+    """Return how many seconds ago an object was written, by the clock of its store."""
     now = place.parent / ".now"
     now.upload(uuid.uuid4().bytes)
     return (now.size()[1] - place.size()[1]).total_seconds()

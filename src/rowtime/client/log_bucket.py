@@ -1,15 +1,14 @@
 """A stream log in a bucket: objects that are created only if they are absent.
 
     <log>/<writer>/<position>               an item (`log_objects`): rows, a bound, a leave
-    <log>/.index/<writer>/<position>        the labels of the items before this position, from the index before on
-    <log>/.packs/<writer>/<position>        the small ones of these items themselves (`log_packs`)
+    <log>/.index/<writer>/<position>        the labels of the items before this position, since the previous index
+    <log>/.packs/<writer>/<position>        the small ones of these items (`log_packs`)
 
 The writer of an item at position p creates the object p if there is none, so of two processes with one name one loses.
-Nothing has to be locked, and what was created is never changed. An index saves readers from asking for each small
-object, and a pack from reading each: the writer that has put ``SHARD_FILES`` items behind the last one adds both. They
-only save work.
+No locks are needed, and objects never change. An index saves readers the requests for single labels, and a pack those
+for small objects: a writer adds both after ``SHARD_FILES`` further items. They only save work.
 
-A reader lists what follows the last item that it knows, in one request for up to 1,000 new items.
+A reader lists the items after the last one that it knows, in one request for up to 1,000 new items.
 """
 
 from __future__ import annotations
@@ -38,36 +37,36 @@ from rowtime.core.time import BEGINNING, SECOND
 INDEX: Final = ".index"
 DROPPED: Final = ".dropped"
 DOUBT: Final = 2 * SECOND  # µs: longer than a store takes to write an object, as a rule
-_GONE: Final = b"dropped\n"  # in the place of the next item of a log that is no more
+_GONE: Final = b"dropped\n"  # in the place of the next item of a removed log
 _AT_ONCE: Final = 16  # requests
-_FEW: Final = 32  # items that are asked for one by one although an index may have them
-_MOST: Final = 200_000  # items that are remembered
-_TAIL: Final = SMALL  # bytes: a small object as a whole, of a larger one the footer
+_FEW: Final = 32  # items that are requested one by one although an index may have them
+_MOST: Final = 200_000  # items that are cached
+_TAIL: Final = SMALL  # bytes: a small object as a whole, the footer of a larger one
 _KEPT: Final = 64 << 20  # bytes of small objects that were read with their labels
 _NAME: Final = re.compile(r"\d{20}")
 
 
 class LogBucket:
-    """A stream log as its readers see it (`log_contract.Log`); remembers the items that it has seen."""
+    """A stream log for its readers (`log_contract.Log`); caches the items that it has seen."""
 
     doubt = DOUBT
 
     def __init__(self, log: ObjectPlace) -> None:
         self._log = log
         self._entries: dict[tuple[str, int], Entry] = {}
-        self._before: dict[tuple[str, int], int] = {}  # by the position behind an item, that of the item
+        self._before: dict[tuple[str, int], int] = {}  # by the position after an item, its own position
         self._read: set[tuple[str, int]] = set()  # indexes
-        self._whole: dict[str, bytes] = {}  # small objects that were right when their labels were read
+        self._whole: dict[str, bytes] = {}  # small objects that were valid when their labels were read
         self._size = 0  # of these
         self.packs = Packs(log)
 
     def writers(self) -> list[str]:
-        """Those that have a place, sorted."""
+        """Return the writers that have a place, sorted."""
         names = [place.name for place in self._log.iterdir()]
         return sorted(unescape(name) for name in names if WRITER.fullmatch(name))
 
     def entries(self, writer: str, after: int, most: int | None = None) -> tuple[list[Entry], bool]:
-        """The entries at positions >= ``after``: one list, and a request for each that is new."""
+        """Return the entries at positions >= ``after``: one listing, and a request for each new one."""
         if len(self._entries) > _MOST:
             for known in (self._entries, self._before, self._read):
                 known.clear()
@@ -76,7 +75,7 @@ class LogBucket:
         for first in _numbers(self._log / escape(writer), self._start(writer, after)):
             there.append(first)
             if limit is not None and len(there) - bisect_left(there, after) > limit:
-                break  # a backlog is not listed as a whole for each step
+                break  # a backlog is not listed completely for each step
         at = bisect_left(there, after)
         new = there[at:][:limit]
         found = self.described(writer, new)
@@ -86,7 +85,7 @@ class LogBucket:
         return found, len(new) == len(there) - at
 
     def _start(self, writer: str, after: int) -> int:
-        """A position from which a list has the item before ``after`` and not many others."""
+        """Return a position from which a listing has the item before ``after`` and few others."""
         known = self._before.get((writer, after))
         if known is not None or not after:
             return known or 0
@@ -94,7 +93,7 @@ class LogBucket:
         return [0, *indexes][bisect_left(indexes, after)]
 
     def last(self, writer: str, kind: type[Entry] | None = None) -> Entry | None:
-        """The last entry (of a kind): two lists, and a request for each item that is looked at."""
+        """Return the last entry (of a kind): two listings, and a request for each examined item."""
         indexes = self.indexes(writer)
         for first, end in reversed([*zip([0, *indexes], [*indexes, None], strict=True)]):
             there = self.firsts(writer, first)
@@ -105,19 +104,19 @@ class LogBucket:
         return None
 
     def under_way(self, writer: str) -> bool:  # noqa: ARG002 - the contract's
-        """False: it cannot be known, hence the ``doubt``."""
+        """Return False: it cannot be known, hence the ``doubt``."""
         return False
 
     def settle(self, entries: Iterable[Entry]) -> None:
-        """Nothing: an object that is seen is durable."""
+        """Do nothing: an object that is seen is durable."""
 
     def check(self, paths: Sequence[str]) -> None:
-        """Compare objects with the checksums in their labels; those that were read as a whole have been."""
+        """Compare objects with the checksums in their labels; those read completely have been compared."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             list(pool.map(self._sound, [path for path in paths if path not in self._whole]))
 
     def rows(self, paths: Sequence[str]) -> Sequence[pa.Table]:
-        """The rows of objects, compared with their checksums; of many small ones those that packs have."""
+        """Return the rows of objects, compared with their checksums; many small ones come from packs."""
         known = {path: self._forget(path) for path in paths if path in self._whole}
         known |= self._packed([path for path in paths if path not in known])
 
@@ -159,18 +158,18 @@ class LogBucket:
         return data
 
     def text(self, path: str) -> bytes:
-        """What follows the label of an object that is no rows."""
+        """Return the text after the label of an object without rows."""
         return log_objects.text_of((self._log / path).read_bytes())
 
     def pen(self, writer: str) -> BucketPen:
-        """Open a writer; another process may have it open, which its first item tells."""
+        """Open a writer; if another process has it open, the first item reports that."""
         return BucketPen(self._log, writer, self)
 
     def drop(self) -> None:
-        """Remove the log: who has it open is told (R501), whether it reads or writes.
+        """Remove the log; readers and writers that have it open get R501.
 
-        First of all the place of the next item of each writer is taken, so that no item comes to stand here any more.
-        A writer that comes only now sees the mark. The newest items go first: who reads sees what once was.
+        First the place of the next item of each writer is taken, so that no further item can be added. A writer that
+        comes now sees the mark. The newest items are removed first, so that readers see a former state.
         """
         (self._log / DROPPED).upload(_GONE)
         for writer in self.writers():
@@ -184,24 +183,24 @@ class LogBucket:
         while True:
             last = self.firsts(writer)[-1:]
             if last and (folder / f"{last[0]:020}").tail(len(_GONE))[0] == _GONE:
-                return  # who began to remove the log has died
+                return  # the process that began to remove the log has died
             end = self.described(writer, last)[0].end if last else 0
             with suppress(FileExistsError):  # of an item that has come in the meantime
                 (folder / f"{end:020}").create(_GONE)
                 return
 
-    # -- what stands where ------------------------------------------------------------
+    # -- positions --------------------------------------------------------------------
 
     def firsts(self, writer: str, start: int = 0) -> list[int]:
-        """The positions of items from one on, in order."""
+        """Return the positions of items from one on, in order."""
         return [*_numbers(self._log / escape(writer), start)]
 
     def indexes(self, writer: str) -> list[int]:
-        """The positions up to which there are indexes."""
+        """Return the positions up to which there are indexes."""
         return [*_numbers(self._log / INDEX / escape(writer), 0)]
 
     def described(self, writer: str, firsts: Sequence[int], near: int | None = None) -> list[Entry]:
-        """The entries at some positions; ``near``: an index that may have them."""
+        """Return the entries at some positions; ``near``: an index that may have them."""
         missing = [at for at in firsts if (writer, at) not in self._entries]
         if len(missing) > _FEW or (missing and near is not None):
             indexes = self.indexes(writer) if near is None else [near]
@@ -219,13 +218,13 @@ class LogBucket:
         return [self._entries[writer, at] for at in firsts]
 
     def write_index(self, writer: str, start: int, end: int) -> None:
-        """Let the labels of items before a position be found together."""
+        """Write an index of the labels of items before a position."""
         there = [at for at in self.firsts(writer, start) if at < end]
         names = [file_name(entry) for entry in self.described(writer, there)]
         (self._log / INDEX / escape(writer) / f"{end:020}").upload("\n".join(names).encode())
 
     def write_pack(self, writer: str, start: int, end: int, known: Mapping[int, bytes]) -> None:
-        """Let the small items before a position be read together; ``known``: those that need not be asked for."""
+        """Write a pack of the small items before a position; ``known``: those that need not be requested."""
 
         def content(at: int) -> bytes:
             data, size = known.get(at), 0
@@ -249,7 +248,7 @@ class LogBucket:
             self._read.add((writer, end))
 
     def _asked(self, writer: str, at: int) -> Entry:
-        """An entry by its object."""
+        """Return an entry from its object."""
         path = f"{escape(writer)}/{at:020}"
         place = self._log / path
         try:
@@ -274,7 +273,7 @@ class LogBucket:
 
 
 class BucketPen:
-    """The place of one writer (`log_contract.Pen`). It loses it to a process that puts the next item before it does."""
+    """The place of one writer (`log_contract.Pen`). It loses the place to a process that adds the next item first."""
 
     def __init__(self, log: ObjectPlace, writer: str, seen: LogBucket) -> None:
         self._log, self._writer, self._seen = log, writer, seen
@@ -282,14 +281,14 @@ class BucketPen:
         there = seen.firsts(writer, self._indexed)
         self._last = seen.described(writer, there[-1:])[0] if there else seen.last(writer)
         self._next = self._last.end if self._last else 0
-        self._since = len(there)  # items behind the last index
-        self._own: dict[int, bytes] = {}  # the small ones of these that this process has put
+        self._since = len(there)  # items after the last index
+        self._own: dict[int, bytes] = {}  # the small ones of these that this process has written
         self.arrival = self._arrival()
         self._doubt: list[tuple[bytes, Entry]] = []  # what may have been written at the next position
         self._lost = False
 
     def _arrival(self) -> int | None:
-        """That of the last item which has one."""
+        """Return the arrival of the last item that has one."""
         if self._last is None or isinstance(self._last, Rows | Bound):
             return None if self._last is None else self._last.arrival
         timed = [self._seen.last(self._writer, kind) for kind in (Rows, Bound)]
@@ -298,11 +297,11 @@ class BucketPen:
 
     @property
     def next(self) -> int:
-        """The position of the next item."""
+        """Return the position of the next item."""
         return self._next
 
     def put(self, make: Callable[[], Made]) -> None:
-        """Create the object of an item. After a ``Failure`` `settle` tells whether it is there."""
+        """Create the object of an item. After a ``Failure`` `settle` finds out whether it exists."""
         if self._lost:
             raise overtaken(self._log, self._writer)
         self._create(*log_objects.packed(*make()))
@@ -313,19 +312,19 @@ class BucketPen:
                 self._indexed, self._since, self._own = self._next, 0, {}
 
     def settle(self) -> None:
-        """Put an item that changes nothing in the place of one whose answer is missing, unless that is there."""
+        """Put an item without effect in the place of one whose answer is missing, unless that exists."""
         if self._doubt:
             self._create(*log_objects.packed(self._nothing(), b""))
 
     def fence(self) -> None:
-        """Take the next position by an item that changes nothing."""
+        """Take the next position with an item without effect."""
         self.put(lambda: (self._nothing(), b""))
 
     def close(self) -> None:
-        """Nothing: the place is not locked."""
+        """Do nothing: the place is not locked."""
 
     def _nothing(self) -> Entry:
-        """A leave of who is away; else a bound that is weaker than any other."""
+        """Return an item without effect: a leave if the writer is away; else a bound weaker than any other."""
         away = self._last is None or isinstance(self._last, Leave)
         return Leave(self._next) if away else Bound(self._next, BEGINNING, arrival=self.arrival)
 
@@ -356,6 +355,6 @@ def _dropped(log: ObjectPlace) -> Failure:
 
 
 def _numbers(folder: ObjectPlace, start: int) -> Iterator[int]:
-    """The names below a folder that are positions, from one on."""
+    """Yield the names below a folder that are positions, from one on."""
     names = folder.names(after=f"{start - 1:020}" if start else "")
     return (int(name) for name in names if _NAME.fullmatch(name))

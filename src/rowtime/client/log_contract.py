@@ -1,7 +1,7 @@
-"""What a stream log has to do, wherever it is: in a folder (`log_folder`) or in a bucket (`log_bucket`).
+"""The contract of a stream log, wherever it is: in a folder (`log_folder`) or in a bucket (`log_bucket`).
 
-A log has a place for each writer, in which items stand by position. An item is there whole or not at all, and never
-changes. Of two that are put at one position one is there, and who has put the other one is told.
+A log has a place for each writer, with items by position. An item is there completely or not at all, and never changes.
+If two are added at one position, one succeeds and the other writer gets an error.
 """
 
 from __future__ import annotations
@@ -17,81 +17,81 @@ from rowtime.core.errors import Failure, Problem, Refused, refuse
 from rowtime.core.stores import Place
 
 Made = tuple[Entry, "pa.Table | bytes"]
-"""An entry, and what its file or object holds: rows, or a text that is empty but for bounds of columns."""
+"""An entry, and the content of its file or object: rows, or a text that is empty except for bounds of columns."""
 
 OPEN_ALREADY: Final = "R204"
 OVERTAKEN: Final = "R214"
 
 
 class Log(Protocol):
-    """A stream log as its readers see it; names of writers are those that people gave."""
+    """A stream log for its readers; names of writers are those that people gave."""
 
     doubt: int
-    """How much later than it has arrived an item may be seen (µs), so an end that is read lies as far before now."""
+    """How much later than its arrival an item may become visible (µs); a read end is that much in the past."""
 
     def writers(self) -> list[str]:
-        """Those that have a place, sorted."""
+        """Return the writers that have a place, sorted."""
         ...
 
     def entries(self, writer: str, after: int, most: int | None = None) -> tuple[list[Entry], bool]:
-        """The entries at positions >= ``after``, at most about ``most`` shards of them, and whether those are all.
+        """Return the entries at positions >= ``after``, from about ``most`` shards, and whether those are all.
 
         Raises ``Failure`` (R501) if the log ends before ``after``.
         """
         ...
 
     def last(self, writer: str, kind: type[Entry] | None = None) -> Entry | None:
-        """The last entry (of a kind)."""
+        """Return the last entry (of a kind)."""
         ...
 
     def under_way(self, writer: str) -> bool:
-        """True if a living writer has taken an arrival time for what cannot be seen yet."""
+        """Return True if a living writer has taken an arrival time for an item that is not visible yet."""
         ...
 
     def settle(self, entries: Iterable[Entry]) -> None:
-        """Make what was seen durable."""
+        """Make visible entries durable."""
         ...
 
     def check(self, paths: Sequence[str]) -> None:
-        """Compare what files hold with their checksums. Raises ``Failure`` (R524) for one that differs or is gone."""
+        """Compare files with their checksums. Raises ``Failure`` (R524) for one that differs or is missing."""
         ...
 
     def rows(self, paths: Sequence[str]) -> Sequence[pa.Table]:
-        """The rows of items, in the order of their paths. Raises what `check` does."""
+        """Return the rows of items, in the order of their paths. Raises what `check` does."""
         ...
 
     def text(self, path: str) -> bytes:
-        """What an item that is a text holds."""
+        """Return the content of an item that is a text."""
         ...
 
     def pen(self, writer: str) -> Pen:
-        """Open a writer. Raises ``Refused`` (R204) if it can be told that a process has it open."""
+        """Open a writer. Raises ``Refused`` (R204) if another process is known to have it open."""
         ...
 
 
 class Pen(Protocol):
-    """The place of one writer, to put items there; ``arrival`` is that of its last item when it was opened."""
+    """The place of one writer, for adding items; ``arrival`` is that of its last item when it was opened."""
 
     arrival: int | None
 
     @property
     def next(self) -> int:
-        """The position of the next item."""
+        """Return the position of the next item."""
         ...
 
     def put(self, make: Callable[[], Made]) -> None:
-        """Put an item at ``next``, durably. ``make`` is called once readers see that an item is under way.
+        """Add an item at ``next``, durably. ``make`` is called once readers see that an item is coming.
 
-        Raises ``Refused`` (R214) if another process has put one there.
+        Raises ``Refused`` (R214) if another process has added one there.
         """
         ...
 
     def settle(self) -> None:
-        """Find out whether an item is there whose ``put`` has failed; if it is not, it never will be."""
+        """Find out whether an item exists whose ``put`` has failed; if not, it never will."""
         ...
 
     def fence(self) -> None:
-        """See to it that whoever opened the writer before puts nothing more."""
+        """Make sure that a process which opened the writer before adds nothing more."""
         ...
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ def reading(log: Place) -> Iterator[None]:
 
 
 def lost(log: Place, what: str) -> Failure:
-    """R501: items that were there are gone."""
+    """Return R501: items that existed are missing."""
     return Failure(
         Problem(
             "R501",
@@ -120,13 +120,13 @@ def lost(log: Place, what: str) -> Failure:
 
 
 def damaged(log: Place, path: str, what: str) -> Failure:
-    """R524: an item is gone or changed."""
+    """Return R524: an item is missing or changed."""
     hint = "Restore the file from a copy. Without it the reader cannot go on."
     return Failure(Problem("R524", f"{log / path} {what}", hint=hint))
 
 
 def overtaken(log: Place, writer: str) -> Refused:
-    """R214: two processes write under one name."""
+    """Return R214: two processes write under one name."""
     return refuse(
         OVERTAKEN,
         f"another process has written to {log} as the writer {writer} since this one opened it",

@@ -1,11 +1,11 @@
-"""A stream log in a folder: files whose names say what is in them.
+"""A stream log in a folder: files whose names describe their content.
 
     <log>/<writer>/.lock                    held by the process that writes
-    <log>/<writer>/.insert                  an item that is under way
+    <log>/<writer>/.insert                  an item that is being written
     <log>/<writer>/s-<first position>/      a shard: at most ``SHARD_FILES`` items' files (`log_items`)
 
-A file that has its name is complete, and durable soon after. A reader at position p lists one shard that holds items
-before p, and those after it: the cost is that of what is new.
+A file with its final name is complete, and durable soon after. A reader at position p lists one shard that has items
+before p, and those after it: the cost depends only on new items.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ UNDER_WAY: Final = ".insert"
 PRIVATE: Final = 0o700
 WRITER: Final = re.compile(r"(?:[a-z0-9_-]|%[0-9A-F]{2})+")
 
-_AT_ONCE: Final = 16  # folders that are synced, files that are read
-_A_TASK: Final = 64  # files: a thread for each costs more than to read it
+_AT_ONCE: Final = 16  # folders synced, or files read, at once
+_A_TASK: Final = 64  # files: a thread for each costs more than reading it
 _SHARD: Final = re.compile(r"s-(\d{20})")
 _TRIES: Final = 5
 _PAUSE: Final = 0.02  # seconds
 
 
 class LogFolder:
-    """A stream log as its readers see it (`log_contract.Log`)."""
+    """A stream log for its readers (`log_contract.Log`)."""
 
     doubt = 0
 
@@ -54,14 +54,14 @@ class LogFolder:
         self._log = log
 
     def writers(self) -> list[str]:
-        """Those that have a directory, sorted."""
+        """Return the writers that have a directory, sorted."""
         try:
             return sorted(unescape(name) for name in _names(self._log) if WRITER.fullmatch(name))
         except FileNotFoundError:
             return []
 
     def entries(self, writer: str, after: int, most: int | None = None) -> tuple[list[Entry], bool]:
-        """The entries listed in the shards from ``after`` on, and if those were all shards."""
+        """Return the entries listed in the shards from ``after`` on, and whether those are all shards."""
         present = shards(self._log / escape(writer))
         needed = present[max(0, bisect_right(present, after) - 1) :]
         listed = [entry for shard in needed[:most] for entry in shard_entries(self._log, writer, shard)]
@@ -71,7 +71,7 @@ class LogFolder:
         return [entry for entry in listed if entry.first >= after], needed[:most] == needed
 
     def last(self, writer: str, kind: type[Entry] | None = None) -> Entry | None:
-        """The last entry (of a kind), from the newest shards only."""
+        """Return the last entry (of a kind), from the newest shards only."""
         for shard in reversed(shards(self._log / escape(writer))):
             found = shard_entries(self._log, writer, shard)
             matching = [entry for entry in found if kind is None or isinstance(entry, kind)]
@@ -80,18 +80,18 @@ class LogFolder:
         return None
 
     def under_way(self, writer: str) -> bool:
-        """True if a living writer is between taking an arrival time and showing its rows."""
+        """Return True if a living writer has taken an arrival time and its rows are not visible yet."""
         directory = self._log / escape(writer)
         return (directory / UNDER_WAY).exists() and _held(directory / LOCK)
 
     def settle(self, entries: Iterable[Entry]) -> None:
-        """Sync the folders of entries. Many at once: each waits for the disk, not for the processor."""
+        """Sync the folders of entries, many concurrently: each waits for the disk, not for the processor."""
         folders = {(self._log / entry.path).parent for entry in entries}
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             list(pool.map(sync, folders))
 
     def check(self, paths: Sequence[str]) -> None:
-        """Compare files with the checksums in their names. Those of older versions only have to be there."""
+        """Compare files with the checksums in their names. Those of older versions only have to exist."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             list(pool.map(self._check_some, [paths[n : n + _A_TASK] for n in range(0, len(paths), _A_TASK)]))
 
@@ -107,16 +107,16 @@ class LogFolder:
                 raise damaged(self._log, path, "is not as its writer wrote it: its checksum differs")
 
     def rows(self, paths: Sequence[str]) -> Sequence[pa.Table]:
-        """The rows of files, compared with their checksums."""
+        """Return the rows of files, compared with their checksums."""
         self.check(paths)
         return [pq.read_table(f"{self._log}/{path}", partitioning=None) for path in paths]
 
     def text(self, path: str) -> bytes:
-        """What a file that is no rows holds."""
+        """Return the content of a file without rows."""
         return (self._log / path).read_bytes()
 
     def pen(self, writer: str) -> FolderPen:
-        """Open a writer. Raises ``Refused`` (R204) if a process has it open."""
+        """Open a writer. Raises ``Refused`` (R204) if another process has it open."""
         return FolderPen(self._log, writer)
 
 
@@ -136,11 +136,11 @@ class FolderPen:
 
     @property
     def next(self) -> int:
-        """The position of the next item."""
+        """Return the position of the next item."""
         return self._next
 
     def _recover(self) -> None:
-        """Where the last writer of this name stopped, read from the names of its files."""
+        """Find where the last writer of this name stopped, from the names of its files."""
         (self._directory / UNDER_WAY).unlink(missing_ok=True)
         there = LogFolder(self._log)
         last, present = there.last(self._writer), shards(self._directory)
@@ -152,12 +152,12 @@ class FolderPen:
         self._in_shard = len(shard_entries(self._log, self._writer, present[-1])) if present else 0
 
     def put(self, make: Callable[[], Made]) -> None:
-        """Write a file that gets its name when it is complete."""
+        """Write a file that gets its final name when it is complete."""
         staged = self._directory / UNDER_WAY
         shard = self._room()
         try:
             with staged.open("wb") as file:
-                # Only now, with the file in sight: see the law of ``stream_log.survey``.
+                # Only now, with the file visible: see the law of ``stream_log.survey``.
                 entry, content = make()
                 if isinstance(content, pa.Table):
                     pq.write_table(content, file, store_schema=False, write_statistics=trusted(content.schema, content))
@@ -169,7 +169,7 @@ class FolderPen:
             if isinstance(entry, Rows | ColumnBound):
                 entry = replace(entry, sum=checksum(staged))
             staged.rename(shard / file_name(entry))
-            # From here on readers may see it, durable or not.
+            # From here on it is visible to readers, durable or not.
             self._next = entry.end
             self._in_shard += 1
             sync(shard)
@@ -177,17 +177,17 @@ class FolderPen:
             staged.unlink(missing_ok=True)
 
     def settle(self) -> None:
-        """Nothing: a rename that has failed has not been carried out."""
+        """Do nothing: a rename that failed was not executed."""
 
     def fence(self) -> None:
-        """Nothing: the lock keeps others out."""
+        """Do nothing: the lock excludes others."""
 
     def close(self) -> None:
         """Unlock the directory."""
         self._lock.close()
 
     def _room(self) -> Path:
-        """The shard for the next file: a new one where the last one is full."""
+        """Return the shard for the next file: a new one if the last one is full."""
         if self._shard is None or self._in_shard >= SHARD_FILES:
             make_directory(self._directory / shard_name(self._next))
             self._shard, self._in_shard = self._next, 0
@@ -195,24 +195,24 @@ class FolderPen:
 
 
 def shard_name(first: int) -> str:
-    """The name of the shard whose items start at a position."""
+    """Return the name of the shard whose items start at a position."""
     return f"s-{first:020}"
 
 
 def shards(directory: Path) -> list[int]:
-    """The first positions of a writer's shards, in order."""
+    """Return the first positions of a writer's shards, in order."""
     return sorted(int(found[1]) for name in _names(directory) if (found := _SHARD.fullmatch(name)))
 
 
 def shard_entries(log: Path, writer: str, shard: int) -> list[Entry]:
-    """The entries of one shard, in order."""
+    """Return the entries of one shard, in order."""
     relative = f"{escape(writer)}/{shard_name(shard)}"
     found = (parse_entry(f"{relative}/{name}") for name in _names(log / relative))
     return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.first)
 
 
 def make_directory(directory: Path) -> None:
-    """Create a directory and what is missing above it, durably, private to their owner."""
+    """Create a directory and its missing parents, durably, private to their owner."""
     if directory.is_dir():
         return
     make_directory(directory.parent)
@@ -225,7 +225,7 @@ def _names(directory: Path) -> list[str]:
 
 
 def _held(lock: Path) -> bool:
-    """Tell whether somebody holds the lock; the files of a crashed writer hold no clock."""
+    """Return True if somebody holds the lock; files of a crashed writer do not hold the clock."""
     try:
         with lock.open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -235,7 +235,7 @@ def _held(lock: Path) -> bool:
 
 
 def _locked(path: Path, name: str) -> IO[str]:
-    """The open lock file; a reader may hold it for a moment (``stream_log.survey``)."""
+    """Return the open lock file; a reader may hold it for a moment (``stream_log.survey``)."""
     file = path.open("a")
     for _ in range(_TRIES):
         try:

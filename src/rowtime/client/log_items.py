@@ -1,4 +1,4 @@
-"""The items of an embedded stream log: rows, bounds and leaves of a writer, each with a name that says what it is.
+"""The items of an embedded stream log: rows, bounds and leaves of a writer, each with a name that describes it.
 
 Every row, bound and leave of a writer has a position, counted from 0 without gaps. The names are
 
@@ -29,7 +29,7 @@ _NAME: Final = re.compile(
 
 
 class Order(StrEnum):
-    """What a file of rows says about the rowtimes that its writer gave."""
+    """What a file of rows says about the rowtimes given by its writer."""
 
     ORDERED = "o"  # every row has one, and they do not decrease
     UNORDERED = "u"  # some go back, or some are missing
@@ -40,8 +40,8 @@ class Order(StrEnum):
 class Rows:
     """A file of rows: positions [first, first + count); rowtimes given in [least, greatest], µs.
 
-    ``least`` and ``greatest`` are 0 where no row has one; ``arrival`` is that of the last row; ``sum`` the checksum
-    of the file, ``None`` where an older version wrote it.
+    ``least`` and ``greatest`` are 0 if no row has one; ``arrival`` is that of the last row; ``sum`` the checksum of the
+    file, ``None`` if an older version wrote it.
     """
 
     first: int
@@ -55,13 +55,13 @@ class Rows:
 
     @property
     def end(self) -> int:
-        """The position after the last row."""
+        """Return the position after the last row."""
         return self.first + self.count
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound: no later row of this writer is earlier than ``at``; when it arrived, if that is known (µs UTC)."""
+    """A bound: no later row of this writer is earlier than ``at``; with its arrival, if known (µs UTC)."""
 
     first: int
     at: int
@@ -70,7 +70,7 @@ class Bound:
 
     @property
     def end(self) -> int:
-        """The position after the bound."""
+        """Return the position after the bound."""
         return self.first + 1
 
 
@@ -83,13 +83,13 @@ class Leave:
 
     @property
     def end(self) -> int:
-        """The position after the leave."""
+        """Return the position after the leave."""
         return self.first + 1
 
 
 @dataclass(frozen=True)
 class ColumnBound:
-    """A bound of a column of declared order, behind what the writer has sent; the file says which."""
+    """A bound of a column of declared order, after the writer's items; the file has its content."""
 
     first: int
     path: str = ""
@@ -97,7 +97,7 @@ class ColumnBound:
 
     @property
     def end(self) -> int:
-        """The position after the bound."""
+        """Return the position after the bound."""
         return self.first + 1
 
 
@@ -105,7 +105,7 @@ Entry = Rows | Bound | Leave | ColumnBound
 
 
 def file_name(entry: Entry) -> str:
-    """The name of an entry's file: everything about it but the rows themselves."""
+    """Return the name of an entry's file: everything about it except the rows themselves."""
     match entry:
         case Rows(first, count, least, greatest, order, arrival, _, known):
             return f"r-{first:020}-{count}-{least}-{greatest}-{order}-{arrival}{_sum_in_name(known)}.parquet"
@@ -126,7 +126,7 @@ def _sum_of_name(text: str | None) -> int | None:
 
 
 def parse_entry(path: str) -> Entry | None:
-    """The entry of a file, by its path in the log; ``None`` for a file that is none."""
+    """Return the entry of a file, by its path in the log; ``None`` for any other file."""
     found = _NAME.fullmatch(path.rpartition("/")[2])
     if found is None:
         return None

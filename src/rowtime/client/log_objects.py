@@ -1,9 +1,9 @@
-"""The objects of a stream log in a bucket: what they hold, so that each says itself what it is and whether it is whole.
+"""The objects of a stream log in a bucket: each describes itself and shows whether it is complete.
 
-The key of an item is its position alone, because two items must not be at one position. So what a file of a log on a
-disk has in its name (`log_items`) is inside the object, with a random number that tells who has written it, and the
-checksum of the object as it is with zeros in place of the checksum: rows are a Parquet file that has this **label** in
-its footer, all else is a text that begins with it.
+The key of an item is only its position, because two items must not have one position. So the data that a file on a disk
+has in its name (`log_items`) are inside the object, with a random number that identifies the writer, and the checksum
+of the object with zeros in place of the checksum. Rows are a Parquet file with this **label** in its footer; everything
+else is a text that begins with it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PARQUET: Final = b"PAR1"
 
 
 def packed(entry: Entry, content: pa.Table | bytes) -> tuple[bytes, Entry]:
-    """The object of an entry, other than any other one; and the entry with its checksum."""
+    """Return the unique object of an entry; and the entry with its checksum."""
     label = b"%s %s %s" % (file_name(entry).encode(), uuid.uuid4().hex.encode(), _NO_SUM)
     data = _with_rows(label, content) if isinstance(content, pa.Table) else label + b"\n" + content
     known = zlib.crc32(data)
@@ -36,7 +36,7 @@ def packed(entry: Entry, content: pa.Table | bytes) -> tuple[bytes, Entry]:
 
 
 def label_of(tail: bytes, *, whole: bool) -> bytes | None:
-    """The label of an object by its last bytes, or by all of them; ``None`` where more are needed, or it has none."""
+    """Return the label from the last bytes of an object, or from all; ``None`` if more are needed, or without one."""
     if whole and not tail.startswith(_PARQUET):
         label = tail.partition(b"\n")[0]
         return label if _LABEL.fullmatch(label) else None
@@ -48,14 +48,14 @@ def label_of(tail: bytes, *, whole: bool) -> bytes | None:
 
 
 def entry_of(label: bytes, path: str) -> Entry | None:
-    """The entry that a label tells of."""
+    """Return the entry that a label describes."""
     found = _LABEL.fullmatch(label)
     entry = parse_entry(found[1].decode(errors="replace")) if found else None
     return None if found is None or entry is None else replace(_summed(entry, int(found[2], 16)), path=path)
 
 
 def whole(data: bytes) -> bool:
-    """True if an object is as it was written."""
+    """Return True if an object is as it was written."""
     label = label_of(data, whole=True)
     found = _LABEL.fullmatch(label or b"")
     if label is None or found is None:
@@ -64,7 +64,7 @@ def whole(data: bytes) -> bool:
 
 
 def text_of(data: bytes) -> bytes:
-    """What an object of a text holds behind its label."""
+    """Return the text after the label of an object."""
     return data.partition(b"\n")[2]
 
 
@@ -73,7 +73,7 @@ def _summed(entry: Entry, known: int) -> Entry:
 
 
 def _resealed(data: bytes, label: bytes, known: int) -> bytes:
-    """The object with another checksum in its label. Footers are at the end, and the label last in a footer."""
+    """Return the object with another checksum in its label. Footers are at the end, with the label last."""
     at = (data.rindex(label) if data.startswith(_PARQUET) else 0) + len(label) - len(_NO_SUM)
     return b"%s%08x%s" % (data[:at], known, data[at + len(_NO_SUM) :])
 

@@ -1,9 +1,9 @@
-"""Packs: copies of the small objects of a stream log in a bucket, many in one object, for who reads a backlog.
+"""Packs: copies of the small objects of a stream log in a bucket, many in one object, for readers of a backlog.
 
-    <log>/.packs/<writer>/<position>        the small items before this position, from the pack before on
+    <log>/.packs/<writer>/<position>        the small items before this position, since the previous pack
 
-The items stay where they are, so positions, and the paths that journals name, do not change, and no writer waits for
-another. A pack only saves requests, as an index does; an item that is in none is read by itself.
+The items stay where they are, so positions, and the paths in journals, do not change, and no writer waits for another.
+A pack only saves requests, like an index; an item that is in none is read by itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rowtime.core.stores import ObjectPlace
 PACKS: Final = ".packs"
 SMALL: Final = 1 << 16  # bytes of an item that is packed
 MOST: Final = 16 << 20  # bytes of a pack
-_REMEMBERED: Final = 4  # packs: a reader goes from one to the next
+_REMEMBERED: Final = 4  # packs: a reader reads them one after the other
 
 
 class Packs:
@@ -35,7 +35,7 @@ class Packs:
         self._known: OrderedDict[tuple[str, int], Mapping[int, bytes]] = OrderedDict()
 
     def write(self, writer: str, end: int, items: Mapping[int, bytes]) -> None:
-        """Put items, by their positions before ``end``, into one object: as many as fit."""
+        """Write items, by their positions before ``end``, into one object: as many as fit."""
         room, fit = MOST, dict[int, bytes]()
         for at, data in items.items():
             room -= len(data)
@@ -46,7 +46,7 @@ class Packs:
         (self._folder(writer) / f"{end:020}").upload(made.getvalue())
 
     def contents(self, writer: str, firsts: Sequence[int]) -> dict[int, bytes]:
-        """The items at some positions, in order, as far as packs have them: a list, and a request for each pack."""
+        """Return the items at some positions, in order, if packs have them: a listing, and a request per pack."""
         found: dict[int, bytes] = {}
         ends = sorted(int(name) for name in self._folder(writer).names() if name.isdecimal())
         for end in dict.fromkeys(ends[at] for at in (bisect_right(ends, first) for first in firsts) if at < len(ends)):

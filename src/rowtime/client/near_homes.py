@@ -1,7 +1,7 @@
-"""Near homes: where a stream may be defined that the home in use does not have.
+"""Nearby homes, in which a stream may be defined that the present home lacks.
 
 The default home is `.rowtime` in the working directory. So a command in another folder of the same project finds an
-empty home. It then says which home near by has streams.
+empty home. It then names a nearby home that has streams.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Final
 
 from rowtime.client.file_names import escape
 
-MOST: Final = 100  # folders beside each other that are looked at
+MOST: Final = 100  # sibling folders that are searched
 
 
 def near(home: Path, folder: str, name: str) -> str:
-    """A hint which home near by defines a stream; of any stream, if ``name`` is empty. Empty if there is none.
+    """Return a hint which nearby home defines a stream; any stream, if ``name`` is empty. Empty if there is none.
 
-    ``folder``: what a home is called by default. Homes in the folders above and in those directly below are near.
+    ``folder``: the default name of a home. Homes in the folders above and in those directly below are nearby.
     """
     file = f"{escape(name.lower())}.json" if name else "*.json"
     found = next((one for one in _homes(folder) if one != home.absolute() and _defines(one, file)), None)
@@ -38,7 +38,7 @@ def _homes(folder: str) -> Iterator[Path]:
 
 
 def _defines(home: Path, name: str) -> bool:
-    """True if the streams of a home that may be read include one of this file name."""
+    """Return True if a readable home has a stream with this file name."""
     try:
         return any((home / "streams").glob(name))
     except OSError:

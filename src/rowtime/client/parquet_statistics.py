@@ -1,6 +1,6 @@
 """Which columns of a Parquet file get statistics: least and greatest values by which readers skip parts of a file.
 
-Arrow leaves NaN out of them. For Spark NaN is the greatest value, so it would skip rows that it asks for.
+Arrow omits NaN in them. For Spark NaN is the greatest value, so it would skip rows that match.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 
 def trusted(schema: pa.Schema, rows: pa.Table | None = None) -> bool | list[str]:
-    """What Arrow's writer takes as ``write_statistics``: all, or the paths of the columns without NaN.
+    """Return Arrow's option ``write_statistics``: all, or the paths of the columns without NaN.
 
-    Without the ``rows`` that are all of the file, no column of floating point has statistics.
+    Without ``rows``, the whole content of the file, no floating-point column has statistics.
     """
     leaves = [(path, kind) for field in schema for path, kind in _leaves(field.name, field.type)]
     doubtful = {path for path, kind in leaves if pa.types.is_floating(kind) and _doubtful(path, rows)}
@@ -28,7 +28,7 @@ def _doubtful(path: str, rows: pa.Table | None) -> bool:
 
 
 def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
-    """The columns that a value has in a file, as Parquet names them."""
+    """Yield the columns of a value in a file, as Parquet names them."""
     if pa.types.is_struct(kind):
         for field in kind:
             yield from _leaves(f"{path}.{field.name}", field.type)

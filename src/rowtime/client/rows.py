@@ -1,7 +1,7 @@
 """Rows as a client gives them, turned into the declared columns of a stream.
 
-Nothing is lost or guessed on the way: a value that its column cannot hold exactly is
-refused, with its row and column; so is a column that the stream does not have.
+Nothing is lost or guessed: a value that its column cannot hold exactly is refused, with its row and column; so is a
+column that the stream does not have.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ RESERVED: Final = frozenset({POSITION, ARRIVAL, ROWTIME, WRITER, BOUND, MALFORME
 Values: TypeAlias = list[Any] | pa.ChunkedArray
 Converter: TypeAlias = Callable[[Any], Any]
 
-_SHOWN: Final = 60  # characters of a value that an error shows
-# What Arrow and the converters below raise for a value that a type cannot hold.
+_SHOWN: Final = 60  # characters of a value in an error message
+# Errors of Arrow and of the converters below for a value that a type cannot hold.
 _UNFIT: Final = (pa.ArrowException, Refused, TypeError, ValueError, ArithmeticError)
 
 
@@ -45,12 +45,12 @@ class Batch:
 
 
 def batch(rows: Given, schema: pa.Schema | None = None, rowtime: str | None = None) -> Batch:
-    """The rows as ``schema`` has them; without one, with the types Arrow infers.
+    """Return the rows in the form of ``schema``; without one, with the types that Arrow infers.
 
-    Names of columns are case-insensitive; a column that a row lacks is null. ``rowtime``
-    names the column that gives the rowtime: it stays a column if the schema has it. By
-    default that is the key ``rowtime``, which is not a column, and may be missing.
-    Raises ``Refused``: R205 for an unknown column, R206 for a value that does not convert, R216 for what are no rows.
+    Names of columns are case-insensitive; a missing column is null. ``rowtime`` names the column that gives the
+    rowtime: it stays a column if the schema has it. By default that is the key ``rowtime``, which is not a column, and
+    may be missing. Raises ``Refused``: R205 for an unknown column, R206 for a value that does not convert, R216 for
+    other objects.
     """
     rows = as_rows(rows, exact=schema is not None and any(pa.types.is_decimal(field.type) for field in schema))
     given = _table_columns(rows) if isinstance(rows, pa.Table) else _row_columns(rows)
@@ -66,12 +66,12 @@ def batch(rows: Given, schema: pa.Schema | None = None, rowtime: str | None = No
 
 
 def value_of(value: object, field: pa.Field) -> pa.Scalar:
-    """One value as its column has it. Raises ``Refused`` (R206) where it does not convert."""
+    """Return one value as its column stores it. Raises ``Refused`` (R206) if it does not convert."""
     return _column([value], field)[0]
 
 
 def _row_columns(rows: Sequence[Mapping[str, object]]) -> dict[str, list[Any]]:
-    """The values of each column by its lower-cased name, in the order first seen."""
+    """Return the values of each column by its lower-cased name, in the order first seen."""
     spellings: dict[str, list[Any]] = {}
     for key in dict.fromkeys(key for row in rows for key in row):
         spellings.setdefault(str(key).lower(), []).append(key)
@@ -121,14 +121,14 @@ def _check_known(given: Iterable[str], schema: pa.Schema, rowtime: str) -> None:
 
 
 def _inferred(given: Mapping[str, Values]) -> pa.Table:
-    """Columns of inferred types; one without any value is left out: it reads as null anyway."""
+    """Return columns of inferred types; one without any value is omitted: it reads as null anyway."""
     columns = ((name, values) for name, values in given.items() if name != ROWTIME_NAME)
     arrays = {name: _column(values, pa.field(name, pa.null())) for name, values in columns}
     return pa.table({name: array for name, array in arrays.items() if not pa.types.is_null(array.type)})
 
 
 def _column(values: Values, field: pa.Field) -> pa.Array:
-    """One column; where it does not convert, the first value at fault is named."""
+    """Return one column; if it does not convert, the error names the first bad value."""
     convert = _caster(field.type) if isinstance(values, pa.ChunkedArray) else _builder(field.type)
     try:
         array = convert(values)
@@ -141,7 +141,7 @@ def _column(values: Values, field: pa.Field) -> pa.Array:
 
 
 def _in_size(array: pa.Array, field: pa.Field) -> pa.Array:
-    """Texts of a CHAR or VARCHAR: blanks beyond its length are cut off, a CHAR is filled with them (semantics 10)."""
+    """Trim or pad texts of a CHAR or VARCHAR to its length (semantics 10)."""
     told = field.metadata or {}
     if NESTED in told:
         fit = fitting(told[NESTED])
@@ -163,7 +163,7 @@ def _in_size(array: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _first_unfit(values: Values, convert: Converter) -> int:
-    """The row of the first value at fault: the longest prefix that converts ends before it."""
+    """Return the row of the first bad value: the longest prefix that converts ends before it."""
     good, bad = 0, len(values)
     while bad - good > 1:
         middle = (good + bad) // 2
@@ -190,7 +190,7 @@ def _unfit(row: int, field: pa.Field, value: str, why: str) -> Refused:
 
 
 def _builder(kind: pa.DataType) -> Callable[[list[Any]], pa.Array]:
-    """How a list of Python values becomes an array of this type."""
+    """Return a function that makes an array of this type from a list of Python values."""
     if pa.types.is_null(kind):
         return lambda values: _one_chunk(pa.array(values))
     convert = _converter(kind)
@@ -200,10 +200,10 @@ def _builder(kind: pa.DataType) -> Callable[[list[Any]], pa.Array]:
 
 
 def _caster(kind: pa.DataType) -> Callable[[pa.ChunkedArray], pa.Array]:
-    """How a column of an Arrow table becomes an array of this type.
+    """Return a function that makes an array of this type from a column of an Arrow table.
 
-    Between kinds, Arrow's casts have rules of their own (1 to '1', true to 1): there the
-    values go the way of Python values, so that both ways accept and refuse the same.
+    Between kinds, Arrow's casts have rules of their own (1 to '1', true to 1): these values are converted as Python
+    values, so that both ways accept and refuse the same.
     """
     build = _builder(kind)
 
@@ -237,7 +237,7 @@ _KINDS: Final = (_is_number, _is_text, pa.types.is_decimal, pa.types.is_date)
 
 
 def _converter(kind: pa.DataType) -> Converter | None:
-    """How one Python value, not null, becomes one that Arrow takes exactly; ``None``: as it is."""
+    """Return a converter from a Python value, not null, to one that Arrow converts exactly; ``None``: as it is."""
     if pa.types.is_integer(kind):
         return _whole
     if pa.types.is_floating(kind):
@@ -249,7 +249,7 @@ def _converter(kind: pa.DataType) -> Converter | None:
 
 
 def _whole(value: Any) -> Any:
-    """Arrow itself would cut 1.5 to 1."""
+    """Check an integer: Arrow itself would cut 1.5 to 1."""
     if isinstance(value, float | Decimal) and value != int(value):
         raise ValueError("it has a fraction")
     return int(value) if isinstance(value, Decimal) else value
@@ -262,14 +262,14 @@ def _number(value: Any) -> Any:
 
 
 def _decimal(value: Any) -> Any:
-    """By way of text, so that the float 1.1 is 1.1."""
+    """Convert through text, so that the float 1.1 is 1.1."""
     if isinstance(value, bool):
         raise TypeError("it is a boolean")
     return Decimal(str(value))
 
 
 def _instant(value: Any) -> Any:
-    """Infinity is a bound, never the time of a row."""
+    """Convert an instant: infinity is a bound, never the time of a row."""
     micros = to_micros(value)
     if not MIN_MICROS <= micros <= MAX_MICROS:
         raise ValueError("it lies outside the years 0001 to 9999")
@@ -277,7 +277,7 @@ def _instant(value: Any) -> Any:
 
 
 def _local(value: Any) -> Any:
-    """A local timestamp has no zone, so a value with one does not fit."""
+    """Convert a local timestamp, which has no zone: a value with one does not fit."""
     if isinstance(value, str):
         value = datetime.fromisoformat(value.strip())
     if isinstance(value, datetime) and value.tzinfo is not None:

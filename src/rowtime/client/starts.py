@@ -1,14 +1,14 @@
-"""First starts under way: what they change in a home counts while they run, and is taken back unless they succeed.
+"""Running first starts: their changes to a home count while they run, and are undone unless they succeed.
 
-    <home>/starts/<id>.json       what a start changes, written before it does; locked by its process
-    <home>/starts/.lock           held by whoever settles a start
+    <home>/starts/<id>.json       the changes of a start, written first; locked by its process
+    <home>/starts/.lock           held by the process that settles a start
 
-The logs of streams that it drops and defines again are put aside (`home_logs`). In a bucket there are no locks: there
-a record is a lease (`leases`), which a start renews, and which a process takes before it settles the start.
+The logs of streams that it drops and defines again are set aside (`home_logs`). A bucket has no locks: there a record
+is a lease (`leases`), which a start renews, and which a process takes before it settles the start.
 
-A start that succeeds settles its record itself. One that died leaves it, and whoever looks for a definition next
-settles it: the changes stay if the checkpoint has committed a tick since, else everything is as it was. Law: settling
-twice, or dying while settling and settling again, is settling once.
+A start that succeeds settles its record itself. One that died leaves it, and the next process that looks for a
+definition settles it: the changes stay if the checkpoint has committed a tick since, else they are undone. Law:
+settling twice, or dying while settling and settling again, is settling once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rowtime.client.home import Home
 
 FOLDER: Final = "starts"
-STATEMENTS_DONE: Final = "statements.done"  # in a checkpoint: what its script says once has been done
+STATEMENTS_DONE: Final = "statements.done"  # in a checkpoint: the script's statements have taken effect
 _LOCK: Final = ".lock"
 _ENTRY: Final = re.compile(r"\d{12}\.json")
 
@@ -43,16 +43,16 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Start:
-    """A start under way; its record is locked, or its lease held, as long as this is there."""
+    """A running start; its record is locked, or its lease held, while this object exists."""
 
     home: Home
     path: Place
     lock: IO[str] | Lease
 
     def settle(self, *, succeeded: bool) -> None:
-        """Keep what the start has changed if it ``succeeded`` or has committed a tick, else take it back.
+        """Keep the changes of the start if it ``succeeded`` or has committed a tick, else undo them.
 
-        Raises ``Failure`` (R501) if it succeeded and another process had taken it for dead before.
+        Raises ``Failure`` (R501) if it succeeded and another process had considered it dead before.
         """
         if isinstance(self.lock, Lease) and self.lock.taken:
             if succeeded:
@@ -64,11 +64,11 @@ class Start:
 
 
 def begin(home: Home, start: Mapping[str, Any], defines: Mapping[str, dict[str, Any]], drops: Collection[str]) -> Start:
-    """Define streams until the start is settled; those of ``drops`` go only when it has succeeded.
+    """Define streams until the start is settled; those of ``drops`` are removed only when it has succeeded.
 
-    A stream of both begins with an empty log, and the old one is put aside. ``start`` says how to tell whether it has
-    succeeded: the folder of its ``checkpoint``, the ``tick`` before it (-1 for none), whether it ``runs`` ticks at
-    all; ``writers`` are those by which its script inserts rows and sets bounds.
+    A stream in both begins with an empty log, and the old one is set aside. ``start`` has the facts that show success:
+    the folder of its ``checkpoint``, the ``tick`` before it (-1 for none), whether it ``runs`` ticks at all;
+    ``writers`` are those of the script's rows and bounds.
     """
     home.create()
     folder = home.path / FOLDER
@@ -106,7 +106,7 @@ def _settle_file(home: Home, path: Path) -> None:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return  # it is under way
+            return  # it is running
         _settle(home, path, succeeded=False)
 
 
@@ -125,7 +125,7 @@ def _settle_lease(home: Home, path: ObjectPlace, ours: Place | None) -> None:
 
 @contextmanager
 def _settling(folder: Place) -> Iterator[None]:
-    if isinstance(folder, ObjectPlace):  # the lease keeps others out
+    if isinstance(folder, ObjectPlace):  # the lease excludes others
         yield
         return
     with (folder / _LOCK).open("a") as lock:
@@ -134,7 +134,7 @@ def _settling(folder: Place) -> Iterator[None]:
 
 
 def _written(path: Path, record: Record) -> IO[str]:
-    """A new record, durable and locked before anybody can see it."""
+    """Return a new record, durable and locked before anybody can see it."""
     draft = path.with_name(f".{path.name}")
     file = draft.open("w", encoding="utf-8")
     fcntl.flock(file, fcntl.LOCK_EX)
@@ -162,7 +162,7 @@ def _settle(home: Home, path: Place, *, succeeded: bool) -> None:
 
 
 def _has_begun(record: Record) -> bool:
-    """True if the checkpoint of a start has committed a tick since, or what its script says has been done."""
+    """Return True if a start's checkpoint has committed a tick since, or its script's statements have taken effect."""
     checkpoint = place_of(record["checkpoint"])
     if not record["runs"]:
         return (checkpoint / STATEMENTS_DONE).exists()
@@ -171,7 +171,7 @@ def _has_begun(record: Record) -> bool:
 
 
 def _tick_of(entry: Place) -> int:
-    """The tick of a journal entry; of one that cannot be read its number, since whoever opens it tells the damage."""
+    """Return the tick of a journal entry; its number if it cannot be read: opening it reports the damage."""
     try:
         return int(json.loads(entry.read_bytes())["tick"])
     except (ValueError, KeyError):
@@ -195,7 +195,7 @@ def _take_back(home: Home, path: Place, record: Record, name: str, change: Recor
 
 
 def _seen(home: Home, name: str) -> dict[str, int]:
-    """How many items each writer of a log has."""
+    """Return how many items each writer of a log has."""
     return {writer: entry.end for writer, entry in last(home.log_path(name)).items()}
 
 

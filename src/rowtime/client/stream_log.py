@@ -1,6 +1,6 @@
-"""The embedded stream log, as its readers see it: of each writer the items from a position on.
+"""The embedded stream log for its readers: the items of each writer from a position on.
 
-A log is a folder (`log_folder`) or is in a bucket (`log_bucket`); `log_items` says what is in it. A writer exists
+A log is a folder (`log_folder`) or is in a bucket (`log_bucket`); `log_items` describes its content. A writer exists
 from its first item.
 """
 
@@ -20,11 +20,11 @@ from rowtime.core.store_settings import StoreSettings
 from rowtime.core.stores import Place
 
 _buckets: dict[tuple[str, StoreSettings], LogBucket] = {}
-_MOST = 64  # logs in buckets whose items are remembered
+_MOST = 64  # logs in buckets whose items are cached
 
 
 def opened(log: Place) -> Log:
-    """A log by its place; one in a bucket remembers in this process what it has seen."""
+    """Return the log at a place; one in a bucket caches in this process what it has seen."""
     if isinstance(log, Path):
         return LogFolder(log)
     if len(_buckets) > _MOST:
@@ -36,10 +36,10 @@ def opened(log: Place) -> Log:
 class Seen:
     """What a reader sees of one writer: entries in order, and whether they reach its present end.
 
-    Law: if ``to_end``, every later row and bound of the writer arrives at or after the moment at
-    which the survey began. (Whoever writes one shows itself before it takes its arrival time, and until
-    its file has its name; one that is under way means that the end is not seen. In a bucket nothing shows itself
-    before it is there, so an item may arrive up to ``Log.doubt`` earlier, as a rule.)
+    Law: if ``to_end``, every later row and bound of the writer arrives at or after the time at which the survey began.
+    (A writer shows that an item is coming before it takes the arrival time, and until the file has its name; while an
+    item is coming, the end is not seen. In a bucket nothing is visible before it exists, so an item may have arrived up
+    to ``Log.doubt`` earlier, as a rule.)
     """
 
     entries: list[Entry]
@@ -47,10 +47,10 @@ class Seen:
 
 
 def scan(log: Place, after: Mapping[str, int], exclude: Collection[str] = ()) -> dict[str, list[Entry]]:
-    """Per writer the entries at positions >= ``after`` (0 for a writer not named), in order.
+    """Return, per writer, the entries at positions >= ``after`` (0 for a writer not named), in order.
 
-    A writer without new entries is there with none. Raises ``Failure`` (R501) where the
-    log cannot be read, or where entries that the reader needs are gone.
+    A writer without new entries has an empty list. Raises ``Failure`` (R501) if the log cannot be read, or if required
+    entries are missing.
     """
     return {writer: seen.entries for writer, seen in survey(log, after, exclude).items()}
 
@@ -58,7 +58,7 @@ def scan(log: Place, after: Mapping[str, int], exclude: Collection[str] = ()) ->
 def survey(
     log: Place, after: Mapping[str, int], exclude: Collection[str] = (), most: int | None = None
 ) -> dict[str, Seen]:
-    """What ``scan`` finds, from at most ``most`` shards of each writer, and if that is all.
+    """Do the same as ``scan``, from at most ``most`` shards of each writer, and say if that is all.
 
     A reader that takes a backlog in small steps need not list all of it at every step.
     """
@@ -71,11 +71,10 @@ def survey(
 
 
 def settle(log: Place, entries: Iterable[Entry]) -> None:
-    """Make what was seen durable, before a reader notes that it has it.
+    """Make visible entries durable, before a reader records that it has read them.
 
-    A writer names a file and syncs its folder then; a machine that dies in between would lose the file, and the
-    reader would hold a position that the writer gives to something else. Only the last entry of a writer may be in
-    between.
+    A writer names a file and then syncs its folder. If the machine crashes in between, the file is lost, and the reader
+    would have a position that the writer gives to another item. Only the last entry of a writer may be in this state.
     """
     with reading(log):
         opened(log).settle(entries)
@@ -84,44 +83,44 @@ def settle(log: Place, entries: Iterable[Entry]) -> None:
 def check(log: Place, paths: Sequence[str]) -> None:
     """Compare items of a log with their checksums.
 
-    Raises ``Failure`` (R524) for one that differs or is gone.
+    Raises ``Failure`` (R524) for one that differs or is missing.
     """
     with reading(log):
         opened(log).check(paths)
 
 
 def rows(log: Place, paths: Sequence[str]) -> Sequence[pa.Table]:
-    """The rows of items of a log. Raises what `check` does."""
+    """Return the rows of items of a log. Raises what `check` does."""
     with reading(log):
         return opened(log).rows(paths)
 
 
 def last(log: Place, exclude: Collection[str] = ()) -> dict[str, Entry]:
-    """The last entry of each writer, in O(1) for each: where a reader ``FROM NOW`` starts."""
+    """Return the last entry of each writer, in O(1) for each: where a reader ``FROM NOW`` starts."""
     with reading(log):
         found = {writer: last_entry(log, writer) for writer in writers(log, exclude)}
     return {writer: entry for writer, entry in found.items() if entry is not None}
 
 
 def writers(log: Place, exclude: Collection[str] = ()) -> list[str]:
-    """The names of the writers that have a place in the log, sorted."""
+    """Return the names of the writers that have a place in the log, sorted."""
     return sorted({*opened(log).writers()} - set(exclude))
 
 
 def last_entry(log: Place, writer: str, kind: type[Entry] | None = None) -> Entry | None:
-    """The last entry of a writer (of a kind)."""
+    """Return the last entry of a writer (of a kind)."""
     return opened(log).last(writer, kind)
 
 
 def entries_of(log: Place, writer: str) -> list[Entry]:
-    """All entries of one writer, in order; none if it has no place in the log."""
+    """Return all entries of one writer, in order; none if it has no place in the log."""
     with reading(log):
         return _look(log, writer, 0, None).entries if writer in writers(log) else []
 
 
 def _look(log: Place, writer: str, after: int, most: int | None) -> Seen:
     there = opened(log)
-    # Asked before the listing: an insert that ends in between is in the listing then.
+    # Asked before the listing: the listing contains an insert that ends in between.
     under_way = there.under_way(writer)
     found, all_of_them = there.entries(writer, after, most)
     if _run(found, after) < len(found):
@@ -130,7 +129,7 @@ def _look(log: Place, writer: str, after: int, most: int | None) -> Seen:
 
 
 def _run(entries: Sequence[Entry], start: int) -> int:
-    """How many of the entries follow on ``start`` and on each other."""
+    """Return how many of the entries follow ``start`` and each other without a gap."""
     for number, entry in enumerate(entries):
         if entry.first != start:
             return number
@@ -139,11 +138,11 @@ def _run(entries: Sequence[Entry], start: int) -> int:
 
 
 def _listed_again(log: Place, writer: str, after: int, most: int | None, before: Sequence[Entry]) -> list[Entry]:
-    """The entries up to the first gap, once a second listing has told what the gap is.
+    """Return the entries up to the first gap, after a second listing has shown what the gap is.
 
-    A listing may miss a file that is created while it runs and yet show a later one. A
-    second listing misses nothing that was there when the first one ended, so a gap below
-    an entry of the first is a loss. A new reader starts at what is retained.
+    A listing may miss a file that is created while it runs and yet show a later one. A second listing misses nothing
+    that existed when the first one ended, so a gap below an entry of the first is a loss. A new reader starts at the
+    first retained entry.
     """
     found, _ = opened(log).entries(writer, after, most)
     start = after if after > 0 or not found else found[0].first

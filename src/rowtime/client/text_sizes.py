@@ -1,7 +1,7 @@
-"""Lengths of CHAR and VARCHAR in a value that a client gives: texts of n characters, or of n at most (semantics 10).
+"""Lengths of CHAR and VARCHAR in a client's value: texts of n characters, or of at most n (semantics 10).
 
-Blanks behind the last character that fits are cut off, a longer text does not fit, and a CHAR that is shorter is filled
-with blanks. For texts inside of other values this is done value by value, in Python.
+Trailing blanks beyond the length are cut off, a longer text does not fit, and a shorter CHAR is padded with blanks. For
+texts inside other values this is done value by value, in Python.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ Sizes: TypeAlias = Any
 """JSON: null; ``[n, is CHAR]`` of a text; ``{"item": …}``, ``{"key": …, "value": …}`` or ``{"fields": {name: …}}``."""
 
 NESTED: Final = b"rowtime.texts"
-"""In the metadata of a field: the `Sizes` of a column that holds such texts inside."""
+"""In the metadata of a field: the `Sizes` of a column with such nested texts."""
 
 Fit: TypeAlias = Callable[[Any], Any]
 
 
 def fitting(told: bytes) -> Fit:
-    """What puts the texts of a value into their lengths; it raises ``ValueError`` for one that is too long."""
+    """Return a function that trims or pads the texts of a value; it raises ``ValueError`` for one that is too long."""
     return _fit(json.loads(told))
 
 

@@ -1,7 +1,7 @@
 """The writer of an embedded stream log: rows and bounds, durable before a call returns.
 
-Any number of processes write to a stream at a time, each under a writer name of its own;
-the order of a writer's items is the order of its calls.
+Any number of processes can write to a stream concurrently, each under its own writer name; the order of a writer's
+items is the order of its calls.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from rowtime.core.time import END, to_micros, wall_clock
 
 DEFAULT_WRITER: Final = "main"
 EVERYONE: Final = "*"
-"""The writer whose bounds are given to each present writer of a stream; it sends no rows (semantics 2.6)."""
-_LAST: Final = (1 << 63) - 1  # the greatest position that a row can have
+"""The writer whose bounds apply to each present writer of a stream; it sends no rows (semantics 2.6)."""
+_LAST: Final = (1 << 63) - 1  # the greatest position of a row
 
 
 def open_writer(
@@ -63,13 +63,13 @@ def open_writer(
 
 
 def present_writers(home: Home, stream: str) -> list[str]:
-    """The writers of a stream's log that have not left, sorted."""
+    """Return the writers of a stream's log that have not left, sorted."""
     last = stream_log.last(home.log_path(stream))
     return [name for name, entry in last.items() if name != EVERYONE and not isinstance(entry, Leave)]
 
 
 def only_writer(home: Home, stream: str) -> str:
-    """The one writer that is present, or ``main`` where there is none. Raises ``Refused`` (R144) for several."""
+    """Return the one present writer, or ``main`` if there is none. Raises ``Refused`` (R144) for several."""
     names = present_writers(home, stream) or [DEFAULT_WRITER]
     if len(names) > 1:
         listed = ", ".join(names)

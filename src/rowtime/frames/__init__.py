@@ -1,1 +1,1 @@
-"""Rows on the driver: frames that understand the part of Spark SQL which DuckDB computes in the same way."""
+"""Rows on the driver: frames for the part of Spark SQL that DuckDB computes in the same way."""

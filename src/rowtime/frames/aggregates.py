@@ -1,4 +1,4 @@
-"""Aggregates and windows of Spark SQL as DuckDB's, and keys of ORDER BY."""
+"""Translates aggregates and windows of Spark SQL to DuckDB, and keys of ORDER BY."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _frame(spec: exp.Expr | None) -> str:
 
 
 def sort_key(node: exp.Expr, scope: Scope) -> str:
-    """A key of ORDER BY, as Spark sorts."""
+    """Return a key of ORDER BY that sorts like Spark."""
     of, down, first = node, False, True
     if isinstance(node, exp.Ordered):
         only(node, READS[exp.Ordered])
@@ -85,7 +85,7 @@ def _extreme(name: str) -> Rule:
 
 
 def _ordered(of: Value) -> str:
-    """What DuckDB orders as Spark orders a value, none of which is NULL inside."""
+    """Return a value that DuckDB orders like Spark; no nested value is NULL."""
     kinds = fields_of(of.type).values() if of.type not in PLAIN else [of.type]
     if not kinds or not all(kind in PLAIN for kind in kinds):
         raise Untranslated(of.type)
@@ -95,7 +95,7 @@ def _ordered(of: Value) -> str:
 def _extreme_by(name: str) -> Rule:
     def rule(node: exp.Expr, scope: Scope) -> Value:
         of, by = scope.value(node.this), scope.value(node.expression)
-        # DuckDB passes over rows whose value is NULL; a struct keeps them.
+        # DuckDB skips rows whose value is NULL; a struct keeps them.
         made = f"struct_extract({name}(struct_pack(v := {of.sql}), {_ordered(by)}), 'v')"
         return Value(made, of.type)
 

@@ -1,7 +1,7 @@
-"""What of a select list is so plain that Arrow has it at once: columns, constants, and times as numbers.
+"""Parts of a select list that Arrow can compute directly: columns, constants, and times as numbers.
 
-A query of DuckDB takes 2 ms whatever it does, which for few rows is most of the time of a tick; of many rows it copies
-each column.
+A query of DuckDB takes 2 ms whatever it does, which for few rows is most of the time of a tick; with many rows it
+copies each column.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WIDTH: Final = {"BIGINT": pa.int64(), "INTEGER": pa.int32()}
 
 
 def selected(table: pa.Table, texts: Sequence[str]) -> pa.Table | None:
-    """A select list in DuckDB's SQL over a table with columns ``c0``, …; ``None`` if a query has to compute it."""
+    """Return a select list in DuckDB's SQL over a table with columns ``c0``, …; ``None`` if it needs a query."""
     arrays = []
     for text in texts:
         array = _column(table, text)
@@ -36,9 +36,9 @@ def selected(table: pa.Table, texts: Sequence[str]) -> pa.Table | None:
 
 
 def places_in(table: pa.Table, kinds: Mapping[int, str]) -> pa.Array | None:
-    """The place, from 0 on, of each row in ascending order of columns, by their numbers with Spark's types.
+    """Return the place, from 0 on, of each row in ascending order of columns, by their numbers with Spark's types.
 
-    ``None`` for NULL, and for a type that Arrow may sort in another way than Spark does.
+    ``None`` if there are NULLs, and for a type that Arrow may sort differently from Spark.
     """
     if not _SORTED.issuperset(kinds.values()) or any(table.column(n).null_count for n in kinds):
         return None

@@ -1,4 +1,4 @@
-"""Groups in which structs are chosen by their places: of many rows, the last one of each group.
+"""Groups in which structs are chosen by their places: with many rows, the last one of each group.
 
 DuckDB compares structs slowly, and once for each aggregate. So the rows are sorted by place once, groups compare the
 numbers of rows in that order, and the structs are taken from the rows that were found.
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 def grouped_by_places(
     rows: LocalFrame, keys: Sequence[str], aggregates: Sequence[str], placed: Mapping[str, str], fields: Sequence[str]
 ) -> LocalFrame | None:
-    """Groups by ``keys``, as `LocalFrame.grouped` makes them; ``None`` for few rows, and if that has to.
+    """Groups by ``keys``, as `LocalFrame.grouped` makes them; ``None`` for few rows, and if `grouped` has to make them.
 
-    ``placed``: names of struct columns; of each the one with the greatest (``max``) or least (``min``) place is the
-    aggregate of that name in ``aggregates``. ``fields``: of a place, a TIMESTAMP, a text and a BIGINT; no two rows have
-    the same.
+    ``placed``: names of struct columns; the struct with the greatest (``max``) or least (``min``) place is the
+    aggregate of that name in ``aggregates``. ``fields``: those of a place, a TIMESTAMP, a text and a BIGINT; places are
+    unique.
     """
     if not placed or rows.count() <= FEW_ROWS:
         return None
@@ -54,7 +54,7 @@ def grouped_by_places(
 
 
 class _Ranks:
-    """Which row of some has which place in their order; ``places``: the columns that they are sorted by."""
+    """The rank of each row's place; ``places``: the columns that the rows are sorted by."""
 
     def __init__(self, places: Sequence[pa.ChunkedArray]) -> None:
         self._places = places
@@ -69,21 +69,21 @@ class _Ranks:
         ranks = np.empty(len(time), np.int64)
         ranks[self._at] = np.arange(len(time))
         self.of_rows = pa.array(ranks, mask=lacking)
-        """The rank of each row; NULL where there is no place."""
+        """The rank of each row; NULL without a place."""
 
     def are_of(self, places: Sequence[pa.ChunkedArray]) -> bool:
-        """True if these are the same places."""
+        """Return True if these are the same places."""
         return all(one.equals(other) for one, other in zip(self._places, places, strict=True))
 
     def rows_at(self, ranks: pa.ChunkedArray) -> pa.Array:
-        """The rows of some ranks."""
+        """Return the rows with some ranks."""
         known = ranks.combine_chunks()
         lacking = known.is_null().to_numpy(zero_copy_only=False)
         return pa.array(self._at[pc.fill_null(known, 0).to_numpy()], mask=lacking)
 
 
 def _codes(texts: pa.Array) -> Any:
-    """Numbers in the order of texts, which is that of their bytes."""
+    """Return numbers in the order of texts, which is the order of their bytes."""
     encoded = texts.dictionary_encode()
     order = np.empty(len(encoded.dictionary), np.int64)
     order[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(order))
@@ -91,5 +91,5 @@ def _codes(texts: pa.Array) -> Any:
 
 
 def _name_of(text: str) -> str:
-    """The name of an aggregate ``call AS name``."""
+    """Return the name of an aggregate ``call AS name``."""
     return text.rpartition(" AS ")[2]

@@ -1,4 +1,4 @@
-"""Functions of times and texts of Spark SQL as DuckDB's, where both give the same values."""
+"""Translates functions of times and texts from Spark SQL to DuckDB, if both give the same values."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rowtime.frames.words import Untranslated, in_text
 _PATTERN: Final = {
     "%Y": "%Y", "%mstrict": "%m", "%dstrict": "%d", "%Hstrict": "%H", "%Mstrict": "%M", "%Sstrict": "%S",
 }  # fmt: skip
-"""Parts of a pattern of DATE_FORMAT as the parser has them, and as DuckDB has them."""
+"""The parts of a DATE_FORMAT pattern in the parser's and in DuckDB's notation."""
 _BETWEEN: Final = frozenset("-/:. ,_")
 
 
 def _part(name: str) -> Rule:
-    """A part of a time, as a number."""
+    """Return a part of a time, as a number."""
 
     def rule(node: exp.Expr, scope: Scope) -> Value:
         inner = node.this.this if isinstance(node.this, exp.TsOrDsToDate) else node.this
@@ -32,7 +32,7 @@ def _part(name: str) -> Rule:
 
 
 def _formatted(node: exp.Expr, scope: Scope) -> Value:
-    """DATE_FORMAT. The parser has one word for years of any width, so others than those of four digits are Spark's."""
+    """Translate DATE_FORMAT. The parser has one word for years of any width; Spark handles all but four-digit years."""
     if not isinstance(node.this, exp.TimeStrToTime) or not isinstance(node.args["format"], exp.Literal):
         raise Untranslated(node.sql())
     of = scope.value(node.this.this)
@@ -71,7 +71,7 @@ def _replaced(node: exp.Expr, scope: Scope) -> Value:
 
 
 def _like(node: exp.Expr, scope: Scope) -> Value:
-    """LIKE with a pattern that is written out; in Spark's a backslash escapes what follows."""
+    """Translate LIKE with a literal pattern; in Spark a backslash escapes the next character."""
     of, pattern = _text(node.this, scope), node.expression
     if not isinstance(pattern, exp.Literal) or "\\" in pattern.name:
         raise Untranslated(node.sql())
@@ -87,7 +87,7 @@ def _found(name: str) -> Rule:
 
 
 def _cut(node: exp.Expr, scope: Scope) -> Value:
-    """A part of a text, counted from its beginning."""
+    """Translate a part of a text, counted from its beginning."""
     of, start = _text(node.this, scope), constant(node.args["start"])
     length = constant(node.args["length"]) if node.args.get("length") else 2**31 - 1
     if start < 1 or length < 0:

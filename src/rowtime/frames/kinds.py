@@ -1,4 +1,4 @@
-"""Types: their names in frames, and what Spark, Arrow and DuckDB call them."""
+"""Types: their names in frames, and in Spark, Arrow and DuckDB."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLAIN: Final = {
     **WHOLE, "float": "FLOAT", "double": "DOUBLE", "boolean": "BOOLEAN", "string": "VARCHAR", "date": "DATE",
     "timestamp": "TIMESTAMP", "timestamp_ntz": "TIMESTAMP",
 }  # fmt: skip
-"""Types that expressions may be over, beside decimals, with those of DuckDB. A TIMESTAMP counts UTC there."""
+"""Types that expressions may use, besides decimals, with DuckDB's types. A TIMESTAMP is UTC there."""
 TIMES: Final = ("timestamp", "timestamp_ntz")
 DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 MOST_DIGITS: Final = 38
@@ -31,7 +31,7 @@ KINDS: Final = {
     exp.DType.FLOAT: "float", exp.DType.DOUBLE: "double", exp.DType.BOOLEAN: "boolean", exp.DType.TEXT: "string",
     exp.DType.DATE: "date", exp.DType.TIMESTAMPTZ: "timestamp", exp.DType.TIMESTAMPNTZ: "timestamp_ntz",
 }  # fmt: skip
-_CARRIED: Final = ("decimal", "binary", "array", "map", "struct")  # what columns may hold that no expression is over
+_CARRIED: Final = ("decimal", "binary", "array", "map", "struct")  # types of columns that expressions cannot use
 _LEFT_OUT: Final = ("interval", " collate ", "variant")
 _NAMES: Final = {
     "integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint", "real": "float",
@@ -40,33 +40,33 @@ _NAMES: Final = {
 
 
 def named(kind: str) -> str:
-    """A declared type by the name that frames have for it."""
+    """Return a declared type by its name in frames."""
     found = re.sub(r"\s*,\s*", ",", kind.strip().lower())
     return _NAMES.get(found, found)
 
 
 def holds(kind: str) -> bool:
-    """True if a column of a frame may have this type."""
+    """Return True if a column of a frame may have this type."""
     low = kind.lower()
     return kind in PLAIN or (low.startswith(_CARRIED) and not any(word in low for word in _LEFT_OUT))
 
 
 def decimal(precision: int, scale: int) -> str:
-    """The type of a decimal; beyond 38 digits Spark rounds."""
+    """Return the type of a decimal; Spark rounds beyond 38 digits."""
     if precision > MOST_DIGITS:
         raise Untranslated("a decimal that is rounded")
     return f"decimal({precision},{scale})"
 
 
 def struct_text(fields: Mapping[str, str]) -> str:
-    """The type of a struct with these fields."""
+    """Return the type of a struct with these fields."""
     inside = ", ".join(f"`{name.replace('`', '``')}`: {kind}" for name, kind in fields.items())
     return f"STRUCT<{inside}>"
 
 
 @lru_cache(maxsize=1024)
 def fields_of(kind: str) -> dict[str, str]:
-    """The fields of a struct, by its type; none of another type."""
+    """Return the fields of a struct, by its type; none for another type."""
     if not kind.upper().startswith("STRUCT<"):
         return {}
     try:
@@ -77,7 +77,7 @@ def fields_of(kind: str) -> dict[str, str]:
 
 
 def type_of(node: exp.DataType) -> str:
-    """A type that was read, as frames write it."""
+    """Return a parsed type in the notation of frames."""
     if node.this == exp.DType.STRUCT:
         return struct_text({part.name: type_of(part.args["kind"]) for part in node.expressions})
     if node.this in KINDS and not node.expressions:
@@ -86,7 +86,7 @@ def type_of(node: exp.DataType) -> str:
 
 
 def sql_type(kind: str) -> str:
-    """A type as DuckDB writes it; raises ``Untranslated`` for one that it has under another name."""
+    """Return a type in DuckDB's notation; raises ``Untranslated`` for any other type."""
     fields = fields_of(kind)
     if fields:
         return f"STRUCT({', '.join(f'{quoted(name)} {sql_type(of)}' for name, of in fields.items())})"
@@ -97,7 +97,7 @@ def sql_type(kind: str) -> str:
 
 @lru_cache(maxsize=1024)
 def spark_type(kind: str) -> DataType:
-    """A type as Spark has it."""
+    """Return a type as Spark's."""
     from pyspark.sql import types as t  # noqa: PLC0415 - Spark
 
     plain = {
@@ -110,12 +110,12 @@ def spark_type(kind: str) -> DataType:
 
 @lru_cache(maxsize=1024)
 def arrow_of(kind: str) -> pa.DataType:
-    """A type in Arrow, as Spark hands it over."""
+    """Return a type in Arrow, as Spark delivers it."""
     return arrow_type(spark_type(kind))
 
 
 def without_zones(kind: pa.DataType) -> pa.DataType:
-    """A type of Arrow whose times have no zone, which is UTC, and count µs."""
+    """Return an Arrow type whose times have no zone (they are UTC) and count µs."""
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us")
     if pa.types.is_struct(kind):

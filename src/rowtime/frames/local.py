@@ -1,8 +1,8 @@
 """Rows on the driver, with the methods of a Spark DataFrame that operators use.
 
-A frame is a query of DuckDB over Arrow tables; nothing is computed before somebody asks for the rows. What has no
-translation (`frames.translated`), and every other method of a DataFrame, is Spark's: the frame becomes a DataFrame.
-So an operator need not know which of the two it was handed.
+A frame is a query of DuckDB over Arrow tables; nothing is computed before the rows are read. Expressions without a
+translation (`frames.translated`), and all other methods of a DataFrame, are Spark's: the frame becomes a DataFrame. So
+an operator need not know which of the two it has.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    Rows = DataFrame  # whose methods it has, and whose place it takes
+    Rows = DataFrame  # it has the methods of one, and takes its place
 else:
     Rows = object
 
-MOST: Final = 1_000_000  # rows that the driver takes itself (docs/design/whole-ticks.md)
-FEW: Final = 100_000  # rows that are delivered to Spark: they become part of its plan
+MOST: Final = 1_000_000  # rows that the driver holds itself (docs/design/whole-ticks.md)
+FEW: Final = 100_000  # rows that are sent to Spark as a part of its plan
 _JOINS: Final = {"inner": "INNER", "left": "LEFT", "left_semi": "SEMI", "left_anti": "ANTI"}
-_BESIDE: Final = ("inner", "left")  # joins that give the columns of both sides
+_BESIDE: Final = ("inner", "left")  # joins that return the columns of both sides
 
 HANDING_OVER: Final[ContextVar[Callable[[], None]]] = ContextVar("what is done before Spark takes rows over")
 
 
 class LocalFrame(Rows):
-    """Rows with columns ``fields``; ``session``: the Spark that takes over what is not computed here."""
+    """Rows with columns ``fields``; ``session``: the Spark session for what is not computed here."""
 
     def __init__(self, session: SparkSession, fields: Sequence[Column], rows: Query | pa.Table) -> None:
         self._session = session
@@ -51,7 +51,7 @@ class LocalFrame(Rows):
 
     @classmethod
     def of(cls, session: SparkSession, table: pa.Table, fields: Sequence[Column]) -> LocalFrame | None:
-        """The rows of a table, in the place of a DataFrame; ``None`` if frames cannot hold one of the types."""
+        """Return a frame with the rows of a table; ``None`` if frames do not support one of the types."""
         if not all(holds(kind) for _, kind in fields):
             return None
         return cls(session, fields, as_columns(table, [name for name, _ in fields]))
@@ -77,19 +77,19 @@ class LocalFrame(Rows):
 
     @cached_property
     def nothing(self) -> DataFrame:
-        """No rows of these columns, in Spark."""
+        """Return an empty DataFrame with these columns, in Spark."""
         rows = pa.table([pa.array([], arrow_of(kind)) for _, kind in self.fields], names=self.columns)
         return self._session.createDataFrame(rows, schema=self.schema)
 
     @cached_property
     def scope(self) -> Scope:
-        """What expressions over the rows are translated in; a name that two columns have is none."""
+        """Return the scope for expressions over the rows; a duplicate name is not in it."""
         names = [name.lower() for name in self.columns]
         found = ((name, Value(f"c{n}", self.fields[n][1])) for n, name in enumerate(names) if names.count(name) == 1)
         return scope_of(dict(found))
 
     def can(self, *texts: str) -> bool:
-        """True if expressions over the rows can be computed here."""
+        """Return True if expressions over the rows can be computed here."""
         try:
             for text in texts:
                 self.scope.value(parsed(text))
@@ -98,14 +98,14 @@ class LocalFrame(Rows):
         return True
 
     def type_of(self, text: str) -> str | None:
-        """The type that an expression or aggregate has in Spark; ``None`` if only Spark knows."""
+        """Return the type of an expression or aggregate in Spark; ``None`` if only Spark knows."""
         try:
             found = self.scope.value(parsed(text)).type
         except Untranslated:
             return None
         return found if found in PLAIN or DECIMAL.fullmatch(found) else None
 
-    # -- what operators make of them ----------------------------------------------------
+    # -- methods of a DataFrame ---------------------------------------------------------
 
     def selectExpr(self, *expr: Any) -> DataFrame:  # noqa: N802 - Spark's name
         """As Spark's."""
@@ -146,7 +146,7 @@ class LocalFrame(Rows):
         return self.spark().unionByName(other, allowMissingColumns=allowMissingColumns) if found is None else found
 
     def union(self, other: Any) -> DataFrame:
-        """As Spark's: by place."""
+        """As Spark's: by position."""
         if not isinstance(other, LocalFrame) or len(other.fields) != len(self.fields):
             return self.spark().union(other)
         return self.unionByName(other.toDF(*self.columns))
@@ -163,23 +163,23 @@ class LocalFrame(Rows):
         return self._of(behind=f" LIMIT {most}")
 
     def sortWithinPartitions(self, *cols: Any, **kwargs: Any) -> DataFrame:  # noqa: N802 - Spark's name
-        """As Spark's, of the one partition that there is."""
+        """As Spark's, with a single partition."""
         found = self.in_order(cols) if not kwargs and all(isinstance(term, str) for term in cols) else None
         return self.spark().sortWithinPartitions(*cols, **kwargs) if found is None else found
 
     def in_order(self, terms: Sequence[str]) -> LocalFrame | None:
-        """The rows in the order of some terms of ORDER BY; ``None`` if Spark has to sort them."""
+        """Return the rows sorted by some terms of ORDER BY; ``None`` if Spark has to sort them."""
         try:
             return self._of(behind=f" ORDER BY {order(terms, self.scope)}")
         except Untranslated:
             return None
 
     def grouped(self, keys: Sequence[str], aggregates: Sequence[str]) -> LocalFrame | None:
-        """Groups by columns, with aggregates ``call AS name``; ``None`` if Spark has to make them."""
+        """Return groups by columns, with aggregates ``call AS name``; ``None`` if Spark has to make them."""
         try:
             named = [_one_zero(item(_attribute(key), self.scope)) for key in keys]
             found = [*named, *(item(text, self.scope) for text in aggregates)]
-            if any(one.value.type == "float" for one in found):  # whose sums depend on the width on the way
+            if any(one.value.type == "float" for one in found):  # intermediate precision affects their sums
                 return None
             by = ", ".join(one.value.sql for one in found[: len(keys)])
             return self._selected(found, f" GROUP BY {by}" if by else "")
@@ -187,7 +187,7 @@ class LocalFrame(Rows):
             return None
 
     def joined(self, other: LocalFrame, test: str, how: str) -> LocalFrame | None:
-        """The rows with those of another frame that meet ``test``; ``None`` if Spark has to join them.
+        """Return the rows joined with those of another frame that satisfy ``test``; ``None`` if Spark has to join.
 
         ``how``: ``inner``, ``left``, ``left_semi`` or ``left_anti``.
         """
@@ -210,13 +210,13 @@ class LocalFrame(Rows):
 
     @property
     def query(self) -> Query:
-        """The rows for a query above; those of a shared frame are computed first."""
+        """Return the query for the rows; those of a shared frame are computed first."""
         if self._shared:
             self._table()
         return self._rows if isinstance(self._rows, Query) else all_of(self._rows)
 
     def toArrow(self) -> pa.Table:  # noqa: N802 - Spark's name
-        """The rows; raises ``Uncomputed``."""
+        """Return the rows; raises ``Uncomputed``."""
         table = self._table()
         arrays = [_shown(table.column(n), kind) for n, (_, kind) in enumerate(self.fields)]
         fields = [pa.field(name, array.type) for name, array in zip(self.columns, arrays, strict=True)]
@@ -245,36 +245,36 @@ class LocalFrame(Rows):
 
     @property
     def sized(self) -> int:
-        """How many rows the tables have that it is computed of."""
+        """Return how many rows its input tables have."""
         return self._rows.sized if isinstance(self._rows, Query) else int(self._rows.num_rows)
 
     def chosen(self, which: pa.Array | pa.ChunkedArray) -> LocalFrame:
-        """The rows for which it is true, of these as `toArrow` gives them."""
+        """Return the rows for which a mask is true, in the order of `toArrow`."""
         return LocalFrame(self._session, self.fields, self._table().filter(which))
 
     def taken(self, places: Ints) -> LocalFrame:
-        """The rows at some places, of these as `toArrow` gives them."""
+        """Return the rows at some places, in the order of `toArrow`."""
         return LocalFrame(self._session, self.fields, self._table().take(pa.array(places)))
 
     def computed(self, texts: Sequence[str]) -> LocalFrame:
-        """The same rows, once all this has been computed of each of them; raises ``Uncomputed``."""
+        """Compute all expressions for each row, and return the same rows; raises ``Uncomputed``."""
         more = (Item(f"__computed{n}", self.scope.value(parsed(text))) for n, text in enumerate(texts))
         found = self._selected([*self._items(["*"]), *more])
         return LocalFrame(self._session, self.fields, found._table().select(range(len(self.fields))))  # noqa: SLF001 - one of ours
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """The values of a column; times without their zone, which is UTC."""
+        """Return the values of a column; times without their zone, which is UTC."""
         return self._table().column(self.columns.index(name))
 
     def with_column(self, name: str, kind: str, values: pa.Array) -> LocalFrame:
-        """The rows with a new column, or other values in one, in the order in which `toArrow` gives the rows."""
+        """Return the rows with a new or replaced column, in the order of `toArrow`."""
         table, more = self._table(), as_columns(pa.table({name: values}), [name]).column(0)
         at = self.columns.index(name) if name in self.columns else len(self.fields)
         table = table.set_column(at, f"c{at}", more) if at < len(self.fields) else table.append_column(f"c{at}", more)
         return LocalFrame(self._session, [*self.fields[:at], (name, kind), *self.fields[at + 1 :]], table)
 
     def places(self, names: Sequence[str]) -> pa.Array | None:
-        """The place, from 0 on, of each of few rows in ascending order of columns; ``None`` if a query has to tell."""
+        """Return the place, from 0 on, of each of few rows in ascending order; ``None`` if that needs a query."""
         rows, known = self._rows, {name.lower(): n for n, name in enumerate(self.columns)}
         at = [known.get(name.lower()) for name in names]
         if isinstance(rows, Query) or rows.num_rows > FEW_ROWS or None in at or len(known) < len(self.fields):
@@ -282,11 +282,11 @@ class LocalFrame(Rows):
         return places_in(rows, {n: self.fields[n][1] for n in at if n is not None})
 
     def share(self) -> None:
-        """Several will read the rows: they are computed once."""
+        """Compute the rows once, because several will read them."""
         self._shared = True
 
     def spark(self) -> DataFrame:
-        """The rows as Spark has them; of many it is better that Spark reads them, and the tick, again."""
+        """Return the rows as a DataFrame; many rows should rather be read by Spark, with the tick run again."""
         if self._spark is None:
             if self._table().num_rows > FEW:
                 raise TooMany(str(self._table().num_rows))
@@ -302,7 +302,7 @@ class LocalFrame(Rows):
     def __getitem__(self, name: Any) -> Any:
         return self.spark()[name]
 
-    # -- how ----------------------------------------------------------------------------
+    # -- implementation -----------------------------------------------------------------
 
     def _table(self) -> pa.Table:
         if isinstance(self._rows, Query):
@@ -330,7 +330,7 @@ class LocalFrame(Rows):
         return self._of(listed, behind, fields)
 
     def _of(self, what: str = "*", behind: str = "", fields: Sequence[Column] | None = None) -> LocalFrame:
-        """A query over the rows: what it selects, and what follows FROM."""
+        """Return a query over the rows: its select list, and the text after FROM."""
         rows = self.query
         sql = f"SELECT {what} FROM {rows}{behind}"  # noqa: S608 - translated
         return LocalFrame(self._session, self.fields if fields is None else fields, rows.over(sql))
@@ -351,7 +351,7 @@ class LocalFrame(Rows):
         return LocalFrame(self._session, self.fields, one.over(sql, two))
 
     def _beside(self, other: LocalFrame) -> LocalFrame:
-        """With the columns of another frame that it lacks, NULL."""
+        """Add the columns of another frame that it lacks, as NULL."""
         mine = {name.lower() for name in self.columns}
         more = [(name, kind) for name, kind in other.fields if name.lower() not in mine]
         nulls = (f", CAST(NULL AS {sql_type(kind)}) AS c{n}" for n, (_, kind) in enumerate(more, len(mine)))
@@ -359,18 +359,18 @@ class LocalFrame(Rows):
 
 
 def is_local(rows: Any) -> TypeGuard[LocalFrame]:
-    """True for rows on the driver."""
+    """Return True for rows on the driver."""
     return isinstance(rows, LocalFrame)
 
 
 def typed(rows: Any) -> DataFrame:
-    """Rows of the same columns, perhaps none, for who asks Spark for types alone."""
+    """Return rows with the same columns, perhaps none, for asking Spark for types."""
     found: DataFrame = rows.nothing if is_local(rows) else rows
     return found
 
 
 def joined(rows: DataFrame, others: DataFrame, test: str, how: str) -> DataFrame:
-    """Rows joined with others by a condition of Spark SQL."""
+    """Join rows with others by a condition of Spark SQL."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - Spark
 
     found: DataFrame | None = rows.joined(others, test, how) if is_local(rows) and is_local(others) else None
@@ -378,7 +378,7 @@ def joined(rows: DataFrame, others: DataFrame, test: str, how: str) -> DataFrame
 
 
 def _one_zero(key: Item) -> Item:
-    """A key of groups: of both zeros Spark shows the positive one."""
+    """Return a group key in which both zeros are the positive one, as in Spark."""
     of = key.value
     return (
         key
@@ -388,13 +388,13 @@ def _one_zero(key: Item) -> Item:
 
 
 def _attribute(name: str) -> str:
-    """A column as ``select`` and ``groupBy`` call it: by its name, or in quotes, or as a field of a struct."""
+    """Return a column's name in the form for ``select`` and ``groupBy``: plain, in quotes, or a struct field."""
     return name if name == "*" or "`" in name or "." in name else quoted(name)
 
 
 def _shown(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
-    """A column as Spark hands it over."""
+    """Return a column as Spark delivers it."""
     wanted = arrow_of(kind)
-    if str(column.type) != str(wanted):  # names of elements, too, which equal types may differ in
+    if str(column.type) != str(wanted):  # also if only the names of elements differ, which equal types may
         column = column.cast(wanted)
     return column if column.num_chunks else pa.chunked_array([pa.array([], wanted)])  # PySpark wants one

@@ -1,4 +1,4 @@
-"""Queries of DuckDB over Arrow tables, and how they are run: on the driver, by each thread for itself."""
+"""Runs queries of DuckDB over Arrow tables on the driver; each thread has its own connection."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ if TYPE_CHECKING:
     import duckdb
 
 SETTINGS: Final[dict[str, Any]] = {
-    "autoinstall_known_extensions": False,  # nothing is fetched from anywhere
+    "autoinstall_known_extensions": False,  # nothing is downloaded
     "autoload_known_extensions": False,
     "preserve_insertion_order": True,
-    "memory_limit": "2GB",  # what needs more is Spark's
+    "memory_limit": "2GB",  # Spark handles larger queries
     "temp_directory": "",  # nothing is written beside the user's files
 }
 FEW_ROWS: Final = 20_000
-"""Rows of all tables of a query that one thread computes sooner than two that have to be started."""
+"""Rows of all tables of a query up to which one thread is faster than starting two."""
 NEEDED: Final = ("expression_rewriter", "filter_pullup", "filter_pushdown")
-"""Steps of DuckDB's optimizer that few rows need too: a filter comes before what fails for the rows it leaves out."""
+"""Steps of DuckDB's optimizer that few rows need too: a filter comes before expressions that fail for excluded rows."""
 
 _NUMBERS: Final = count()
 _THREAD: Final = local()
-_OPEN: Final[dict[tuple[int, bool], duckdb.DuckDBPyConnection]] = {}  # by thread, and whether it takes few rows
+_OPEN: Final[dict[tuple[int, bool], duckdb.DuckDBPyConnection]] = {}  # by thread, and whether it handles few rows
 COMPUTING: Final[set[int]] = set()
-"""The threads that run a query now."""
+"""The threads that are running a query."""
 
 
 class Uncomputed(Exception):
-    """DuckDB could not compute rows; Spark says why, or can."""
+    """DuckDB could not compute rows; Spark reports the reason, or can compute them."""
 
 
 class TooMany(Uncomputed):
-    """Rows on the driver that Spark would have to take over, which are more than it takes well."""
+    """There are more rows on the driver than Spark should take over."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """A query over tables by their names; its columns are called ``c0``, ``c1`` and so on."""
+    """A query over named tables; its columns are named ``c0``, ``c1`` and so on."""
 
     sql: str
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Query:
         return self.name or f"({self.sql})"
 
     def over(self, sql: str, *others: Query) -> Query:
-        """A query that reads this one, and others beside it."""
+        """Return a query that reads this one, and others."""
         tables = dict(self.tables)
         for other in others:
             tables.update(other.tables)
@@ -65,15 +65,15 @@ class Query:
 
     @property
     def sized(self) -> int:
-        """How many rows its tables have."""
+        """Return how many rows its tables have."""
         return sum(int(table.num_rows) for table in self.tables.values())
 
     def number(self) -> int:
-        """How many rows there are; raises ``Uncomputed``."""
+        """Return the number of rows; raises ``Uncomputed``."""
         return int(self.over(f"SELECT count(*) AS c0 FROM {self}").rows()["c0"][0].as_py())  # noqa: S608 - translated
 
     def rows(self) -> pa.Table:
-        """The rows; raises ``Uncomputed``."""
+        """Return the rows; raises ``Uncomputed``."""
         import duckdb  # noqa: PLC0415 - `check` does without it
 
         few = self.sized <= FEW_ROWS
@@ -93,26 +93,26 @@ class Query:
 
 
 def warm() -> None:
-    """Load what the first tick needs, while sources and checkpoints are looked at.
+    """Load what the first tick needs, while sources and checkpoints are read.
 
-    To be called once Java runs: starting it forks this process, which other threads should not meet.
+    Call it once Java runs: starting Java forks this process, and other threads should not run then.
     """
     Thread(target=all_of(pa.table({"c0": [0]})).rows, daemon=True, name="rowtime-warm").start()
 
 
 def all_of(table: pa.Table) -> Query:
-    """All rows of a table whose columns are called as those of a query."""
+    """Return a query of all rows of a table that has a query's column names."""
     name = f"t{next(_NUMBERS)}"
     return Query(f"SELECT * FROM {name}", {name: table}, name)  # noqa: S608 - a name of ours
 
 
 def called(sql: str, number: int) -> str:
-    """An expression as the column of this number; without more words than it needs, for each takes time to parse."""
+    """Return an expression as the column of this number, without unnecessary words, because parsing takes time."""
     return sql if sql in (name := f"c{number}", f"l.{name}", f"r.{name}") else f"{sql} AS {name}"
 
 
 def as_columns(table: pa.Table, names: list[str]) -> pa.Table:
-    """Columns of a table, called as those of a query; times without their zone, which is UTC."""
+    """Return columns of a table with a query's column names; times without their zone, which is UTC."""
     arrays = [_plain(table.column(name)) for name in names]
     return pa.Table.from_arrays(arrays, names=[f"c{n}" for n in range(len(names))])
 
@@ -125,7 +125,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def spans_since(last: int) -> list[tuple[int, int]]:
-    """When queries of this thread began and ended (ns, performance counter); those before ``last`` are forgotten."""
+    """Return when queries of this thread began and ended (ns, performance counter); drop those before ``last``."""
     found = [span for span in _spans() if span[0] >= last]
     _THREAD.spans = found
     return found
@@ -139,10 +139,10 @@ def _spans() -> list[tuple[int, int]]:
 
 
 def _few_rows(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
-    """The rows of a query that is bound once. `connection.sql` binds it twice: first for the types of its columns."""
+    """Return the rows of a query that is bound once. `connection.sql` binds it twice: first for the column types."""
     fetched = getattr(
         connection, "_result_as_arrow", None
-    )  # the public one warns of a copy, which few rows do not feel
+    )  # the public one warns of a copy, which does not matter for few rows
     if fetched is None:
         return connection.sql(sql).to_arrow_table()
     connection.execute(sql)
@@ -150,13 +150,13 @@ def _few_rows(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
 
 
 def _plan_quickly(connection: duckdb.DuckDBPyConnection) -> None:
-    """Leave out what the optimizer does for many rows: for few it takes longer than it saves."""
+    """Turn off optimizer steps for many rows: with few they cost more than they save."""
     names = [name for (name,) in connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()]
     connection.execute(f"SET disabled_optimizers = '{','.join(name for name in names if name not in NEEDED)}'")
 
 
 def _connection(*, few: bool) -> duckdb.DuckDBPyConnection:
-    """The connection of this thread for few or many rows; those of threads that have ended are closed."""
+    """Return this thread's connection for few or many rows; connections of threads that have ended are closed."""
     known = _OPEN.get((get_ident(), few))
     if known is None:
         import duckdb  # noqa: PLC0415 - as above
@@ -171,7 +171,7 @@ def _connection(*, few: bool) -> duckdb.DuckDBPyConnection:
 
 @atexit.register
 def close(but: Collection[int | None] = ()) -> None:
-    """Close the connections of all threads but some: one that outlives Python's end makes the process abort."""
+    """Close the connections of all threads but some: one that is open when Python exits makes the process abort."""
     for thread, few in [*_OPEN]:
         if thread not in but:
             _OPEN.pop((thread, few)).close()

@@ -1,4 +1,4 @@
-"""Scalar expressions of Spark SQL as DuckDB's, where both give the same values."""
+"""Translates scalar expressions from Spark SQL to DuckDB, if both give the same values."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _cast(node: exp.Expr, scope: Scope) -> Value:
 
 
 def _renamed_struct(of: Value, kind: str) -> Value:
-    """A struct whose fields have other names."""
+    """Return a struct with other field names."""
     mine, wanted = fields_of(of.type), fields_of(kind)
     if not mine or list(mine.values()) != list(wanted.values()):
         raise Untranslated(f"{of.type} as {kind}")
@@ -132,7 +132,7 @@ def _arithmetic(sign: str) -> Rule:
 
 
 def _as_decimal(of: Value, node: exp.Expr) -> tuple[Value, int, int]:
-    """A number as a decimal. Of a literal Spark takes the digits that it has."""
+    """Return a number as a decimal; for a literal, Spark uses its own digits."""
     if of.whole:
         if isinstance(node.unnest(), exp.Literal | exp.Neg | exp.Cast):
             raise Untranslated(node.sql())
@@ -171,7 +171,7 @@ def _divided(node: exp.Expr, scope: Scope) -> Value:
     if not all(one.whole or one.type == "double" for one in parts):
         raise Untranslated(node.sql())
     left, right = (cast(one, "double").sql for one in parts)
-    fails = f"(1 // CAST({right} <> 0 AS INTEGER))"  # by zero; DuckDB divides floating numbers by it
+    fails = f"(1 // CAST({right} <> 0 AS INTEGER))"  # for a zero divisor; DuckDB would divide floats by it
     return Value(f"({left} / {right} * {fails})", "double")
 
 
@@ -287,7 +287,7 @@ def _concatenated(node: exp.Expr, scope: Scope) -> Value:
 
 
 def _passed(node: exp.Expr, scope: Scope) -> Value:
-    """`operators.contract.passed`: a number that Spark's compiled code does not know."""
+    """Translate `operators.contract.passed`: a number that is not in Spark's compiled code."""
     of, index = node.expressions
     inner = index.this if isinstance(index, exp.Cast) else index
     if not isinstance(of, exp.Array) or len(of.expressions) != 1 or not isinstance(inner, exp.Anonymous):

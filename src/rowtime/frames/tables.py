@@ -1,4 +1,4 @@
-"""Tables of Arrow that stand for rows of Spark."""
+"""Arrow tables in the place of Spark rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Column = tuple[str, str]  # its name, and its type in Spark's words
 
 
 def put_together(fields: Sequence[Column], tables: Sequence[pa.Table]) -> pa.Table:
-    """Tables as one with these columns; one that a table lacks is NULL."""
+    """Combine tables into one with these columns; a missing column is NULL."""
     whole = pa.concat_tables(tables, promote_options="permissive")
     there = set(whole.column_names)
     nulls = ((name, pa.nulls(whole.num_rows, arrow_of(kind))) for name, kind in fields if name not in there)
@@ -22,6 +22,6 @@ def put_together(fields: Sequence[Column], tables: Sequence[pa.Table]) -> pa.Tab
 
 
 def has(table: pa.Table, fields: Sequence[Column]) -> bool:
-    """True if a table has these columns with the values that Spark would read."""
+    """Return True if a table has these columns with the values that Spark would read."""
     there = {field.name: field.type for field in table.schema}
     return all(name in there and without_zones(there[name]) == without_zones(arrow_of(kind)) for name, kind in fields)

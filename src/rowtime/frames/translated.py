@@ -1,9 +1,8 @@
-"""Translates Spark SQL into DuckDB's, where both are known to give the same values.
+"""Translates Spark SQL into DuckDB's, if both are known to give the same values.
 
-What is not listed in `frames.scalars`, `frames.functions` and `frames.aggregates`, or stands over other types, raises
-``Untranslated``: Spark then computes it. An expression that fails in one fails in the other, perhaps in other words:
-whoever computes it here lets Spark say what is wrong. `tests/frames/test_same_as_spark.py` compares both over the
-values of every type.
+Anything that is not listed in `frames.scalars`, `frames.functions` and `frames.aggregates`, or that has other types,
+raises ``Untranslated``: Spark then computes it. An expression that fails in one fails in the other, perhaps with
+another message: Spark's is reported. `tests/frames/test_same_as_spark.py` compares both over the values of every type.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from rowtime.frames.values import READS, Key, Scope, Value, cast, constant, hold
 from rowtime.frames.words import Untranslated
 
 _PASSED: Final = re.compile(r"\barray\((-?\d+)L\)")
-_FIRST: Final = 8_765_432_109_876_543_210  # no instant in µs, and no likely number
+_FIRST: Final = 8_765_432_109_876_543_210  # no instant in µs, and an unlikely number
 _RULES: Final = {**SCALARS, **FUNCTIONS, **AGGREGATES}
 
 
 def scope_of(columns: Mapping[str, Value]) -> Scope:
-    """What expressions over some columns are translated in."""
+    """Return the scope for expressions over some columns."""
     return Scope(columns, _RULES)
 
 
 @dataclass(frozen=True)
 class Item:
-    """One entry of a select list: its value by name."""
+    """One item of a select list: its value by name."""
 
     name: str
     value: Value
@@ -44,8 +43,8 @@ class Item:
 
 @lru_cache(maxsize=4096)
 def parsed(text: str) -> exp.Expr:
-    """The tree of a text of Spark SQL."""
-    if "try_" in text.lower():  # the parser reads TRY_CAST and CAST as one
+    """Parse a text of Spark SQL."""
+    if "try_" in text.lower():  # the parser does not distinguish TRY_CAST from CAST
         raise Untranslated(text)
     try:
         return sqlglot.parse_one(text, read="spark")
@@ -54,7 +53,7 @@ def parsed(text: str) -> exp.Expr:
 
 
 def item(text: str, scope: Scope) -> Item:
-    """An entry of a select list."""
+    """Translate an item of a select list."""
     pattern, numbers = _pattern(text)
     found = _item(pattern, scope.key)
     return Item(_with(found.name, numbers), Value(_with(found.value.sql, numbers), found.value.type))
@@ -73,7 +72,7 @@ def _item(text: str, columns: Key) -> Item:
 
 
 def _series(node: exp.Expr, scope: Scope) -> str:
-    """The numbers from one to another; where the first is above the last one, Spark has to say what that is."""
+    """Translate SEQUENCE; if the first number is above the last one, Spark decides."""
     if not isinstance(node, exp.GenerateSeries):
         raise Untranslated(node.sql())
     only(node, READS[exp.GenerateSeries])
@@ -86,7 +85,7 @@ def _series(node: exp.Expr, scope: Scope) -> str:
 
 
 def tested(text: str, scope: Scope) -> str:
-    """A condition."""
+    """Translate a condition."""
     pattern, numbers = _pattern(text)
     return _with(_tested(pattern, scope.key), numbers)
 
@@ -101,7 +100,7 @@ def _scope(columns: Key) -> Scope:
 
 
 def _pattern(text: str) -> tuple[str, list[str]]:
-    """A text in which numbers stand for those that differ from tick to tick (`operators.contract.texts.passed`)."""
+    """Replace numbers that differ from tick to tick (`operators.contract.texts.passed`) in a text."""
     numbers: list[str] = []
     if str(_FIRST)[:-2] in text:  # somebody wrote it
         return text, numbers
@@ -120,6 +119,6 @@ def _with(sql: str, numbers: Sequence[str]) -> str:
 
 
 def order(terms: Sequence[str], scope: Scope) -> str:
-    """The keys of ORDER BY."""
+    """Translate the keys of ORDER BY."""
     trees = (parsed(f"SELECT 1 ORDER BY {term}").args["order"].expressions[0] for term in terms)
     return ", ".join(sort_key(tree, scope) for tree in trees)

@@ -1,4 +1,4 @@
-"""Values of expressions: SQL of DuckDB with the type that the value has in Spark."""
+"""Values of expressions: SQL of DuckDB with the value's type in Spark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlglot import exp
 from rowtime.frames.kinds import DECIMAL, PLAIN, WHOLE, decimal, sql_type
 from rowtime.frames.words import Untranslated
 
-DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}  # as Spark counts them
+DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}  # as in Spark
 WIDTH: Final = {name: n for n, name in enumerate(WHOLE)}
 NUMBER: Final = re.compile(r"-?\d+")
 _MIN_BIGINT: Final = -(2**63)
@@ -26,7 +26,7 @@ READS: Final[Mapping[type, frozenset[str]]] = {
     exp.Cast: frozenset({"this", "to"}),
     exp.TryCast: frozenset({"this", "to"}),
     exp.Column: frozenset({"this", "table"}),
-    exp.Concat: USUAL | {"safe"},  # what Spark's functions do without being asked
+    exp.Concat: USUAL | {"safe"},  # Spark's functions do this by default
     exp.Count: USUAL | {"big_int"},
     exp.DPipe: USUAL | {"safe"},
     exp.Div: USUAL | {"safe"},
@@ -49,36 +49,36 @@ READS: Final[Mapping[type, frozenset[str]]] = {
     exp.Window: frozenset({"this", "over", "partition_by", "order", "spec"}),
     exp.WindowSpec: frozenset({"kind", "start", "start_side", "end", "end_side"}),
 }
-"""The parts of a node that its rule reads, where those are not the `USUAL` ones."""
+"""The parts of a node that its rule reads, if these are not the `USUAL` ones."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """SQL of DuckDB, and the type that its value has in Spark."""
+    """SQL of DuckDB, and the type of its value in Spark."""
 
     sql: str
     type: str
 
     @property
     def whole(self) -> bool:
-        """True for integers."""
+        """Return True for integers."""
         return self.type in WHOLE
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What columns are, by their names in lower case; ``rules`` translate expressions over them."""
+    """The columns by their names in lower case; ``rules`` translate expressions over them."""
 
     columns: Mapping[str, Value]
     rules: Mapping[type | str, Rule] = field(repr=False)
 
     @cached_property
     def key(self) -> Key:
-        """The columns as a value that is quickly compared."""
+        """Return the columns as a value that is compared quickly."""
         return tuple((name, of.sql, of.type) for name, of in self.columns.items())
 
     def value(self, node: exp.Expr) -> Value:
-        """One expression; raises ``Untranslated``."""
+        """Translate one expression; raises ``Untranslated``."""
         rule = self.rules.get(node.name.lower() if isinstance(node, exp.Anonymous) else type(node))
         if rule is None:
             raise Untranslated(f"{type(node).__name__} {node.name}")
@@ -89,7 +89,7 @@ class Scope:
             raise Untranslated(node.sql()) from odd
 
     def boolean(self, node: exp.Expr) -> str:
-        """SQL of a condition; raises ``Untranslated``."""
+        """Translate a condition; raises ``Untranslated``."""
         found = self.value(node)
         if found.type != "boolean":
             raise Untranslated(found.type)
@@ -103,14 +103,14 @@ Rule = Callable[[exp.Expr, Scope], Value]
 
 
 def only(node: exp.Expr, parts: Collection[str]) -> None:
-    """Refuse a node that says more than its rule reads: a step, a zone, a default."""
+    """Refuse a node with parts that its rule does not read: a step, a zone, a default."""
     more = [name for name, part in node.args.items() if part and name not in parts]
     if more:
         raise Untranslated(f"{', '.join(more)} of {node.sql()}")
 
 
 def cast(of: Value, kind: str) -> Value:
-    """A value in another type in which it is the same number."""
+    """Return a value in another type in which it is the same number."""
     if of.type == kind:
         return of
     if of.type == "void" or (of.whole and (kind in WHOLE or kind == "double")):
@@ -119,7 +119,7 @@ def cast(of: Value, kind: str) -> Value:
 
 
 def wider(one: str, other: str) -> str:
-    """The type in which two values meet."""
+    """Return the common type of two values."""
     if other in (one, "void"):
         return one
     if one == "void":
@@ -132,7 +132,7 @@ def wider(one: str, other: str) -> str:
 
 
 def together(values: Sequence[Value]) -> tuple[list[Value], str]:
-    """Values in the one type in which they meet."""
+    """Return values in their common type."""
     kind = "void"
     for one in values:
         kind = wider(kind, one.type)
@@ -142,7 +142,7 @@ def together(values: Sequence[Value]) -> tuple[list[Value], str]:
 
 
 def comparable(values: Sequence[Value]) -> list[Value]:
-    """The same of values that are compared; decimals meet in one that holds all of their digits."""
+    """Return values that are compared in a common type; decimals in one that has all of their digits."""
     if any(DECIMAL.fullmatch(one.type) for one in values):
         return _as_decimals(values)
     found, kind = together(values)
@@ -163,19 +163,19 @@ def _as_decimals(values: Sequence[Value]) -> list[Value]:
 
 
 def plain(of: Value) -> Value:
-    """A value that has an order."""
+    """Check that a value has an order."""
     if of.type not in PLAIN and not DECIMAL.fullmatch(of.type):
         raise Untranslated(of.type)
     return of
 
 
 def holds_or_fails(test: str) -> str:
-    """A condition of DuckDB's that fails, by a division by zero, where it is false."""
+    """Return a DuckDB condition that fails, by a division by zero, if it is false."""
     return f"1 // CAST({test} AS INTEGER) = 1"
 
 
 def number(n: int, kind: str | None = None) -> Value:
-    """A whole number, as small as Spark has it or of a type of its own."""
+    """Return a whole number, in Spark's smallest type or in a given one."""
     kind = kind or ("int" if -(2**31) <= n < 2**31 else "bigint")
     if not _MIN_BIGINT < n < 2**63:
         raise Untranslated(str(n))
@@ -183,7 +183,7 @@ def number(n: int, kind: str | None = None) -> Value:
 
 
 def constant(node: exp.Expr) -> int:
-    """A whole number that is there; ``5L`` is a cast."""
+    """Return a literal whole number; ``5L`` is a cast."""
     if isinstance(node, exp.Neg):
         return -constant(node.this)
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal | exp.Neg):

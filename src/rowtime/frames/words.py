@@ -1,17 +1,17 @@
-"""Names and texts in DuckDB's SQL, and what is said of Spark SQL that has no translation."""
+"""Names and texts in DuckDB's SQL, and the error for Spark SQL without a translation."""
 
 from __future__ import annotations
 
 
 class Untranslated(Exception):
-    """An expression is not known to mean the same in both."""
+    """An expression is not known to mean the same in both systems."""
 
 
 def quoted(name: str) -> str:
-    """A name as DuckDB reads it, and most databases."""
+    """Return a name, quoted for DuckDB and most databases."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def in_text(text: str) -> str:
-    """A text as DuckDB reads it."""
+    """Return a text, quoted for DuckDB."""
     return "'" + text.replace("'", "''") + "'"

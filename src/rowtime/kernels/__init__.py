@@ -1,1 +1,1 @@
-"""Loops that are ours: numpy over whole columns, no Python call per row."""
+"""The loops of rowtime: numpy over whole columns, without a Python call per row."""

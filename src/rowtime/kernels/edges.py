@@ -1,4 +1,4 @@
-"""Edges of events as queues: of the edges of one event, the n-th end that finds a start ends the n-th start."""
+"""Edges of events as queues: among the edges of one event, the n-th end with a start ends the n-th start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST = 1 << 62
 
 
 class Pairs(NamedTuple):
-    """Places of rows: ``starts`` with the ``ends`` of each, -1 where none has come; ``lost`` ends that find none."""
+    """Places of rows: ``starts`` with the ``ends`` of each, -1 if there is none yet; ``lost``: ends without a start."""
 
     starts: Ints
     ends: Ints
@@ -27,7 +27,7 @@ class Pairs(NamedTuple):
 def paired(numbers: Sequence[Ints], positions: Ints, begins: NDArray[np.bool_]) -> Pairs:
     """Pair the edges that have equal ``numbers``, in the order of their ``positions``; ``begins``: those that start.
 
-    The running least of starts less ends counts the ends that found none.
+    The running least of starts minus ends counts the ends without a start.
     """
     key = _key(numbers)
     ordered = len(positions) < 2 or bool((positions[1:] >= positions[:-1]).all())  # noqa: PLR2004 - nothing to order
@@ -39,7 +39,7 @@ def paired(numbers: Sequence[Ints], positions: Ints, begins: NDArray[np.bool_]) 
         return simple
     group, opens = np.cumsum(first) - 1, np.flatnonzero(first)
     level = _within(np.cumsum(np.where(begins, 1, -1)), opens, group)
-    # What the groups before a group have come to is above all that is inside of it.
+    # The totals of earlier groups are above everything inside this one.
     apart = group * (2 * count + 2)
     losses = np.maximum(0, -(np.minimum.accumulate(level - apart) + apart))
     before = np.concatenate((np.zeros(1, np.int64), losses))[:count]
@@ -54,7 +54,7 @@ def paired(numbers: Sequence[Ints], positions: Ints, begins: NDArray[np.bool_]) 
 
 
 def _alternating(order: Ints, begins: NDArray[np.bool_], first: NDArray[np.bool_]) -> Pairs | None:
-    """The pairs where the edges of each event are a start, its end, a start and so on, as they mostly are."""
+    """Return the pairs if the edges of each event are a start, its end, a start and so on, as they usually are."""
     follows = ~first[1:]
     if len(order) and bool((~begins & first).any() or (follows & (begins[1:] == begins[:-1])).any()):
         return None
@@ -66,13 +66,13 @@ def _alternating(order: Ints, begins: NDArray[np.bool_], first: NDArray[np.bool_
 
 
 def _within(running: Ints, opens: Ints, group: Ints) -> Ints:
-    """Running sums that begin again in each group."""
+    """Return running sums that restart in each group."""
     before = np.concatenate((np.zeros(1, np.int64), running))[opens]
     return running - before[group]
 
 
 def _key(numbers: Sequence[Ints]) -> Ints:
-    """One number for those of a row."""
+    """Return one number for the numbers of a row."""
     found, most = numbers[0], int(numbers[0].max(initial=0)) + 1
     for codes in numbers[1:]:
         size = int(codes.max(initial=0)) + 1

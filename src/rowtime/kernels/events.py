@@ -1,7 +1,7 @@
 """The gate of an event stream, over the times of one writer: bounds, late events, adjustments (semantics 9.2, 9.3).
 
-Everything is a running maximum over the rows in the writer's order, so a million rows take
-a few array operations and where a tick ends does not matter.
+Everything is a running maximum over the rows in the writer's order, so a million rows need a few array operations, and
+the ends of ticks do not matter.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rowtime.kernels.guard import Items as Guarded
 from rowtime.kernels.guard import Limits, guard
 
 POINT, INTERVAL, START_EDGE, STOP_EDGE = 0, 1, 2, 3
-"""What a row is: a whole event, or one of its edges."""
+"""The kind of a row: a whole event, or one of its edges."""
 
 ACCEPTED, LATE, NULL_ROWTIME, MALFORMED, EARLY = 0, 1, 2, 3, 4
 REASONS = ("", "LATE", "NULL_ROWTIME", "MALFORMED", "EARLY")
@@ -27,7 +27,7 @@ REASONS = ("", "LATE", "NULL_ROWTIME", "MALFORMED", "EARLY")
 
 @dataclass(frozen=True)
 class Mark:
-    """What a writer has shown: its bound, its greatest start, how many rows it has sent."""
+    """The state of a writer: its bound, its greatest start, and its number of rows."""
 
     bound: int = BEGINNING
     highest: int = BEGINNING
@@ -38,7 +38,7 @@ class Mark:
 class Judgement:
     """The start of each row after adjustment, why it is refused, the bound when it came; and the mark after all.
 
-    ``marks``: what refused a row, if it was: the bound, or the mark above which it is early. ``risen``: the greatest
+    ``marks``: the reason of a refusal: the bound, or the mark above which the row is early. ``risen``: the greatest
     start before each row and, at the end, after all.
     """
 
@@ -51,9 +51,9 @@ class Judgement:
 
 
 class Items(NamedTuple):
-    """The rows of one writer by their positions; ``kinds`` below zero stand for NULL, and so do times of no year.
+    """The rows of one writer by their positions; negative ``kinds`` mean NULL, and so do times outside the calendar.
 
-    Those are outside 0001 to 9999, BEGINNING among them; END is an end that is not known.
+    Those are outside 0001 to 9999, including BEGINNING; END is an unknown end.
     """
 
     positions: np.ndarray
@@ -68,7 +68,7 @@ def judge(
 ) -> Judgement:
     """Judge rows in the order of their positions; ``given`` are bounds (position, µs), which count for later rows.
 
-    Rows that are not ``ordered`` are a set: a bound that they generate is made of all, and counts for none of them.
+    Rows that are not ``ordered`` are a set: they generate a bound together, which does not apply to them.
     """
     positions, kinds, starts, stops, bad = rows
     null = _without_time(kinds, starts, stops)
@@ -87,7 +87,7 @@ def judge(
 
 
 def _without_time(kinds: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-    """Rows of which a time is NULL or in no year from 0001 to 9999; a point has no end but its start."""
+    """Return rows with a time that is NULL or outside 0001 to 9999; a point has no end but its start."""
     ends = (kinds != POINT) & (stops != END) & ((stops < MIN_MICROS) | (stops > MAX_MICROS))
     found: np.ndarray = (starts < MIN_MICROS) | (starts > MAX_MICROS) | ends
     return found
@@ -96,7 +96,7 @@ def _without_time(kinds: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> n
 def _early(  # noqa: PLR0913 - the columns of one judgement
     shape: EventShape, mark: Mark, rows: Items, null: np.ndarray, given: Sequence[tuple[int, int]], *, ordered: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that start too far above the greatest start and bound of their writer, which they do not raise; and that."""
+    """Return rows that start too far above their writer's greatest start and bound (they do not raise it); and that."""
     count = len(rows.positions)
     if shape.beyond is None or not count:
         return np.zeros(count, bool), np.zeros(count, np.int64)
@@ -118,13 +118,13 @@ def _early(  # noqa: PLR0913 - the columns of one judgement
     return early, found.before[places]
 
 
-def advances(  # noqa: PLR0913 - what a writer sent, and what it had shown before
+def advances(  # noqa: PLR0913 - a writer's items, and its earlier state
     shape: EventShape, mark: Mark, rows: Items, given: Sequence[tuple[int, int, int]], times: np.ndarray, clock: int
 ) -> tuple[list[tuple[int, int, int]], Mark, int]:
     """(clock, position, bound) of each item at which a writer's bound rose; its mark and its clock after all.
 
-    ``times`` are the arrivals of the rows, ``given`` bounds (position, bound, arrival), ``clock`` what the writer had
-    reached before; all in µs. An arrival that is not known stands as BEGINNING: a clock is a running maximum.
+    ``times`` are the arrivals of the rows, ``given`` bounds (position, bound, arrival), ``clock`` the writer's earlier
+    clock; all in µs. An unknown arrival is BEGINNING: a clock is a running maximum.
     """
     null = _without_time(rows.kinds, rows.starts, rows.stops)
     early, _ = _early(shape, mark, rows, null, [(position, bound) for position, bound, _ in given], ordered=True)
@@ -143,7 +143,7 @@ def advances(  # noqa: PLR0913 - what a writer sent, and what it had shown befor
 def _generated(
     shape: EventShape, mark: Mark, kinds: np.ndarray, starts: np.ndarray, *, ordered: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The greatest start up to each row, and the strongest bound made by then; end edges repeat a start."""
+    """Return the greatest start up to each row, and the strongest bound generated by then; end edges repeat a start."""
     shown = np.where(kinds == STOP_EDGE, BEGINNING, starts)
     highest = np.maximum.accumulate(np.concatenate([[mark.highest], shown]))
     if not ordered:
@@ -160,7 +160,7 @@ def _generated(
 
 
 def _given(positions: np.ndarray, given: Sequence[tuple[int, int]], bound: int) -> np.ndarray:
-    """The strongest of the bounds that are before each row."""
+    """Return the strongest bound before each row."""
     ordered = sorted(given)
     strongest = np.maximum.accumulate([bound, *(at for _, at in ordered)])
     return strongest[np.searchsorted([position for position, _ in ordered], positions, side="left")]
@@ -169,7 +169,7 @@ def _given(positions: np.ndarray, given: Sequence[tuple[int, int]], bound: int) 
 def _late(
     shape: EventShape, kinds: np.ndarray, starts: np.ndarray, stops: np.ndarray, before: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to be refused, and rows to be moved to the bound: what reaches over it, where the shape adjusts."""
+    """Return rows to refuse, and rows to move to the bound: those that extend beyond it, if the shape adjusts."""
     behind = np.where(kinds == STOP_EDGE, stops < before, starts < before)
     reaches = ((kinds == INTERVAL) & (stops > before)) | (kinds == START_EDGE)
     moved = behind & reaches & (before < END) if shape.adjusts else np.zeros(len(starts), bool)

@@ -20,7 +20,7 @@ _SAFE = 2**62
 
 
 class Overflow(ArithmeticError):
-    """Sums that their type cannot hold; ``beyond``: of which frames, later of which new rows. ``name``: of the call."""
+    """Sums that overflow their type; ``beyond``: of which frames, later of which new rows. ``name``: of the call."""
 
     def __init__(self, what: str, beyond: Known, name: str = "") -> None:
         super().__init__(what)
@@ -28,13 +28,13 @@ class Overflow(ArithmeticError):
 
 
 def numbers(column: pa.Array, kind: str = "int64") -> Ints:
-    """The values as numpy has them; 0 for null."""
+    """Return the values as a numpy array; 0 for null."""
     typed = column.cast(pa.type_for_alias(kind)) if not pa.types.is_boolean(column.type) else column.cast(pa.int64())
     return np.asarray(pc.fill_null(typed, 0))
 
 
 def whole_sums(values: Ints, frames: Frames) -> Ints:
-    """Sums of 64-bit numbers; raises ``Overflow`` for one beyond 64 bits."""
+    """Return sums of 64-bit numbers; raises ``Overflow`` for one beyond 64 bits."""
     greatest = max(abs(int(values.min())), abs(int(values.max()))) if len(values) else 0
     if greatest * max(len(values), 1) < _SAFE:
         return summed(values, frames)
@@ -46,7 +46,7 @@ def whole_sums(values: Ints, frames: Frames) -> Ints:
 
 
 def decimal_sums(column: pa.Array, frames: Frames) -> pa.Array:
-    """Sums of decimals, with 38 digits and the scale of the column; null counts as 0."""
+    """Return sums of decimals, with 38 digits and the scale of the column; null counts as 0."""
     wide = pc.fill_null(column.cast(pa.decimal128(38, column.type.scale)), 0)
     words = np.frombuffer(wide.buffers()[1], np.int64).reshape(-1, 2)[wide.offset : wide.offset + len(wide)]
     limbs = [word & _MASK if part == 0 else word >> LIMB for word in words.T for part in range(2)]
@@ -60,10 +60,10 @@ def decimal_sums(column: pa.Array, frames: Frames) -> pa.Array:
 
 
 def fitting_averages(totals: pa.Array, counts: Ints) -> None:
-    """Raise ``Overflow`` for averages beyond their type: 38 digits, 4 more behind the point than the sums have.
+    """Raise ``Overflow`` for averages beyond their type: 38 digits, 4 more after the point than the sums have.
 
-    No average of decimals of up to 34 digits is; of the others those of sums with too many digits are looked at one by
-    one. Halves are rounded away from zero.
+    No average of decimals of up to 34 digits overflows; for others, those of sums with too many digits are checked one
+    by one. Halves are rounded away from zero.
     """
     scale = totals.type.scale
     more = min(scale + 4, 38) - scale
@@ -81,12 +81,12 @@ def fitting_averages(totals: pa.Array, counts: Ints) -> None:
 
 
 def limbs(values: Ints) -> tuple[Ints, Ints]:
-    """The low bits and the others: of many, each has a sum that fits in 64 bits."""
+    """Return the low bits and the others: each has a sum over many values that fits in 64 bits."""
     return values & _MASK, values >> LIMB
 
 
 def carried(limbs: list[Ints]) -> list[Ints]:
-    """What a limb has above its bits moves to the next one; the last keeps its sign."""
+    """Move what a limb has above its bits to the next one; the last keeps its sign."""
     made: list[Ints] = []
     rest = limbs[0]
     for limb in limbs[1:]:
@@ -97,14 +97,14 @@ def carried(limbs: list[Ints]) -> list[Ints]:
 
 @dataclass(frozen=True)
 class Coded:
-    """Values as 64-bit numbers of the same order, and the way back; null is any number."""
+    """Values as 64-bit numbers of the same order, and the way back; null can be any number."""
 
     codes: Ints
     back: Callable[[Ints, Known], pa.Array]
 
 
 def coded(column: pa.Array) -> Coded:
-    """Numbers of the same order: of floating point, NaN is the greatest; others are ranked."""
+    """Return numbers of the same order: for floating point, NaN is the greatest; other types are ranked."""
     kind = column.type
     if pa.types.is_floating(kind):
         return Coded(_float_codes(column), lambda codes, known: _floats(codes, known).cast(kind, safe=False))
@@ -132,7 +132,7 @@ def _ranked(column: pa.Array) -> Coded:
 
 
 def _float_codes(column: pa.Array) -> Ints:
-    values = np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0)) + 0.0  # both zeros are one
+    values = np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0)) + 0.0  # both zeros are equal
     bits = np.where(np.isnan(values), np.float64("nan"), values).view(np.int64)
     return np.asarray(bits ^ ((bits >> 63) & np.int64(2**63 - 1)))
 

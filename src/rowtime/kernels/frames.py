@@ -1,9 +1,8 @@
-"""Frames: for each row a stretch of the rows of its key that came before it, and what is folded over it.
+"""Frames: for each row a range of earlier rows of its key, and the folds over it.
 
-Rows of many keys are laid out in one array, sorted by key and in stream order inside a key.
-A frame is then a half-open range of indices [lo, hi), found for all rows at once; what an
-aggregate gives over it is found in a time that does not depend on how long it is. A key may
-be led by one *head*: an element that stands for all rows that were folded away before.
+Rows of many keys are laid out in one array, sorted by key and in stream order inside a key. A frame is then a half-open
+range of indices [lo, hi), found for all rows at once; an aggregate over it takes a time that does not depend on its
+length. A key may begin with one *head*: an element that represents all rows that were folded into it before.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Ints = NDArray[np.int64]
 Known = NDArray[np.bool_]
 Parts = tuple[NDArray[Any], ...]
 Combine = Callable[[Parts, Parts], Parts]
-NARROW = 8  # elements; blocks as short as this are combined column by column
+NARROW = 8  # elements; blocks up to this length are combined column by column
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Layout:
 
 
 def layout(code: Ints, heads: int, fresh: int) -> Layout:
-    """Lay out elements whose key ranks are ``code``: first the heads, last the ``fresh`` new rows."""
+    """Arrange elements whose key ranks are ``code``: first the heads, last the ``fresh`` new rows."""
     count = len(code)
     order = by_key(code)
     code = code[order]
@@ -59,7 +58,7 @@ def layout(code: Ints, heads: int, fresh: int) -> Layout:
 
 
 def by_key(code: Ints) -> Ints:
-    """A stable order by key; short codes are sorted by their digits, which takes linear time."""
+    """Return a stable order by key; short codes are sorted by their digits, which takes linear time."""
     if not len(code) or not code.max():
         return np.arange(len(code))
     narrow = code.astype(np.uint16) if code.max() < 2**16 else code
@@ -67,7 +66,7 @@ def by_key(code: Ints) -> Ints:
 
 
 def sessions(code: Ints, times: Ints, gap: int) -> Ints:
-    """Key ranks that are new after each ``gap`` without an element; ``times`` never fall within a key."""
+    """Return key ranks that change after each ``gap`` without an element; ``times`` never fall within a key."""
     order = by_key(code)
     mine, at = code[order], times[order]
     new = np.concatenate(([False], (mine[1:] != mine[:-1]) | (at[1:] - at[:-1] > gap)))
@@ -90,17 +89,17 @@ class Frames:
 
 
 def by_rows(rows: Layout, lower: int | None, upper: int) -> Frames:
-    """From ``lower`` rows before the row (``None``: from the beginning) to ``upper`` rows before it."""
+    """Return frames from ``lower`` rows before the row (``None``: from the beginning) to ``upper`` rows before it."""
     lo = rows.start if lower is None else np.maximum(rows.at - lower, rows.first)
     return _ordered(lo, rows.at + 1 - upper)
 
 
 def by_range(rows: Layout, values: Ints, lower: int | None, upper: int) -> Frames:
-    """From ``lower`` before the row's value to ``upper`` before it, both inclusive.
+    """Return frames from ``lower`` before the row's value to ``upper`` before it, both inclusive.
 
-    ``values`` never fall from row to row in stream order (heads have none). Rows of the same
-    value that come after the row are not in its frame (semantics 12). Both searches are for numbers
-    in ascending order, which finds them near each other: a third of the time.
+    ``values`` never fall from row to row in stream order (heads have none). Rows of the same value that come after the
+    row are not in its frame (semantics 12). Both searches are for ascending numbers, whose results are close to each
+    other: a third of the time.
     """
     span = len(values) + 1
     axis = rows.code * span + rows.place + 1
@@ -119,7 +118,7 @@ def _ordered(lo: Ints, hi: Ints) -> Frames:
 
 
 def summed(values: Ints, frames: Frames) -> Ints:
-    """Sums over frames by prefixes: for whole numbers, of which none is lost."""
+    """Return sums over frames by prefixes: for whole numbers, without any loss."""
     prefix = np.concatenate((np.zeros(1, values.dtype), np.cumsum(values)))
     return np.asarray(prefix[frames.hi] - prefix[frames.lo])
 
@@ -128,8 +127,8 @@ def folded(parts: Parts, frames: Frames, combine: Combine, empty: Sequence[float
     """``combine`` over each frame, in order; ``empty`` is its neutral element.
 
     A frame that begins in one block of 2^k elements and ends in the next is the end of the one and the beginning of the
-    other. Ends and beginnings of blocks are folded for each k in turn, and serve the frames that fit. Nothing is taken
-    away again, so what is outside of a frame (NaN, infinities, large numbers) does not touch it.
+    other. Ends and beginnings of blocks are folded for each k in turn, and used for the frames that fit. Nothing is
+    subtracted, so values outside of a frame (NaN, infinities, large numbers) do not affect it.
     """
     found = tuple(np.full(len(frames.lo), neutral, part.dtype) for part, neutral in zip(parts, empty, strict=True))
     some = np.flatnonzero(frames.hi > frames.lo)
@@ -153,7 +152,7 @@ def folded(parts: Parts, frames: Frames, combine: Combine, empty: Sequence[float
 
 
 def _levels(left: Ints, right: Ints, longest: int) -> NDArray[np.uint8]:
-    """0 for a frame of one element; else k + 1 where blocks of 2^k tell its ends apart."""
+    """Return 0 for a frame of one element; else k + 1 if blocks of 2^k separate its ends."""
     most = max(longest - 1, 0).bit_length()
     apart = left ^ right
     bits: NDArray[np.uint8] = np.frexp(apart.astype(np.float64))[1].astype(np.uint8)
@@ -167,7 +166,7 @@ def _padded(parts: Parts, empty: Sequence[float], levels: int) -> Parts:
 
 
 def _widen(ending: Parts, beginning: Parts, half: int, combine: Combine) -> None:
-    """From blocks of ``half`` elements to blocks of twice as many, in place."""
+    """Turn blocks of ``half`` elements into blocks of twice as many, in place."""
     pairs = [tuple(part.reshape(-1, 2, half) for part in parts) for parts in (ending, beginning)]
     if half <= NARROW:
         for column in range(half):
@@ -178,7 +177,7 @@ def _widen(ending: Parts, beginning: Parts, half: int, combine: Combine) -> None
 
 def _join(pairs: Sequence[Parts], columns: slice, combine: Combine) -> None:
     ending, beginning = pairs
-    # The whole of a block: where its ending begins, and where its beginning ends.
+    # The whole of a block: at the start of its ending, and at the end of its beginning.
     after, before = tuple(p[:, 1, :1] for p in ending), tuple(p[:, 0, -1:] for p in beginning)
     ends = combine(tuple(p[:, 0, columns] for p in ending), after)
     begins = combine(before, tuple(p[:, 1, columns] for p in beginning))

@@ -1,8 +1,8 @@
-"""The guard: rows too far above what has been seen are early, too far below late; only others count.
+"""The guard: rows too far above earlier rows are early, rows too far below are late; only others count.
 
 Semantics 7.2. Whether a row counts depends on the rows before it, so a running maximum is not enough: a row that is
-early must not raise the mark that judges the next. But where no row of a block lies more than the limit above the
-running maximum, none is early, and the maximum is the mark. Only other blocks are judged row by row.
+early must not raise the mark that judges the next. But if no row of a block is more than the limit above the running
+maximum, none is early, and the maximum is the mark. Only other blocks are judged row by row.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ BLOCK = 4096
 
 @dataclass(frozen=True)
 class Limits:
-    """How far below and above the mark a row may lie, in µs; how many rows decide on a jump (0: none do).
+    """How far below and above the mark a row may be, in µs; how many rows decide about a jump (0: none).
 
-    ``floor``: below it a row is late whatever the mark, and early is what lies above both.
+    ``floor``: a row below it is late whatever the mark, and a row is early only above both.
     """
 
     late: int
@@ -37,9 +37,9 @@ class Limits:
 class Items:
     """The items of one writer, in its order, a column each.
 
-    ``known`` is False where there is no time; ``rows`` where the item is a bound, which
-    raises the mark and is never refused; ``judged`` where a row cannot be early. ``raised``
-    where a time below the mark is raised to it instead of being late, but to no end.
+    ``known`` is False if there is no time; ``rows`` where the item is a bound, which raises the mark and is never
+    refused; ``judged`` where a row cannot be early. ``raised`` where a time below the mark is raised to it instead of
+    being late, but to no end.
     """
 
     times: Times
@@ -50,11 +50,11 @@ class Items:
 
     @classmethod
     def of(cls, times: Times, known: Flags) -> Items:
-        """Rows alone, all of which may be early."""
+        """Return rows alone, all of which may be early."""
         return cls(times, known, np.ones(len(times), bool), known, np.zeros(len(times), bool))
 
     def part(self, start: int) -> Items:
-        """One block of them."""
+        """Return one block of them."""
         part = slice(start, start + BLOCK)
         return Items(self.times[part], self.known[part], self.rows[part], self.judged[part], self.raised[part])
 
@@ -76,14 +76,13 @@ class Guarded:
 def guard(items: Items, mark: int, limits: Limits, *, started: bool | None = None, ended: bool = False) -> Guarded:
     """Judge the items of one writer; times in µs.
 
-    A row is early iff t > mark + ``early``, late iff t < mark - ``late``; until one is
-    accepted none is early, however high a bound or the floor. Unknown times are OK here
-    and move nothing. ``mark`` is BEGINNING where there is none; ``started`` as it says if not given.
+    A row is early if and only if t > mark + ``early``, late if and only if t < mark - ``late``; until one is accepted
+    none is early, however high a bound or the floor. Unknown times are OK here and move nothing. ``mark`` is BEGINNING
+    if there is none; ``started`` as it says if not given.
 
-    With ``resync`` n, the first row and every early one is put to the vote of the rows behind
-    it: as soon as n of them lie within ``early`` of it, it is OK and moves the mark; as soon as n
-    do not, or none follows any more (``ended``, or a bound at END), it is EARLY. Where neither is
-    known yet, it and everything behind it is left out of what comes back.
+    With ``resync`` n, the rows after it vote on the first row and on every early one: as soon as n of them are within
+    ``early`` of it, it is OK and moves the mark; as soon as n are not, or none can follow (``ended``, or a bound at
+    END), it is EARLY. While it is undecided, it and everything after it are not in the result.
     """
     none = np.empty(0, np.int64)
     found = Guarded(np.empty(0, np.int8), none, none, mark, mark > BEGINNING if started is None else started)
@@ -105,7 +104,7 @@ def guard(items: Items, mark: int, limits: Limits, *, started: bool | None = Non
 
 @dataclass(frozen=True)
 class _Votes:
-    """What the rows behind a row say of it; ``places`` are the indices of all rows before the end."""
+    """The votes of the rows after a row; ``places`` are the indices of all rows before the end."""
 
     items: Items
     limits: Limits
@@ -114,13 +113,13 @@ class _Votes:
 
     @classmethod
     def of(cls, items: Items, limits: Limits, *, ended: bool) -> _Votes:
-        """Rows that follow the end do not count."""
+        """Return the votes; rows after the end do not count."""
         ends = np.flatnonzero(items.known & ~items.rows & (items.times >= END))
         places = np.flatnonzero(items.rows[: ends[0]] if len(ends) else items.rows)
         return cls(items, limits, places, ended or bool(len(ends)))
 
     def on(self, index: int) -> int:
-        """OK, EARLY, or HELD while it is open; of 2n - 1 rows, n are on one side."""
+        """Return OK, EARLY, or HELD while it is undecided; of 2n - 1 rows, n are on one side."""
         many = self.limits.resync
         if not many:
             return EARLY

@@ -25,7 +25,7 @@ _HALF = np.uint64(33)
 
 
 def hashes(columns: Sequence[pa.Array]) -> Ints:
-    """One number for each row of some columns; NULL equals NULL, as in GROUP BY."""
+    """Return one number for each row of some columns; NULL equals NULL, as in GROUP BY."""
     found: Words = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         words = np.where(np.asarray(pc.is_valid(column)), _words(column), _NULL)
@@ -40,7 +40,7 @@ def _mixed(words: Words) -> Words:
 
 
 def _words(column: pa.Array) -> Any:
-    """A number for each value that is there."""
+    """Return a number for each non-null value."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         made = pc.dictionary_encode(column)

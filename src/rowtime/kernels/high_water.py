@@ -1,8 +1,8 @@
-"""The high-water scan: which rows lie too far below what their writer has shown before.
+"""The high-water scan: which rows are too far below their writer's earlier items.
 
-Semantics 7.1. In the order of one writer, a row at t is refused iff t + within < the mark, the greatest of the earlier
-times and bounds, or t < the writer's floor. Refused rows lie below the mark, so they never move it: the mark is a
-running maximum, and whole columns are judged at once.
+Semantics 7.1. In the order of one writer, a row at t is refused if and only if t + within < the mark, the greatest of
+the earlier times and bounds, or t < the writer's floor. Refused rows are below the mark, so they never move it: the
+mark is a running maximum, and whole columns are judged at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NONE: Times = np.empty(0, np.int64)
 
 @dataclass(frozen=True)
 class Scan:
-    """The judgement over the rows of one writer; ``before`` is the mark that each row met."""
+    """The judgement on the rows of one writer; ``before`` is the mark before each row."""
 
     refused: NDArray[np.bool_]
     below_floor: NDArray[np.bool_]
@@ -41,15 +41,15 @@ def scan(  # noqa: PLR0913 - the columns of one judgement
 ) -> Scan:
     """Judge the items of one writer, in its order.
 
-    ``times`` µs move the mark, ``judged`` µs are compared with it (the same, as a rule); ``known`` False where the time
-    is null; ``rows`` False where the item is a bound, which moves the mark and is never refused. Null times move
-    nothing and are not judged here.
+    ``times`` µs move the mark, ``judged`` µs are compared with it (the same, as a rule); ``known`` False if the time is
+    null; ``rows`` False if the item is a bound, which moves the mark and is never refused. Null times move nothing and
+    are not judged here.
 
     ``recent`` are the times that do not count for the mark yet, because only rows before the last ``len(recent)`` ones
     do; ``Scan.recent`` are those afterwards.
     """
     counted, shown = np.where(known, times, BEGINNING), recent
-    if len(recent):  # bounds count at once, and are none of the last rows
+    if len(recent):  # bounds count at once, and are not among the last rows
         shown = np.concatenate((recent, counted[rows]))
         counted[rows] = shown[: len(shown) - len(recent)]
     running = np.maximum.accumulate(np.concatenate(([max(mark, BEGINNING)], counted)))
@@ -62,7 +62,7 @@ def scan(  # noqa: PLR0913 - the columns of one judgement
 
 @dataclass(frozen=True)
 class Calm:
-    """Rows of which none is refused: the mark after them, the least and the greatest time."""
+    """Rows none of which is refused: the mark after them, the least and the greatest time."""
 
     mark: int
     lowest: int
@@ -70,7 +70,7 @@ class Calm:
 
 
 def calm(times: Times, mark: int, within: int, floor: int) -> Calm | None:
-    """What `scan` finds of rows of which none is refused, at a fifth of the cost; else ``None``."""
+    """Return the result of `scan` for rows none of which is refused, at a fifth of the cost; else ``None``."""
     lowest, highest = int(times.min()), int(times.max())
     after = max(mark, highest, BEGINNING)
     if lowest < floor or lowest < mark - within:

@@ -1,4 +1,4 @@
-"""Numbers by which values are distinguished as Spark tells them apart: NULL is NULL, NaN is NaN, both zeros are one."""
+"""Numbers that distinguish values like Spark: NULL equals NULL, NaN equals NaN, both zeros are equal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLOSE = 1 << 40
 
 
 def numbered(column: pa.Array) -> Ints:
-    """A number for each value, the same for equal ones; NULL has one of its own."""
+    """Return a number for each value, the same for equal ones; NULL has one of its own."""
     kind = column.type
     if pa.types.is_null(kind):
         return np.zeros(len(column), np.int64)
@@ -30,7 +30,7 @@ def numbered(column: pa.Array) -> Ints:
 
 
 def compact(column: pa.Array) -> Ints:
-    """Numbers as above, which for whole numbers close to each other are these themselves, counted from the least."""
+    """Return numbers as above; for whole numbers close to each other these are the values, counted from the least."""
     if pa.types.is_integer(column.type) and len(column) and not column.null_count:
         values = column.to_numpy()
         least, most = int(values.min()), int(values.max())
@@ -41,7 +41,7 @@ def compact(column: pa.Array) -> Ints:
 
 
 def together(parts: Sequence[Ints]) -> Ints:
-    """A number for each combination of numbers from 0 on."""
+    """Return a number for each combination of numbers from 0 on."""
     found = np.zeros(len(parts[0]), np.int64)
     for codes in parts:
         if found.any():
@@ -52,7 +52,7 @@ def together(parts: Sequence[Ints]) -> Ints:
 
 
 def plain(column: pa.Array) -> pa.Array:
-    """The same values, of which those that Spark holds for equal have the same bits."""
+    """Return the same values with the same bits for values that Spark considers equal."""
     if not pa.types.is_floating(column.type):
         return column
     zeros = pc.add(column, pa.scalar(0.0, column.type))
@@ -60,7 +60,7 @@ def plain(column: pa.Array) -> pa.Array:
 
 
 def _of_lists(column: pa.Array) -> Ints:
-    """Each list as the bytes of the numbers of its elements."""
+    """Return each list as the bytes of the numbers of its elements."""
     ends, values = unfolded(column)
     data = np.ascontiguousarray(numbered(values))
     buffers: list[Any] = [None, pa.py_buffer(np.ascontiguousarray(ends * _WORD)), pa.py_buffer(data)]
@@ -70,7 +70,7 @@ def _of_lists(column: pa.Array) -> Ints:
 
 
 def unfolded(column: pa.Array) -> tuple[Ints, pa.Array]:
-    """The elements of lists (of maps: the entries), one after the other, and where each list begins and ends."""
+    """Return the elements of lists (of maps: the entries), one after the other, and where each list begins and ends."""
     lengths = np.asarray(pc.fill_null(pc.list_value_length(_as_list(column)), 0)).astype(np.int64)
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))), _as_list(column).flatten()
 

@@ -1,8 +1,8 @@
 """Pairs of intervals that have the same key and overlap (semantics 9.6).
 
-Of two that overlap one begins while the other lasts. So with the starts of a side sorted by key
-and time, the partners of an interval are two runs, found by search: the work is that of sorting
-and of the pairs themselves, however many share a key.
+If two overlap, one begins while the other lasts. So with the starts of a side sorted by key and time, the partners of
+an interval are two runs, found by search: the cost is that of sorting and of the pairs themselves, however many share a
+key.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from rowtime.kernels.frames import Ints
 
-ROOM = 1 << 62  # numbers that a key and a time may take together
+ROOM = 1 << 62  # the number of combinations of a key and a time
 
 
 class Lives(NamedTuple):
@@ -28,9 +28,9 @@ class Lives(NamedTuple):
 
 
 def numbered(left: Sequence[pa.ChunkedArray], right: Sequence[pa.ChunkedArray]) -> tuple[Ints, Ints]:
-    """The same number for rows of both sides whose key columns are equal; -1 where one of them is NULL.
+    """Return the same number for rows of both sides with equal key columns; -1 if one of them is NULL.
 
-    Numbers go up as keys are first seen, so that rows near each other have near ones.
+    Numbers ascend as keys are first seen, so that neighbouring rows have close numbers.
     """
     rows = len(left[0]) + len(right[0])
     numbers, known = np.zeros(rows, np.int64), np.ones(rows, bool)
@@ -46,7 +46,7 @@ def numbered(left: Sequence[pa.ChunkedArray], right: Sequence[pa.ChunkedArray]) 
 
 
 def overlapping(left: Lives, right: Lives, most: int) -> Iterator[tuple[Ints, Ints]]:
-    """The numbers of the rows of each pair, about ``most`` pairs at a time."""
+    """Yield the row numbers of each pair, about ``most`` pairs at a time."""
     rows, others = (np.flatnonzero(side.keys >= 0) for side in (left, right))
     if not len(rows) or not len(others):
         return
@@ -56,7 +56,7 @@ def overlapping(left: Lives, right: Lives, most: int) -> Iterator[tuple[Ints, In
     orders = [np.argsort(side.starts) for side in (left, right)]
     left, right = (_chosen(side, order) for side, order in zip((left, right), orders, strict=True))
     rows, others = rows[orders[0]], others[orders[1]]
-    # The right one begins while the left one lasts, with it at the earliest; or the other way round, and later.
+    # The right one begins while the left one lasts, or at the same time; or the other way round, and later.
     for at, places in _runs(right.starts, left, "left", most):
         yield rows[at], others[places]
     for at, places in _runs(left.starts, right, "right", most):
@@ -68,7 +68,7 @@ def _chosen(side: Lives, rows: Ints) -> Lives:
 
 
 def _on_an_axis(left: Lives, right: Lives) -> tuple[Lives, Lives]:
-    """Times on one axis over keys and times: from the first one, or their ranks where that does not fit in a number."""
+    """Return times on one axis over keys and times: from the first one, or their ranks if that overflows."""
     starts = np.concatenate([left.starts, right.starts])
     low, high = int(starts.min()), int(starts.max())
     keys = int(max(left.keys.max(), right.keys.max())) + 1
@@ -89,7 +89,7 @@ def _on_an_axis(left: Lives, right: Lives) -> tuple[Lives, Lives]:
 
 
 def _runs(starts: Ints, side: Lives, begin: Literal["left", "right"], most: int) -> Iterator[tuple[Ints, Ints]]:
-    """Each interval with the places of the ``starts`` that lie in it, of the pairs so many at a time."""
+    """Yield each interval with the places of the ``starts`` in it, a limited number of pairs at a time."""
     low = np.searchsorted(starts, side.starts, begin)
     high = np.searchsorted(starts, side.ends, "left")
     lengths = np.maximum(high - low, 0)

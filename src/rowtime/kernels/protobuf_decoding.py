@@ -1,9 +1,8 @@
-"""Many Protobuf messages as Arrow arrays, field by field and not row by row.
+"""Decodes many Protobuf messages to Arrow arrays, field by field and not row by row.
 
-What is read of a message is what Protobuf's own readers read: of a field that stands there several times the last one
-counts, messages that stand there several times are merged, of a oneof the last member counts, unknown fields are
-skipped. A message that those readers refuse is malformed, wherever in it that is; so is one in which a known field has
-another wire type than it should.
+It reads what Protobuf's own readers read: if a field is repeated by mistake the last value counts, repeated messages
+are merged, the last member of a oneof counts, unknown fields are skipped. A message that those readers refuse is
+malformed, wherever the fault is; so is one in which a known field has a wrong wire type.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ _NONE: Final = Tokens(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, 
 
 
 class Parts(NamedTuple):
-    """Pieces of messages in the order of their places: where each begins and ends, and of which message it is one.
+    """Pieces of messages in the order of their places: where each begins and ends, and its message.
 
-    A message that stands in another several times has several pieces.
+    A nested message that occurs several times has several pieces.
     """
 
     starts: np.ndarray
@@ -45,7 +44,7 @@ class Parts(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """The wanted fields by number; which messages are malformed, which lack a required field or hold no time."""
+    """The wanted fields by number; which messages are malformed, and which lack a required field or have no time."""
 
     fields: Mapping[int, pa.Array]
     bad: np.ndarray
@@ -53,7 +52,7 @@ class Decoded(NamedTuple):
 
 
 def decode(message: Message, wanted: Wanted, spans: Spans, few: int = FEW) -> tuple[pa.StructArray, np.ndarray]:
-    """Messages as structs, NULL where malformed, and which are."""
+    """Return messages as structs, NULL if malformed, and which are malformed."""
     count = len(spans.starts)
     parts = Parts(spans.starts, spans.ends, np.arange(count), count)
     found = _Decoder(spans.memory, few).message(message, wanted, parts, DEEPEST)
@@ -62,7 +61,7 @@ def decode(message: Message, wanted: Wanted, spans: Spans, few: int = FEW) -> tu
 
 
 def struct_of(message: Message, wanted: Wanted, fields: Mapping[int, pa.Array], absent: np.ndarray) -> pa.StructArray:
-    """Structs of fields, NULL where ``absent``."""
+    """Return structs of fields, NULL where ``absent``."""
     shown = [one for one in message.fields if one.number in wanted.fields]
     arrays = [fields[one.number] for one in shown]
     members = [pa.field(one.name, array.type) for one, array in zip(shown, arrays, strict=True)]
@@ -70,13 +69,13 @@ def struct_of(message: Message, wanted: Wanted, fields: Mapping[int, pa.Array], 
 
 
 class _Decoder:
-    """Decodes what stands in one memory."""
+    """Decodes the messages in one memory."""
 
     def __init__(self, memory: Memory, few: int) -> None:
         self._memory, self._few = memory, few
 
     def message(self, message: Message, wanted: Wanted | None, parts: Parts, depth: int) -> Decoded:
-        """The fields of messages; ``wanted``: None if they are only looked at."""
+        """Decode the fields of messages; ``wanted``: None if they are only checked."""
         bad, lacking = np.zeros(parts.size, bool), np.zeros(parts.size, bool)
         if not len(parts.starts) and wanted is None:
             return Decoded({}, bad, lacking)
@@ -127,7 +126,7 @@ class _Decoder:
         there = found.rows[last]
         if one.required:
             state.lacking[_without(there, state.size)] = True
-        if one.kind == "string" and len(there) < len(found.rows):  # those that do not count have to be texts too
+        if one.kind == "string" and len(there) < len(found.rows):  # values that do not count have to be texts too
             self._texts(one, found, state)
         tokens = Tokens(there, found.at[last], found.more[last])
         if wanted is None and one.kind == "bytes":
@@ -155,7 +154,7 @@ class _Decoder:
     def _one_message(
         self, one: Field, message: Message, wanted: Wanted | None, found: Tokens, state: _State
     ) -> pa.Array | None:
-        if state.after is not None:  # what stands before another member of the oneof is gone, but has to be a message
+        if state.after is not None:  # a value before another member of the oneof is dropped, but has to be a message
             stale = found.at < state.after[found.rows]
             self._look(message, Tokens(*(part[stale] for part in found)), state)
             found = Tokens(*(part[~stale] for part in found))
@@ -175,7 +174,7 @@ class _Decoder:
         return self._shown(message, wanted, inner, hidden, state.lacking)
 
     def _look(self, message: Message, tokens: Tokens, state: _State) -> None:
-        """Mark those of some messages that are malformed."""
+        """Mark the malformed ones of some messages."""
         if len(tokens.rows):
             parts = Parts(tokens.at, tokens.more, np.arange(len(tokens.rows)), len(tokens.rows))
             inner = self.message(message, None, parts, state.depth - 1) if state.depth else None
@@ -184,7 +183,7 @@ class _Decoder:
     def _shown(
         self, message: Message, wanted: Wanted, inner: Decoded, absent: np.ndarray, lacking: np.ndarray
     ) -> pa.Array:
-        """Messages in their form; ``lacking`` gets those that are no time."""
+        """Return messages in their Arrow form; mark those that are no time in ``lacking``."""
         if message.form is Form.STRUCT:
             return struct_of(message, wanted, inner.fields, absent)
         if message.form in TIME_FORMS:
@@ -215,7 +214,7 @@ class _Decoder:
         return pa.ListArray.from_arrays(pa.array(offsets), values)
 
     def _numbers(self, one: Field, found: Tokens, lengths: Tokens, state: _State) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers that stand one by one and packed ones, in the order of their places, and whose they are."""
+        """Return single and packed numbers, in the order of their places, and their messages."""
         values, owners = numbers_of(one.kind, self._memory, found.at, found.more), found.rows
         if not len(lengths.rows):
             return owners, values
@@ -238,7 +237,7 @@ class _Decoder:
         parts = Parts(found.at, found.more, np.arange(count), count)
         inner = self.message(message, wanted, parts, state.depth - 1)
         lacking, values = inner.lacking, None
-        if entry and lacking.any():  # an entry whose key comes again may lack what it likes
+        if entry and lacking.any():  # an entry whose key comes again may lack anything
             keys = self.message(message, Wanted({1: Wanted()}), parts, state.depth - 1).fields[1]
             lacking = lacking & _counting(found.rows, keys)
         if wanted is not None and entry:
@@ -251,9 +250,9 @@ class _Decoder:
 
 
 class _State(NamedTuple):
-    """Of the messages of which a field is read: how many there are, what is wrong with them.
+    """The messages of which a field is read: their number, and their faults.
 
-    ``after``: of a member of a oneof, behind which place of each message no other member stands.
+    ``after``: for a member of a oneof, the place in each message after which no other member occurs.
     """
 
     size: int
@@ -269,7 +268,7 @@ def _takes(one: Field, wire: int) -> bool:
 
 
 def _last(found: Tokens, state: _State) -> np.ndarray:
-    """Which values count: the last of each message, if no other member of its oneof follows."""
+    """Return which values count: the last of each message, if no other member of its oneof follows."""
     rows = found.rows
     last = np.ones(len(rows), bool)
     np.not_equal(rows[1:], rows[:-1], out=last[:-1])
@@ -285,14 +284,14 @@ def _without(there: np.ndarray, count: int) -> np.ndarray:
 
 
 def _ends_of_oneofs(message: Message, tokens: Mapping[int, Tokens], count: int) -> dict[int, np.ndarray]:
-    """By the number of each member of a oneof: where the last of the others stands in each message, -1 for none."""
+    """Return, for each member of a oneof, where the last of the others is in each message, -1 for none."""
     found = {}
     for members in message.oneofs.values():
         ends = []
         for one in members:
             mine = tokens.get(one.number << 3 | one.wire, _NONE)
             end = np.full(count, -1)
-            end[mine.rows] = mine.at  # they are in order, so the last one stays
+            end[mine.rows] = mine.at  # in order, so that the last one stays
             ends.append(end)
         for number, one in enumerate(members):
             found[one.number] = np.maximum.reduce([end for other, end in enumerate(ends) if other != number])
@@ -300,13 +299,13 @@ def _ends_of_oneofs(message: Message, tokens: Mapping[int, Tokens], count: int) 
 
 
 def _once_each(owners: np.ndarray, entries: pa.StructArray) -> tuple[np.ndarray, pa.StructArray]:
-    """The entries of maps without those whose key comes again in their map."""
+    """Return the entries of maps without those whose key comes again in their map."""
     keep = _counting(owners, entries.field(0))
     return (owners, entries) if keep.all() else (owners[keep], entries.filter(pa.array(keep)))
 
 
 def _counting(owners: np.ndarray, keys: pa.Array) -> np.ndarray:
-    """Which entries of maps count: the last of each key."""
+    """Return which entries of maps count: the last of each key."""
     if not (owners[1:] == owners[:-1]).any():
         return np.ones(len(owners), bool)
     codes = pc.dictionary_encode(keys).indices.to_numpy(zero_copy_only=False).astype(np.int64)

@@ -1,7 +1,7 @@
-"""Rows of Arrow as Protobuf messages: each field as one column of bytes, and the columns joined.
+"""Encodes Arrow rows as Protobuf messages: each field as one column of bytes, and the columns joined.
 
-What is written is what Protobuf's own writers write, in the order of the numbers: fields that are NULL, and those
-without presence that have their zero value, do not stand there.
+It writes what Protobuf's own writers write, in the order of the numbers: fields that are NULL, and those without
+presence that have their zero value, are omitted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NANOS: Final = 1000  # in a µs
 
 
 def encode(message: Message, rows: pa.StructArray) -> pa.BinaryArray:
-    """Rows as messages, by the names of their fields; what the rows do not have stands in no message.
+    """Return rows as messages, by the names of their fields; missing columns are in no message.
 
     Raises ``ValueError`` for a NULL inside of an array or a map.
     """
@@ -37,7 +37,7 @@ def encode(message: Message, rows: pa.StructArray) -> pa.BinaryArray:
 
 
 def _field(one: Field, values: pa.Array) -> pa.BinaryArray:
-    """All that stands in each message for a field."""
+    """Return the bytes of a field in each message."""
     if one.repeats is Repeats.ONCE:
         absent = values.is_null().to_numpy(zero_copy_only=False)
         bodies, zero = _bodies(one, values)
@@ -81,7 +81,7 @@ def _is_number(one: Field) -> bool:
 
 
 def _bodies(one: Field, values: pa.Array) -> tuple[pa.BinaryArray, np.ndarray | None]:
-    """The values behind the tags, of NULL anything, and which are zero, if they have a zero value."""
+    """Return the values after the tags (anything for NULL), and which are zero, if they have a zero value."""
     message = one.message
     if message is not None and message.form in (Form.TIMESTAMP, Form.DURATION):
         return _sized(_time(message, values)), None
@@ -113,7 +113,7 @@ def _numbers(kind: str, values: pa.Array) -> tuple[pa.BinaryArray, np.ndarray]:
 
 
 def _time(message: Message, values: pa.Array) -> pa.BinaryArray:
-    """Seconds and nanoseconds; both of a duration have its sign."""
+    """Return seconds and nanoseconds; in a duration both have its sign."""
     micros = pc.fill_null(values.cast(pa.int64()), 0).to_numpy()
     if message.form is Form.TIMESTAMP:
         seconds, rest = np.divmod(micros, SECOND)
@@ -125,19 +125,19 @@ def _time(message: Message, values: pa.Array) -> pa.BinaryArray:
 
 
 def _tagged(one: Field, wire: int, bodies: pa.BinaryArray) -> pa.BinaryArray:
-    """Bodies behind the tag of their field."""
+    """Return bodies after the tag of their field."""
     data, _ = written_varints(np.array([one.number << 3 | wire], np.uint64))
     return pc.binary_join_element_wise(pa.scalar(data.tobytes(), pa.binary()), bodies, _EMPTY)
 
 
 def _sized(bodies: pa.BinaryArray) -> pa.BinaryArray:
-    """Bodies behind their lengths."""
+    """Return bodies after their lengths."""
     data, offsets = written_varints(np.diff(_offsets(bodies)))
     return pc.binary_join_element_wise(_binary(offsets, data), bodies, _EMPTY)
 
 
 def _grouped(elements: pa.BinaryArray, ends: np.ndarray) -> pa.BinaryArray:
-    """The bytes of several elements as one, ``ends`` of which are between them."""
+    """Return the bytes of several elements as one; ``ends`` separate them."""
     return pa.BinaryArray.from_buffers(
         pa.binary(),
         len(ends) - 1,

@@ -1,4 +1,4 @@
-"""Protobuf's messages as the kernels need them: what stands on the wire for each field, and what it is in Arrow."""
+"""Protobuf's messages for the kernels: the wire format of each field, and its Arrow form."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ARROW_OF: Final = {
 
 
 class Form(Enum):
-    """What a message is in Arrow."""
+    """The Arrow form of a message."""
 
     STRUCT = "a struct of its fields"
     TIMESTAMP = "google.protobuf.Timestamp"
@@ -43,7 +43,7 @@ class Form(Enum):
 
 
 class Repeats(Enum):
-    """How often a field stands in a message."""
+    """How often a field occurs in a message."""
 
     ONCE = "once"
     MANY = "many"
@@ -54,9 +54,9 @@ class Repeats(Enum):
 class Field:
     """A field.
 
-    ``presence``: a message tells whether it is there; else it has its ``default`` (of an enum a number). ``filled``:
-    a message that is not there counts as an empty one (the value of an entry of a map). ``oneof``: which one it is a
-    member of, -1 for none. ``names``: of the numbers of an enum.
+    ``presence``: a message shows whether the field is set; else it has its ``default`` (for an enum a number).
+    ``filled``: a missing message counts as an empty one (the value of a map entry). ``oneof``: the one it is a member
+    of, -1 for none. ``names``: of the numbers of an enum.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Field:
 
     @property
     def wire(self) -> int:
-        """The wire type of one value."""
+        """Return the wire type of one value."""
         return WIRE_OF[self.kind]
 
 
@@ -92,7 +92,7 @@ class Message:
 
     @cached_property
     def oneofs(self) -> dict[int, list[Field]]:
-        """The members of each oneof of several."""
+        """Return the members of each oneof with several."""
         found: dict[int, list[Field]] = {}
         for one in self.fields:
             if one.oneof >= 0:
@@ -102,6 +102,6 @@ class Message:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which fields of a message are to be had, by their numbers, each with what is to be had of its own message."""
+    """The wanted fields of a message, by their numbers, each with the wanted fields of its own message."""
 
     fields: Mapping[int, Wanted] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Values of Protobuf's fields as arrays: numbers from the wire, texts from their places, times from their messages."""
+"""Values of Protobuf's fields as arrays: numbers from the wire, texts from their places, times from messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TIME_FORMS: Final = (Form.TIMESTAMP, Form.DURATION)
 
 
 def numbers_of(kind: str, memory: Memory, at: np.ndarray, more: np.ndarray) -> np.ndarray:
-    """The numbers of tokens, in the type of the kind; uint64 and fixed64 stay unsigned."""
+    """Return the numbers of tokens, in the type of the kind; uint64 and fixed64 stay unsigned."""
     match kind:
         case "float" | "fixed32" | "sfixed32":
             found = memory.words[at].astype(np.uint32)  # the lower half
@@ -31,7 +31,7 @@ def numbers_of(kind: str, memory: Memory, at: np.ndarray, more: np.ndarray) -> n
     return _typed(kind, found)
 
 
-def _typed(kind: str, found: np.ndarray) -> np.ndarray:  # noqa: PLR0911 - a kind each
+def _typed(kind: str, found: np.ndarray) -> np.ndarray:  # noqa: PLR0911 - one per kind
     match kind:
         case "int32" | "enum" | "sfixed32":
             return found.astype(np.uint32).view(np.int32)
@@ -53,7 +53,7 @@ def _typed(kind: str, found: np.ndarray) -> np.ndarray:  # noqa: PLR0911 - a kin
 def packed_values(
     one: Field, memory: Memory, starts: np.ndarray, ends: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The numbers of packed fields: their places, in which field each is, the numbers; and which fields are broken."""
+    """Return the numbers of packed fields: their places, their fields, the numbers; and which fields are broken."""
     sizes, broken = ends - starts, np.zeros(len(starts), bool)
     width = {FIXED32: 4, FIXED64: 8}.get(one.wire)
     if width is not None:
@@ -64,7 +64,7 @@ def packed_values(
         return places, which, numbers_of(one.kind, memory, places, places), broken
     which = np.repeat(np.arange(len(starts)), sizes)
     flat = starts[which] + np.arange(len(which)) - _before(sizes)[which]
-    stops = memory.bytes[flat] < 0x80  # noqa: PLR2004 - the bit that says that more follows
+    stops = memory.bytes[flat] < 0x80  # noqa: PLR2004 - the continuation bit
     first = np.ones(len(flat), bool)
     first[1:] = stops[:-1] | (which[1:] != which[:-1])
     places, which = flat[first], which[first]
@@ -79,12 +79,12 @@ def _before(sizes: np.ndarray) -> np.ndarray:
 
 
 def defaults_of(one: Field, count: int, kind: np.dtype) -> np.ndarray:
-    """As many times the value of a field that is not there."""
+    """Return the value of a missing field, ``count`` times."""
     return np.full(count, 0 if one.default is None else one.default, kind)
 
 
 def arrow_of(one: Field, values: np.ndarray, absent: np.ndarray | None) -> pa.Array:
-    """Numbers as Arrow has them, NULL where ``absent``."""
+    """Return numbers as Arrow arrays, NULL where ``absent``."""
     if one.kind == "enum":
         return _named(one.names, values, absent)
     if values.dtype == np.uint64:
@@ -93,7 +93,7 @@ def arrow_of(one: Field, values: np.ndarray, absent: np.ndarray | None) -> pa.Ar
 
 
 def _named(names: Mapping[int, str], values: np.ndarray, absent: np.ndarray | None) -> pa.Array:
-    """Numbers of an enum as names; one without a name is its digits."""
+    """Return numbers of an enum as names; one without a name is its digits."""
     known = np.array(sorted(names), np.int32)
     other = np.setdiff1d(values, known)
     numbers = np.concatenate([known, other])
@@ -103,7 +103,7 @@ def _named(names: Mapping[int, str], values: np.ndarray, absent: np.ndarray | No
 
 
 def _decimals(values: np.ndarray, absent: np.ndarray | None) -> pa.Array:
-    """Unsigned numbers of 64 bits as decimals of 20 digits."""
+    """Return unsigned 64-bit numbers as decimals of 20 digits."""
     halves = np.zeros(2 * len(values), np.uint64)
     halves[::2] = values
     valid = None if absent is None else pa.py_buffer(np.packbits(~absent, bitorder="little"))
@@ -111,7 +111,7 @@ def _decimals(values: np.ndarray, absent: np.ndarray | None) -> pa.Array:
 
 
 def gathered(memory: Memory, starts: np.ndarray, ends: np.ndarray) -> pa.BinaryArray:
-    """The bytes between places, which follow each other."""
+    """Return the bytes between successive places."""
     if not len(starts):
         return pa.array([], pa.binary())
     bounds = np.column_stack([starts, ends]).ravel().astype(np.int32)
@@ -122,7 +122,7 @@ def gathered(memory: Memory, starts: np.ndarray, ends: np.ndarray) -> pa.BinaryA
 
 
 def times_of(message: Message, fields: Mapping[int, pa.Array], absent: np.ndarray) -> tuple[pa.Array, np.ndarray]:
-    """Timestamps or durations of their seconds and nanoseconds, in whole µs, and which are none."""
+    """Return timestamps or durations from seconds and nanoseconds, in whole µs, and which are invalid."""
     seconds, nanos = (fields[number].to_numpy().astype(np.int64) for number in (1, 2))
     if message.form is Form.TIMESTAMP:
         wrong = (seconds < _LEAST_SECOND) | (seconds > _MOST_SECOND) | (nanos < 0) | (nanos >= _NANOS)

@@ -1,8 +1,8 @@
-"""The step limit: a row is early if it lies too far above the row before it.
+"""The step limit: a row is early if it is too far above the row before it.
 
-As s-Server's example describes it, with its faults: the row before it counts whatever was
-said of it. So behind an early row the next one from the future is none, and a good row
-behind a late one may be early. The guard (`kernels.guard`) has neither.
+As in s-Server's example, with its faults: the row before counts whatever its verdict. So after an early row the next
+one from the future is accepted, and a good row after a late one may be early. The guard (`kernels.guard`) has neither
+fault.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from rowtime.kernels.guard import EARLY, LATE, OK, Flags, Guarded, Limits, Times
 
 
 def step_limit(times: Times, known: Flags, mark: int, previous: int, limits: Limits) -> tuple[Guarded, int]:
-    """Judge the rows of one writer; times in µs, BEGINNING where there was none before.
+    """Judge the rows of one writer; times in µs, BEGINNING if there was none before.
 
-    A row is early iff t > the time before it + ``early``; of the others late iff t < mark - ``late``, the mark being
-    the greatest time of rows that were not early. Rows without a time are skipped. The last time comes back as well.
+    A row is early if and only if t > the time before it + ``early``; otherwise it is late if and only if t < mark -
+    ``late``, the mark being the greatest time of rows that were not early. Rows without a time are skipped. Also
+    returns the last time.
     """
     shown = times[known]
     before = np.concatenate(([previous], shown[:-1]))

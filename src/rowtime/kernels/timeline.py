@@ -1,7 +1,7 @@
 """The bounds of an event time over the items of one tick: which item caused which advance.
 
-Semantics 8. Items are in the merged order. A row goes out before the bound that it causes, so
-the bound in force before a row is that of the items before it. Times are µs UTC.
+Semantics 8. Items are in the merged order. A row is emitted before the bound that it causes, so the bound in force
+before a row is that of the items before it. Times are µs UTC.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import numpy as np
 
 from rowtime.core.time import BEGINNING, END
 
-FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max  # positions before and behind every item
+FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max  # positions before and after every item
 
 
 @dataclass(frozen=True)
 class Timeline:
     """What went downstream in one tick: the bound ``before`` it, and each strict advance.
 
-    The advance to ``values[i]`` came after the item at ``positions[i]``; both ascend.
-    ``rows`` are the positions of the rows, ascending, and ``times`` their event times.
-    ``stamps`` looks up the rowtimes of items, for whoever passes bounds on among rows. ``regions``: where
-    several meet, the positions of the rows of each, and its own bound before each of these and after all.
+    The advance to ``values[i]`` came after the item at ``positions[i]``; both ascend. ``rows`` are the positions of the
+    rows, ascending, and ``times`` their event times. ``stamps`` looks up the rowtimes of items, for operators that pass
+    bounds on among rows. ``regions``: if several merge, the positions of the rows of each, and its own bound before
+    each of these and after all.
     """
 
     before: int
@@ -36,28 +36,28 @@ class Timeline:
 
     @property
     def after(self) -> int:
-        """The bound after the tick."""
+        """Return the bound after the tick."""
         return int(self.values[-1]) if len(self.values) else self.before
 
     @property
     def first(self) -> int | None:
-        """The first advance of the tick."""
+        """Return the first advance of the tick."""
         return int(self.values[0]) if len(self.values) else None
 
     def passing(self, every: int) -> Timeline:
-        """The advances alone that reach or pass a multiple of ``every``, the end not among them."""
+        """Return only the advances that reach or pass a multiple of ``every``, without the end."""
         known = np.concatenate([[self.before], self.values])
         crosses = (known[1:] // every > known[:-1] // every) & (self.values < END)
         return replace(self, positions=self.positions[crosses], values=self.values[crosses])
 
     def at(self, rows: np.ndarray) -> np.ndarray:
-        """The bound in force before each row."""
+        """Return the bound in force before each row."""
         known = np.concatenate([[self.before], self.values])
         found: np.ndarray = known[np.searchsorted(self.positions, rows, side="left")]
         return found
 
     def next(self, rows: np.ndarray, unknown: int) -> np.ndarray:
-        """The first strict advance after each row; ``unknown`` where this tick has none."""
+        """Return the first strict advance after each row; ``unknown`` if this tick has none."""
         known = np.concatenate([self.values, [unknown]])
         found: np.ndarray = known[np.searchsorted(self.positions, rows, side="left")]
         return found
@@ -66,10 +66,10 @@ class Timeline:
 def advances(
     positions: np.ndarray, wanted: np.ndarray, reached: int, sent: int, gap: int
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Positions and values of the bounds that are sent, and the bound of the operator itself.
+    """Return positions and values of the bounds that are sent, and the bound of the operator itself.
 
-    ``wanted`` is what each item would set the bound to, ``reached`` what it was before, ``sent`` the last that went
-    downstream; the next goes once it is at least that + ``gap``. Equal or lower values are ignored.
+    ``wanted`` is the bound that each item asks for, ``reached`` the bound before, ``sent`` the last one sent
+    downstream; the next one is sent once it is at least that + ``gap``. Equal or lower values are ignored.
     """
     if not len(wanted):
         return positions, wanted, reached
@@ -81,7 +81,7 @@ def advances(
 
 
 def _spaced(values: np.ndarray, sent: int, gap: int) -> np.ndarray:
-    """The indexes of ascending values of which each is at least ``gap`` above the one before; the end always goes."""
+    """Return the indexes of ascending values at least ``gap`` above the one before; the end is always included."""
     if gap <= 1 or not len(values):
         return np.arange(len(values))
     follows = [*np.searchsorted(values, values + gap).tolist(), len(values)]

@@ -7,15 +7,15 @@ import pyarrow as pa
 
 _ASCII = 0x80
 _TWO, _THREE, _FOUR, _BEYOND = 0xC2, 0xE0, 0xF0, 0xF5
-"""The least first bytes of characters of so many bytes, and those of none."""
+"""The least first bytes of characters of so many bytes, and of invalid ones."""
 _LEAST = {0xE0: 0xA0, 0xF0: 0x90}
-"""By the first byte: the least second one, where a shorter form would do otherwise."""
+"""By the first byte: the least second one that is not an overlong form."""
 _MOST = {0xED: 0x9F, 0xF4: 0x8F}
-"""By the first byte: the greatest second one, where halves of pairs and too great numbers begin."""
+"""By the first byte: the greatest second one before surrogates and too great numbers."""
 
 
 def as_texts(found: pa.BinaryArray) -> tuple[pa.StringArray, np.ndarray | None]:
-    """Bytes as texts, and which of them are none (their texts are empty then); ``None`` if all are."""
+    """Return bytes as texts, and which of them are invalid (their texts are empty then); ``None`` if all are valid."""
     offsets, data = _parts(found)
     if not len(data) or data.max() < _ASCII:
         return _texts(found), None
@@ -30,7 +30,7 @@ def as_texts(found: pa.BinaryArray) -> tuple[pa.StringArray, np.ndarray | None]:
 
 
 def _parts(found: pa.BinaryArray) -> tuple[np.ndarray, np.ndarray]:
-    """The places of the elements, from zero, and their bytes."""
+    """Return the places of the elements, from zero, and their bytes."""
     offsets = np.frombuffer(found.buffers()[1], np.int32)[found.offset : found.offset + len(found) + 1]
     if not len(found):
         return np.zeros(1, np.int32), np.zeros(0, np.uint8)
@@ -44,7 +44,7 @@ def _texts(found: pa.BinaryArray) -> pa.StringArray:
 
 
 def _wrong(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Of each element, whether its bytes are no text."""
+    """Return whether the bytes of each element are invalid."""
     owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     follows = (data & 0xC0) == _ASCII
     needs = np.select([data >= _FOUR, data >= _THREE, data >= _TWO], [3, 2, 1], 0)

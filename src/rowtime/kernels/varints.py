@@ -1,4 +1,4 @@
-"""Numbers of variable length (Protobuf's varints), many at once: seven bits a byte, the lowest first."""
+"""Numbers of variable length (Protobuf's varints), many at once: seven bits per byte, the lowest first."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 LONGEST: Final = 10  # bytes of a varint
 SHORTEST_BAD: Final = LONGEST + 1
 _WORD: Final = 8
-_PADDING: Final = 16  # bytes behind the last, so that each can be read with those that follow
+_PADDING: Final = 16  # bytes after the last, so that each can be read with those that follow
 _HIGH: Final = np.uint64(0x8080808080808080)
 _LOW: Final = np.uint64(0x7F7F7F7F7F7F7F7F)
 _ONE: Final = np.uint64(1)
-_FOLDS: Final = (  # the bits that stay, those that move down, by how many
+_FOLDS: Final = (  # bits that stay, bits that move down, and by how many
     (np.uint64(0x007F007F007F007F), np.uint64(0x7F007F007F007F00), np.uint64(1)),
     (np.uint64(0x00003FFF00003FFF), np.uint64(0x3FFF00003FFF0000), np.uint64(2)),
     (np.uint64(0x000000000FFFFFFF), np.uint64(0x0FFFFFFF00000000), np.uint64(4)),
@@ -32,7 +32,7 @@ class Memory:
 
 
 class Read(NamedTuple):
-    """What was read: the numbers, the place behind each, and whether it is one."""
+    """The result of reading: the numbers, the place after each, and whether it is valid."""
 
     values: np.ndarray
     after: np.ndarray
@@ -40,14 +40,17 @@ class Read(NamedTuple):
 
 
 def read_varints(memory: Memory, at: np.ndarray, end: np.ndarray, most: int = LONGEST) -> Read:
-    """The varints that begin at some places and end, in ``most`` bytes, before others; bits above 64 are dropped."""
+    """Return the varints that begin at some places and end, within ``most`` bytes, before others.
+
+    Bits above 64 are dropped.
+    """
     first = memory.bytes[at]
     if not (first & 0x80).any():
         after = at + 1
         return Read(first.astype(np.uint64), after, after <= end)
     words = memory.words[at]
     stops = ~words & _HIGH
-    below = (stops & (~stops + _ONE)) - _ONE  # all bits below the end of the number; all if it is longer than a word
+    below = (stops & (~stops + _ONE)) - _ONE  # all bits below the end of the number; all if there is no end
     values, sizes = _folded(words & below & _LOW), (np.bitwise_count(below) >> 3).astype(np.int64) + 1
     if (longer := np.flatnonzero(sizes > _WORD)).size:
         ninth, tenth = (memory.bytes[at[longer] + more].astype(np.uint64) for more in (_WORD, _WORD + 1))
@@ -59,27 +62,27 @@ def read_varints(memory: Memory, at: np.ndarray, end: np.ndarray, most: int = LO
 
 
 def _folded(words: np.ndarray) -> np.ndarray:
-    """Eight groups of seven bits as one number."""
+    """Return eight groups of seven bits as one number."""
     for stay, move, by in _FOLDS:
         words = (words & stay) | ((words & move) >> by)
     return words
 
 
 def unzigzag(values: np.ndarray) -> np.ndarray:
-    """Signed numbers of unsigned ones: 0, -1, 1, -2, … by 0, 1, 2, 3, …; of the same width."""
+    """Return signed numbers for unsigned ones: 0, -1, 1, -2, … for 0, 1, 2, 3, …; of the same width."""
     one = values.dtype.type(1)
     signed: np.ndarray = ((values >> one) ^ (~(values & one) + one)).view(values.dtype.str.replace("u", "i"))
     return signed
 
 
 def zigzag(values: np.ndarray) -> np.ndarray:
-    """The opposite of `unzigzag`."""
+    """Return the inverse of `unzigzag`."""
     bits = values.dtype.itemsize * 8 - 1
     return ((values << 1) ^ (values >> bits)).view(values.dtype.str.replace("i", "u"))
 
 
 def written_varints(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The bytes of unsigned numbers one behind the other, and where each begins, with the end behind the last."""
+    """Return the bytes of unsigned numbers one after the other, and where each begins, with the end of the last."""
     values = values.astype(np.uint64)
     sizes = np.ones(len(values), np.int64)
     for more in range(1, LONGEST):

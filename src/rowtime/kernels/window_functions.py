@@ -1,8 +1,8 @@
-"""The functions that OVER knows, over frames of elements (see `kernels.frames`).
+"""The functions of OVER, over frames of elements (see `kernels.frames`).
 
-A function turns its argument into *parts*, one a row, which are what it keeps of rows that are folded away too: the
-parts of a head are those of all rows that it stands for. ``fold`` gives the parts of each frame, ``value`` the result.
-Null arguments count nowhere but where a function picks a row.
+A function turns its argument into *parts*, one per row, which it also keeps of rows that are folded into a head: the
+parts of a head are those of all its rows. ``fold`` returns the parts of each frame, ``value`` the result. Null
+arguments count only in functions that pick a row.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from rowtime.kernels.identity import numbered
 
 Table = Mapping[str, pa.Array]
 Floats = NDArray[np.float64]
-_EXACT = 2**53  # whole numbers below are exact in floating point
+_EXACT = 2**53  # whole numbers below it are exact in floating point
 
 
 class Function(Protocol):
-    """One function; part names are its own."""
+    """One function; it chooses the names of its parts."""
 
     def seeds(self, argument: pa.Array, times: Ints) -> Table:
         """The parts of rows; ``times`` are their rowtimes (µs)."""
@@ -38,17 +38,17 @@ class Function(Protocol):
         ...
 
     def value(self, parts: Table) -> Table:
-        """The columns of the result, by what their names add to the call's."""
+        """Return the columns of the result, by the suffixes of the call's name."""
         ...
 
 
 def counts(column: pa.Array) -> Ints:
-    """1 for each value that is there."""
+    """Return 1 for each non-null value."""
     return np.asarray(pc.cast(pc.is_valid(column), pa.int64()))
 
 
 def _floating(argument: pa.Array) -> pa.Array:
-    """The values as DOUBLE, of large whole numbers the nearest, as Spark casts them."""
+    """Return the values as DOUBLE; large whole numbers become the nearest, as in Spark's casts."""
     return argument.cast(pa.float64(), safe=False)
 
 
@@ -79,7 +79,7 @@ class Count(Counting):
 
 @dataclass(frozen=True)
 class Sum:
-    """SUM(x): whole numbers and decimals exactly, floating point to the last digits."""
+    """SUM(x): exact for whole numbers and decimals, to the last digits for floating point."""
 
     def seeds(self, argument: pa.Array, times: Ints) -> Table:  # noqa: ARG002
         """The parts of rows."""
@@ -111,10 +111,10 @@ class Sum:
 
 @dataclass(frozen=True)
 class Avg:
-    """AVG(x); decimals are divided by whoever reads the two columns, by the rules of their type."""
+    """AVG(x); the reader of the two columns divides decimals, by the rules of their type."""
 
     def seeds(self, argument: pa.Array, times: Ints) -> Table:
-        """The parts of rows; a BIGINT is two numbers, ``l`` + ``h`` * 2^32, whose sums are whole ones."""
+        """Return the parts of rows; a BIGINT is two numbers, ``l`` + ``h`` * 2^32, whose sums are exact."""
         if pa.types.is_int64(argument.type):
             low, high = limbs(numbers(argument))
             return {"l": pa.array(low), "h": pa.array(high), "n": pa.array(counts(argument))}
@@ -141,7 +141,7 @@ class Avg:
 
 
 def float_sums(values: Floats, frames: Frames) -> Floats:
-    """Sums in which nothing cancels that is not in the frame; by prefixes where these are exact."""
+    """Return sums in which no value outside of the frame cancels; by prefixes if these are exact."""
     whole = np.isfinite(values).all() and (values == np.rint(values)).all()
     if whole and np.abs(values).sum() < _EXACT:
         return np.asarray(summed(values, frames))  # type: ignore[arg-type]
@@ -237,7 +237,7 @@ class Decayed:
         (total, weight, at), (more, its, later) = one, other
         past = np.maximum(later - at, 0)
         fade = np.exp2(-past / self.half_life)
-        # Beyond every number of halves there is nothing left, but what has no number stays none.
+        # After so many half-lives nothing is left, but NaN stays NaN.
         return total * fade + more, weight * fade + its, np.maximum(at, later)
 
     def value(self, parts: Table) -> Table:
@@ -266,7 +266,7 @@ class Nth:
         return {"v": parts["v"].take(pa.array(index, mask=~there)), "c": pa.array(number)}
 
     def _chosen(self, count: Ints, frames: Frames) -> tuple[Ints, Known, Ints]:
-        """The element of each frame, whether there is one, and how many rows of the frame count.
+        """Return the element of each frame, whether there is one, and how many rows of the frame count.
 
         A head counts for several rows: it has the value of its n-th, or of its last one.
         """
@@ -284,7 +284,7 @@ class Nth:
 
 @dataclass(frozen=True)
 class Distinct(Counting):
-    """COUNT(DISTINCT x), over frames whose ends never fall from row to row and that no head is in."""
+    """COUNT(DISTINCT x), over frames whose ends never fall from row to row and that contain no head."""
 
     def seeds(self, argument: pa.Array, times: Ints) -> Table:  # noqa: ARG002
         """The parts of rows."""
@@ -293,9 +293,9 @@ class Distinct(Counting):
     def fold(self, parts: Table, frames: Frames) -> Table:
         """The parts of frames.
 
-        An element counts where it is the first of its value: in the frames that hold it and
-        not the one before it of the same value. As ends never fall, these are frames in a
-        row, and each element adds one where they begin and takes it away where they end.
+        An element counts where it is the first of its value: in the frames that contain it but not the previous one of
+        the same value. Because ends never fall, these frames are consecutive, and each element adds one at their
+        beginning and subtracts it at their end.
         """
         column = parts["v"]
         known = np.flatnonzero(np.asarray(pc.is_valid(column)))
@@ -308,7 +308,7 @@ class Distinct(Counting):
 
 
 def _previous(codes: NDArray[Any], places: Ints) -> Ints:
-    """For each place that of the same code before it; -1 where there is none."""
+    """Return for each place the previous one with the same code; -1 if there is none."""
     order = np.argsort(codes, kind="stable")
     same = np.flatnonzero(codes[order][1:] == codes[order][:-1])
     found = np.full(len(places), -1, np.int64)
@@ -318,7 +318,7 @@ def _previous(codes: NDArray[Any], places: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class Levels(Counting):
-    """How many different values a BIGINT that never falls has had: DENSE_RANK, of what orders a window."""
+    """How many different values a BIGINT that never falls has had: DENSE_RANK, of the window's order."""
 
     def seeds(self, argument: pa.Array, times: Ints) -> Table:  # noqa: ARG002
         """The parts of rows: how many values, the first and the last."""

@@ -1,8 +1,8 @@
-"""Window functions over the rows of one tick and what is kept of earlier ones, as Arrow tables.
+"""Window functions over the rows of one tick and kept rows of earlier ones, as Arrow tables.
 
-Rows, kept rows and heads (see `kernels.frames`) are put side by side, laid out by key, and
-every call is computed over all keys at once. What comes back are the values of the new
-rows, the rows to keep and the new heads. Nothing here knows Spark.
+Rows, kept rows and heads (see `kernels.frames`) are combined, arranged by key, and every call is computed over all keys
+at once. The result is the values of the new rows, the rows to keep and the new heads. This module does not depend on
+Spark.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Frame:
         return f"({lower} to {f'{unit(self.upper)} before' if self.upper else 'the row'})"
 
     def over(self, rows: Layout, values: Ints) -> Frames:
-        """The frames of the new rows."""
+        """Return the frames of the new rows."""
         if self.by_range:
             found = by_range(rows, values, self.lower, self.upper)
         else:
@@ -54,7 +54,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Wanted:
-    """One call: the column that its values go to, the column of its argument, function and frame."""
+    """One call: the column for its values, the column of its argument, function and frame."""
 
     name: str
     argument: str
@@ -63,12 +63,12 @@ class Wanted:
 
     @property
     def running(self) -> bool:
-        """True if its frames begin with the first row, so that a head stands for what is no longer kept."""
+        """Return True if its frames begin with the first row, so that a head represents dropped rows."""
         return self.frame.lower is None
 
     @property
     def parts(self) -> tuple[set[str], set[str]]:
-        """The columns of its heads: those of every type of argument, and those of some."""
+        """Return the columns of its heads: those for every type of argument, and those for some."""
         nothing = (pa.array([], kind) for kind in (pa.int64(), pa.float64()))
         whole, broken = (self.function.seeds(argument, np.zeros(0, np.int64)).keys() for argument in nothing)
         every, some = ({f"{self.name}.{part}" for part in parts} for parts in (whole & broken, whole ^ broken))
@@ -79,7 +79,7 @@ class Wanted:
 class Windows:
     """The calls of one operator over one set of keys.
 
-    ``expires``: a key of which no row comes for longer than that (µs) begins again.
+    ``expires``: a key without a row for longer than that (µs) starts anew.
     """
 
     keys: tuple[str, ...]
@@ -88,34 +88,34 @@ class Windows:
 
     @cached_property
     def heads(self) -> bool:
-        """True if heads are kept."""
+        """Return True if heads are kept."""
         return any(call.running for call in self.calls)
 
     @cached_property
     def rows_kept(self) -> int:
-        """How many of the last rows of a key a later row may ask for."""
+        """Return how many of the last rows of a key a later row may need."""
         ends = (f for f in (call.frame for call in self.calls) if not f.by_range)
         return max([0, *(f.upper - 1 if f.lower is None else f.lower for f in ends)])
 
     @cached_property
     def span(self) -> int | None:
-        """How far back (µs of the order value) a later row may ask for rows; ``None``: not by time."""
+        """Return how far back (µs of the order value) a later row may need rows; ``None``: not by time."""
         ends = [f for f in (call.frame for call in self.calls) if f.by_range]
         return max((f.upper - 1 if f.lower is None else f.lower for f in ends), default=None)
 
     @property
     def timed(self) -> bool:
-        """True if time alone says which rows are asked for again."""
+        """Return True if time alone decides which rows are still needed."""
         return self.span is not None and not self.heads and not self.rows_kept
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The columns of the arguments, each once."""
+        """Return the columns of the arguments, each once."""
         return tuple(dict.fromkeys(call.argument for call in self.calls))
 
 
 def lasting(keys: Sequence[str], rows: pa.Table, number: int, span: int | None) -> pa.Table:
-    """Of rows in stream order the last ``number`` of each key, and those no more than ``span`` before its last."""
+    """Return, of rows in stream order, the last ``number`` of each key, and those up to ``span`` before its last."""
     codes = ranks([[rows[key]] for key in keys], rows.num_rows)
     made = layout(codes, 0, rows.num_rows)
     ends = np.repeat(made.ends, made.ends - made.begins)
@@ -127,7 +127,7 @@ def lasting(keys: Sequence[str], rows: pa.Table, number: int, span: int | None) 
 
 
 def newest(rows: pa.Table) -> pa.Table:
-    """Rows in stream order, of those that were kept again with a later end the last."""
+    """Return rows in stream order; of rows that were kept again with a later end, the last."""
     rows = rows.sort_by([(POSITION, "ascending"), (DUE, "ascending")])
     places = np.asarray(whole(rows[POSITION]))
     last = np.ones(len(places), np.bool_)
@@ -136,7 +136,7 @@ def newest(rows: pa.Table) -> pa.Table:
 
 
 def renewed(windows: Windows, heads: pa.Table, fresh: pa.Table) -> pa.Table:
-    """Heads of earlier versions, which kept the sum of an AVG of BIGINTs as DOUBLE, with the two numbers it is now."""
+    """Convert heads of earlier versions, which kept an AVG of BIGINTs as DOUBLE, to the present two numbers."""
     for call in windows.calls:
         old = f"{call.name}.s"
         if (
@@ -163,7 +163,7 @@ class Answer:
 
 
 class Computation:
-    """One tick of ``windows``: heads (at most one a key), kept rows and new rows, each in stream order."""
+    """One tick of ``windows``: heads (at most one per key), kept rows and new rows, each in stream order."""
 
     def __init__(self, windows: Windows, heads: pa.Table | None, kept: pa.Table | None, fresh: pa.Table) -> None:
         self.windows, self.fresh = windows, fresh
@@ -206,7 +206,7 @@ class Computation:
         return Answer(values, self._kept(suffix), self._heads(states, suffix) if self.windows.heads else None)
 
     def _first_of(self, beyond: Sequence[Overflow]) -> Overflow:
-        """Of the first row of each key that has a sum or average beyond its type, those of one call."""
+        """Return, for the first row of each key with a sum or average that overflows, those of one call."""
         wanted = np.logical_or.reduce([one.beyond for one in beyond])
         codes = np.asarray(self._in_order(pa.array(self.layout.code[self.layout.at])))
         places = np.flatnonzero(wanted)
@@ -215,7 +215,7 @@ class Computation:
         return next(Overflow(str(o), o.beyond & first, o.name) for o in beyond if (o.beyond & first).any())
 
     def _in_order(self, column: pa.Array) -> pa.Array:
-        """Values as laid out, in the order in which the new rows came."""
+        """Return arranged values in the order in which the new rows came."""
         if not self.windows.keys:
             return column
         came = np.empty(len(column), np.int64)
@@ -230,7 +230,7 @@ class Computation:
         order = pa.array(self.layout.order) if self.windows.keys else None
         return {part: column if order is None else column.take(order) for part, column in seeds.items()}
 
-    # -- what is kept -------------------------------------------------------------------
+    # -- state ----------------------------------------------------------------------------
 
     def _suffix(self) -> Ints:
         """Return, for each key with a new row, the first element that a later row may need."""
@@ -246,7 +246,7 @@ class Computation:
         return np.asarray(np.maximum(first, rows.begins + (rows.place[rows.begins] < 0)))
 
     def _kept(self, suffix: Ints) -> pa.Table:
-        """The new rows that a later row may ask for; the kept ones stand where they are."""
+        """Return the new rows that a later row may need; the kept ones stay where they are."""
         old = self.rows.num_rows - self.fresh.num_rows
         if self.windows.timed:
             return self.rows.slice(old)
@@ -259,17 +259,17 @@ class Computation:
         return _until(rows, np.repeat(self._expiry(self.windows.expires), lengths))
 
     def _expiry(self, expires: int) -> Ints:
-        """From when on a key is forgotten: later than ``expires`` after its last row."""
+        """Return from when on a key is dropped: later than ``expires`` after its last row."""
         return np.asarray(self.times[self.layout.place[self.layout.ends - 1]] + expires + 1)
 
     def _heads(self, states: Mapping[str, pa.Array], suffix: Ints) -> pa.Table:
-        """One head a key with a new row; ``__p``: the last row that it stands for."""
+        """Return one head per key with a new row; ``__p``: the last row that it represents."""
         last = self.layout.ends - 1
         key = self.rows.select([n for n in (*self.windows.keys, KEY_HASH, DUE) if n in self.rows.column_names])
         key = key.take(pa.array(self.layout.place[last]))
         before = self.layout.place[np.maximum(suffix - 1, self.layout.begins)]
         marks = {name: np.asarray(whole(self.rows[name]))[np.maximum(before, 0)] for name in (POSITION, AT)}
-        moved = (suffix > self.layout.begins) & (before >= 0)  # else the head of before still stands
+        moved = (suffix > self.layout.begins) & (before >= 0)  # otherwise the former head is still valid
         if self.windows.expires is not None:
             key = _until(key, self._expiry(self.windows.expires))
             moved = self._renewed(marks, moved, suffix)
@@ -279,7 +279,7 @@ class Computation:
         )
 
     def _renewed(self, marks: dict[str, Ints], moved: Known, suffix: Ints) -> Known:
-        """A head that still stands is kept again, for its key lives on."""
+        """Keep a valid head again, because its key lives on."""
         stands = ~moved & (suffix > self.layout.begins)
         if self.heads is not None:
             mine = self.layout.order[self.layout.begins[stands]]
@@ -289,7 +289,7 @@ class Computation:
 
 
 def _given(function: Function, argument: pa.Array) -> pa.Array:
-    """What a function is computed of, where the argument is text with a collation."""
+    """Return the input of a function, if the argument is text with a collation."""
     if isinstance(function, Extreme):
         return argument
     return collated.keys(argument) if isinstance(function, Distinct) else collated.values(argument)
@@ -301,7 +301,7 @@ def _until(rows: pa.Table, ends: Ints) -> pa.Table:
 
 
 def _led(heads: pa.Array | None, column: pa.Array, count: int) -> pa.Array:
-    """The parts of heads before those of rows; calls that never ask for a head get nulls."""
+    """Put the parts of heads before those of rows; calls that never need a head get nulls."""
     if heads is None:
         heads = pa.nulls(count, column.type)
         if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
@@ -328,7 +328,7 @@ def _latest(
 
 
 def ranks(keys: Sequence[Sequence[pa.ChunkedArray]], count: int) -> Ints:
-    """A number for each key, the same for equal ones; NULL equals NULL, as in GROUP BY."""
+    """Return a number for each key, the same for equal ones; NULL equals NULL, as in GROUP BY."""
     if not count:
         return np.zeros(0, np.int64)
     columns = (pa.concat_arrays([chunk for part in parts for chunk in part.chunks]) for parts in keys)
@@ -336,13 +336,13 @@ def ranks(keys: Sequence[Sequence[pa.ChunkedArray]], count: int) -> Ints:
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
+    """Return a column as one array."""
     found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
 
 
 def takes(function: Function, kind: str) -> bool:
-    """True if the kernel of a function computes over values of a Spark type, by its simple name."""
+    """Return True if a function's kernel supports a Spark type, by its simple name."""
     if isinstance(function, Sum | Avg | Spread | Decayed):
         return kind.startswith("decimal") or kind in _NUMBERS
     if isinstance(function, Extreme):

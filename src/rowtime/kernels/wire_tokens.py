@@ -1,8 +1,8 @@
-"""The fields of many Protobuf messages at once: which stand there, and where the value of each begins and ends.
+"""The fields of many Protobuf messages at once: which ones occur, and where the value of each begins and ends.
 
-The messages advance in lock step: of each the next field is read, in a few array operations for all of them. Those
-that have many more fields than the others are read one by one at last, because an array operation over few messages
-costs more than the loop. Groups, which Protobuf has given up long ago, are skipped by such a loop too.
+The messages advance in lock step: the next field of each is read, in a few array operations for all of them. Messages
+with many more fields than the others are finally read one by one, because an array operation over few messages costs
+more than the loop. Groups, which Protobuf abandoned long ago, are skipped by such a loop too.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from rowtime.kernels.varints import LONGEST, Memory, read_varints
 
 VARINT, FIXED64, LENGTH, GROUP, GROUP_END, FIXED32 = 0, 1, 2, 3, 4, 5
 WIRES: Final = (VARINT, FIXED64, LENGTH, GROUP, FIXED32)
-"""The wire types by which a value may stand there."""
+"""The wire types of values."""
 SHORT: Final = 5  # bytes of a tag, or of a length
-DEEPEST: Final = 100  # messages and groups inside of each other, as Protobuf's own readers allow
+DEEPEST: Final = 100  # nesting depth of messages and groups, as in Protobuf's own readers
 FEW: Final = 64
-"""So many messages at most are read one by one."""
+"""The number of messages up to which they are read one by one."""
 _MOST_TAG, _MOST_LENGTH = 2**32 - 1, 2**31 - 1
 _MANY: Final = 2**14  # numbers below it are counted, which is faster than sorting them
 _WIRE: Final = 7  # the bits of a tag that are the wire type
@@ -30,7 +30,7 @@ _SIZES: Final = {FIXED64: 8, FIXED32: 4}
 class Tokens(NamedTuple):
     """Values of one field and wire type, in the order of their places: in which message, from where, up to where.
 
-    Of varints ``more`` are the numbers themselves (unsigned), of all others the places behind the values.
+    For varints ``more`` are the numbers themselves (unsigned), for all others the places after the values.
     """
 
     rows: np.ndarray
@@ -39,7 +39,7 @@ class Tokens(NamedTuple):
 
 
 class CutOff(Exception):
-    """A message that is none."""
+    """An invalid message."""
 
 
 class Spans(NamedTuple):
@@ -51,9 +51,9 @@ class Spans(NamedTuple):
 
 
 def scan(spans: Spans, numbers: np.ndarray, depth: int, few: int = FEW) -> tuple[Mapping[int, Tokens], np.ndarray]:
-    """The values of the fields with some numbers (sorted) by their tags, and which messages are malformed.
+    """Return the values of the fields with some numbers (sorted) by their tags, and which messages are malformed.
 
-    ``depth``: how many messages or groups may stand inside of each other there.
+    ``depth``: how deep messages or groups may be nested there.
     """
     memory, starts, ends = spans
     found = _Found(len(starts))
@@ -61,7 +61,7 @@ def scan(spans: Spans, numbers: np.ndarray, depth: int, few: int = FEW) -> tuple
     at, end = starts[rows], ends[rows]
     while len(rows) > few:
         tags, at, good = read_varints(memory, at, end, SHORT)
-        good &= (tags <= _MOST_TAG) & (tags > _WIRE)  # the number 0 is none
+        good &= (tags <= _MOST_TAG) & (tags > _WIRE)  # 0 is not a valid number
         if not good.all():
             found.bad[rows[~good]] = True
             rows, at, end, tags = rows[good], at[good], end[good], tags[good]
@@ -86,7 +86,7 @@ class _Step(NamedTuple):
 
 
 class _Found:
-    """What was found until now."""
+    """The values found so far."""
 
     def __init__(self, count: int) -> None:
         self.bad = np.zeros(count, bool)
@@ -108,7 +108,7 @@ class _Found:
 
 
 class _Single(NamedTuple):
-    """Takes the values of one message."""
+    """Collects the values of one message."""
 
     row: int
     known: set[int]
@@ -132,7 +132,7 @@ def _in_order(parts: list[Tokens]) -> Tokens:
 def _step(
     found: _Found, rows: np.ndarray, at: np.ndarray, end: np.ndarray, step: _Step
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Read the value behind each tag. Return the places behind them, and which are no value."""
+    """Read the value after each tag. Return the places after them, and which are invalid."""
     memory, tags = step.memory, step.tags
     if len(tags) and (tags == tags[0]).all():
         tag = int(tags[0])
@@ -143,7 +143,7 @@ def _step(
             )
         return after, good
     known = np.isin(tags >> np.uint64(3), step.numbers)
-    keys = np.where(known, tags, tags & np.uint64(7))  # of others the wire type is enough
+    keys = np.where(known, tags, tags & np.uint64(7))  # for others the wire type is enough
     after, all_good = at.copy(), np.zeros(len(at), bool)
     for key in _distinct(keys):
         mine = np.flatnonzero(keys == key)
@@ -162,7 +162,7 @@ def _distinct(keys: np.ndarray) -> list[int]:
 def _values(
     memory: Memory, at: np.ndarray, end: np.ndarray, tags: np.ndarray, depth: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, np.ndarray]:
-    """The values behind tags of one wire type: where, what `Tokens` has of it, the place behind, and if it is one."""
+    """Return the values after tags of one wire type: where, their `Tokens`, the place after, and if they are valid."""
     wire = int(tags[0]) & 7
     if wire == VARINT:
         values, after, good = read_varints(memory, at, end)
@@ -192,7 +192,7 @@ def _groups(
 
 
 def _one(view: memoryview, at: int, end: int, into: _Single, depth: int) -> None:
-    """The fields of one message. Raises `CutOff`."""
+    """Read the fields of one message. Raises `CutOff`."""
     while at < end:
         tag, at = _tag(view, at, end)
         wire = tag & 7
@@ -206,7 +206,7 @@ def _one(view: memoryview, at: int, end: int, into: _Single, depth: int) -> None
 
 
 def _value(view: memoryview, at: int, end: int, wire: int) -> tuple[int, int, int]:
-    """Where a value that is no group begins, what `Tokens` has of it, and the place behind. Raises `CutOff`."""
+    """Return where a value that is not a group begins, its `Tokens`, and the place after it. Raises `CutOff`."""
     if wire == VARINT:
         value, after = _varint(view, at, end, LONGEST)
         return at, value, after
@@ -225,7 +225,7 @@ def _value(view: memoryview, at: int, end: int, wire: int) -> tuple[int, int, in
 
 
 def _skipped_group(view: memoryview, at: int, end: int, number: int, depth: int) -> tuple[int, int]:
-    """Where what stands in a group ends, and the place behind the group. Raises `CutOff`."""
+    """Return where the content of a group ends, and the place after the group. Raises `CutOff`."""
     opened = [number]
     while True:
         if len(opened) > depth:
@@ -258,6 +258,6 @@ def _varint(view: memoryview, at: int, end: int, most: int) -> tuple[int, int]:
         byte = view[at]
         at += 1
         value |= (byte & 0x7F) << (7 * place)
-        if byte < 0x80:  # noqa: PLR2004 - the bit that says that more follows
+        if byte < 0x80:  # noqa: PLR2004 - the continuation bit
             return value & (2**64 - 1), at
     raise CutOff

@@ -1,1 +1,1 @@
-"""What others see of a run: listeners, logs, metrics, lineage."""
+"""Observation of a run: listeners, logs, metrics, lineage."""

@@ -1,4 +1,4 @@
-"""Which observers a run is asked for, by the options of its start."""
+"""The observers of a run, from the options of its start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def observing(options: dict[str, Any], home: Home) -> Iterator[dict[str, Any]]:
-    """The options with observers in place of ``metrics`` and ``lineage``; if the start fails, what serves them ends."""
+    """Yield the options with observers for ``metrics`` and ``lineage``; if the start fails, their servers end."""
     metrics, lineage = options.pop("metrics", None), options.pop("lineage", None)
     found: list[Observer] = []
     try:

@@ -1,7 +1,7 @@
-"""Which columns of streams and tables the columns of a sink are made of, and which decide about its rows.
+"""Which columns of streams and tables a sink's columns are made from, and which decide about its rows.
 
-Operators say that of themselves (`Operator.made_from`, `decided_by`). What one does not say is taken to be made of all
-columns that it reads, so lineage names too much rather than too little.
+Operators declare this (`Operator.made_from`, `decided_by`). A column without a declaration counts as made from all
+columns that the operator reads, so lineage names too much rather than too little.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from rowtime.operators.contract.lineage import AGGREGATION, IDENTITY, TRANSFORMA
 from rowtime.runtime.close_look import asked_of
 
 _RANKS: Final = (IDENTITY, TRANSFORMATION, AGGREGATION)
-_TIME: Final = "rowtime.column"  # the option of a stream that names the column which gives the rowtime
+_TIME: Final = "rowtime.column"  # the option of a stream that names the rowtime column
 
 Place = tuple[str, str]  # the name of a stream or table in the plan, and a column of it
 
 
 @dataclass
 class ColumnLineage:
-    """The lineage of one plan; what is found once is remembered."""
+    """The lineage of one plan; results are cached."""
 
     _made: dict[Place, dict[Place, str]] = field(default_factory=dict)
 
     def made(self, node: Operator, column: str) -> Mapping[Place, str]:
-        """The columns of streams and tables from which a column of an operator is made, and how."""
+        """Return the columns of streams and tables from which a column of an operator is made, and how."""
         key = (node.name, column)
         if key not in self._made:
             self._made[key] = {}
@@ -50,7 +50,7 @@ class ColumnLineage:
                     yield place, max(how, made.how, key=_RANKS.index)
 
     def decides(self, node: Operator) -> Mapping[Place, frozenset[str]]:
-        """The columns of streams and tables that decide about the rows of an operator, and what they do for that."""
+        """Return the columns of streams and tables that decide about the rows of an operator, and what they do."""
         found: dict[Place, set[str]] = {}
         for above in _through(node, set()):
             for number, child in enumerate(above.inputs):
@@ -71,7 +71,7 @@ def _through(node: Operator, seen: set[str]) -> Iterator[Operator]:
 
 
 def _at_source(node: Operator, column: str) -> Iterator[Place]:
-    """The column itself; of the rowtime the one that gives it, if the stream has one."""
+    """Yield the column itself; for the rowtime the column that gives it, if the stream has one."""
     names = node.emits().names
     if column == ROWTIME:
         options = {name.lower(): value for name, value in getattr(node, "source", ("", ()))[1]}

@@ -1,4 +1,4 @@
-"""What streams, tables and sinks are called outside, by OpenLineage's naming of datasets: a namespace and a name."""
+"""The names of streams, tables and sinks in OpenLineage's naming of datasets: a namespace and a name."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Dataset(NamedTuple):
 
 
 def dataset_of(name: str, kind: str, given: Mapping[str, str], home: Home, job: Dataset) -> Dataset:
-    """The dataset of a stream, table or sink of the plan by its format and options.
+    """Return the dataset of a stream, table or sink of the plan by its format and options.
 
-    What is nowhere outside (functions, memory, DataFrames) is a part of the ``job``.
+    Internal ones (functions, memory, DataFrames) are a part of the ``job``.
     """
     options = {option.lower(): value for option, value in given.items()}
     if kind == "log":
@@ -56,7 +56,7 @@ def _of_database(options: Mapping[str, str]) -> Dataset:
 
 
 def _without_login(where: str) -> str:
-    """A URL or a host without user, password, and what follows a question mark."""
+    """Return a URL or a host without user, password, and query string."""
     before, slashes, rest = where.rpartition("://")
     host, slash, path = rest.partition("?")[0].partition("/")
     return f"{before}{slashes}{host.rpartition('@')[2]}{slash}{path}"

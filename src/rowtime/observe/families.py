@@ -1,6 +1,6 @@
 """The metrics of a pipeline: their names, labels and meaning, and their values from its plan and its journal.
 
-The number of series follows from the plan, never from writers, keys or ticks: of writers the slowest are named.
+The number of series depends on the plan, never on writers, keys or ticks: only the slowest writers are named.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COUNTER, GAUGE = "counter", "gauge"
 
 @dataclass(frozen=True)
 class Family:
-    """One metric: its name (a counter's without ``_total``), labels beside ``pipeline``, kind and meaning."""
+    """One metric: its name (a counter's without ``_total``), labels besides ``pipeline``, kind and meaning."""
 
     name: str
     labels: tuple[str, ...]
@@ -32,17 +32,17 @@ class Family:
 
     @property
     def all_labels(self) -> list[str]:
-        """With the one that each series has."""
+        """Return the labels, with the one that each series has."""
         return ["pipeline", *self.labels]
 
     @property
     def sample(self) -> str:
-        """The name that queries use."""
+        """Return the name in queries."""
         return f"{self.name}_total" if self.kind == COUNTER else self.name
 
 
 class Value(NamedTuple):
-    """One series: of which metric, its labels in order, and what it is."""
+    """One series: its metric, its labels in order, and its value."""
 
     family: Family
     labels: tuple[str, ...]
@@ -124,7 +124,7 @@ FAMILIES: Final = (
 
 
 def values_of(plan: StoredPlan, entry: Mapping[str, Any], now: int) -> Iterator[Value]:
-    """The metrics that an entry of the journal tells; ``now``: the wall clock (µs UTC)."""
+    """Yield the metrics in an entry of the journal; ``now``: the wall clock (µs UTC)."""
     clocks = entry.get("clocks", {})
     for name, of in clocks.items():
         if name in plan.operators:
@@ -176,7 +176,7 @@ def _state(entry: Mapping[str, Any]) -> Iterator[Value]:
 
 
 def _summed(family: Family, parts: Iterable[tuple[str, int]]) -> Iterator[Value]:
-    """By operator, of keys ``operator/what``."""
+    """Sum by operator, for keys ``operator/what``."""
     found: Counter[str] = Counter()
     for key, many in parts:
         found[key.rsplit("/", 1)[0]] += many

@@ -1,6 +1,6 @@
-"""OpenLineage: events that say which datasets a run reads and writes, and of which columns each column is made.
+"""OpenLineage: events that say which datasets a run reads and writes, and from which columns each column is made.
 
-Where events go is up to OpenLineage's own configuration; nothing is sent unless a run is asked to.
+OpenLineage's own configuration decides where events go; nothing is sent unless a run is asked to.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from rowtime.operators.sinks.sink import Sink
     from rowtime.runtime.report import TickReport
 
-EVERY: Final = 60.0  # seconds between two events of a run that goes on
-PATIENCE: Final = 10.0  # seconds that the end of a run waits for events that are on their way
+EVERY: Final = 60.0  # seconds between two events of a running run
+PATIENCE: Final = 10.0  # seconds that the end of a run waits for events that are being sent
 PRODUCER: Final = "https://pypi.org/project/rowtime"
 NAMESPACE: Final = "OPENLINEAGE_NAMESPACE"
 
 
 class Client(Protocol):
-    """What sends events: an ``OpenLineageClient``."""
+    """A sender of events: an ``OpenLineageClient``."""
 
     def emit(self, event: Any) -> None:
         """Send one."""
@@ -47,8 +47,8 @@ class Client(Protocol):
 class Lineage(Observer):
     """Sends events of a run: START, RUNNING once a minute at most, COMPLETE or FAIL.
 
-    ``client``: who sends them; without one OpenLineage's own, by its configuration. They are sent in a thread of their
-    own, so a server that is slow or away delays no tick. Raises ``Refused`` (R610) if OpenLineage is not installed.
+    ``client``: the sender; by default OpenLineage's own, by its configuration. Events are sent in a thread of their
+    own, so a slow or missing server delays no tick. Raises ``Refused`` (R610) if OpenLineage is not installed.
     """
 
     def __init__(self, home: Home, client: Client | None = None) -> None:
@@ -61,16 +61,16 @@ class Lineage(Observer):
         self._rows_out: Counter[str] = Counter()
 
     def given_up(self) -> None:
-        """Nothing is to be sent."""
+        """Do nothing: there is nothing to send."""
         self._sender.shutdown(wait=False)
 
     def started(self, run: Run) -> None:
-        """START."""
+        """Send START."""
         self._told = time.monotonic()
         self._send(run, "START")
 
     def ticked(self, run: Run, report: TickReport, progress: Mapping[str, Any]) -> None:  # noqa: ARG002
-        """RUNNING, with the rows so far."""
+        """Send RUNNING, with the rows so far."""
         self._rows_in.update(report.taken)
         self._rows_out.update(report.written)
         if time.monotonic() - self._told >= EVERY:
@@ -78,7 +78,7 @@ class Lineage(Observer):
             self._send(run, "RUNNING")
 
     def ended(self, run: Run, error: BaseException | None) -> None:
-        """COMPLETE, or FAIL with the message; what cannot be sent soon is not waited for."""
+        """Send COMPLETE, or FAIL with the message; do not wait for events that cannot be sent soon."""
         self._send(run, "COMPLETE" if error is None else "FAIL", error)
         if self._last is not None:
             with suppress(TimeoutError):
@@ -92,7 +92,7 @@ class Lineage(Observer):
     def _emit(self, event: Any) -> None:
         try:
             self._client.emit(event)
-        except Exception as error:  # noqa: BLE001 - whatever a transport raises, the run goes on
+        except Exception as error:  # noqa: BLE001 - whatever a transport raises, the run continues
             LOG.warning("an event was not sent to OpenLineage: %s", headline(error), extra={"event": "lineage"})
 
     def _event(self, run: Run, kind: str, error: BaseException | None) -> Any:
@@ -144,20 +144,20 @@ class Lineage(Observer):
 
 
 def lineage_of(asked: Literal[True] | Client | None, home: Home) -> Lineage | None:
-    """What a run is asked for: events by OpenLineage's configuration, by a client, or none."""
+    """Return the sender for a run: by OpenLineage's configuration, with a client, or none."""
     if not asked:
         return None
     return Lineage(home, None if asked is True else asked)
 
 
 def job_of(run: Run) -> Dataset:
-    """The job: the last part of the path of the checkpoint, in the namespace of OpenLineage's, or ``rowtime``."""
+    """Return the job: the last part of the checkpoint's path, in OpenLineage's namespace, or ``rowtime``."""
     place = str(run.engine.checkpoint.folder).rstrip("/")
     return Dataset(os.environ.get(NAMESPACE) or "rowtime", place.rpartition("/")[2] or place)
 
 
 def _sources(run: Run) -> list[Operator]:
-    """The streams and tables that are read."""
+    """Return the streams and tables that are read."""
     return [node for node in run.engine.program.operators if not node.inputs and hasattr(node, "source")]
 
 

@@ -1,6 +1,6 @@
-"""The log of a run: start, upgrade, ticks, refused rows summed by the minute, stop.
+"""The log of a run: start, upgrade, ticks, refused rows summed per minute, stop.
 
-What fails and is tried again is logged where that is decided (`runtime.retries`).
+Failures that are retried are logged where that is decided (`runtime.retries`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Logs(Observer):
     def __init__(self) -> None:
         self.alone = False
         self._began = time.monotonic()
-        self._since = self._began  # when refused rows were last told
+        self._since = self._began  # when refused rows were last reported
         self._refused: Counter[tuple[str, str]] = Counter()
         self._ticks = self._rows_in = self._rows_out = 0
 
     def started(self, run: Run) -> None:
-        """What runs, and what has changed since the last start."""
+        """Log what runs, and what has changed since the last start."""
         engine = run.engine
         streams, sinks = ([node.name for node in nodes] for nodes in (engine.program.streams, engine.program.sinks))
         tick = engine.entry["tick"]
@@ -47,7 +47,7 @@ class Logs(Observer):
             LOG.info("the script has changed: %s", said, extra={**_of(run, "upgrade"), "changes": [*engine.changes]})
 
     def ticked(self, run: Run, report: TickReport, progress: Mapping[str, Any]) -> None:  # noqa: ARG002
-        """One record a tick, at debug level."""
+        """Log one record per tick, at debug level."""
         cost = report.cost
         rows_in, rows_out = sum(report.taken.values()), sum(report.written.values())
         self._ticks, self._rows_in, self._rows_out = self._ticks + 1, self._rows_in + rows_in, self._rows_out + rows_out
@@ -73,11 +73,11 @@ class Logs(Observer):
         self._tell_refused(run)
 
     def idle(self, run: Run) -> None:
-        """Rows that were refused before it may be due."""
+        """Report rows that were refused before, if that is due."""
         self._tell_refused(run)
 
     def ended(self, run: Run, error: BaseException | None) -> None:
-        """How it ended, and what it did."""
+        """Log how it ended, and its totals."""
         self._tell_refused(run, now=True)
         if error is not None:
             if self.alone:
@@ -96,7 +96,7 @@ class Logs(Observer):
         )
 
     def _tell_refused(self, run: Run, *, now: bool = False) -> None:
-        """The rows refused since the last record, if that is a minute ago."""
+        """Report the rows refused since the last record, if that is a minute ago."""
         if not self._refused or not (now or time.monotonic() - self._since >= MINUTE):
             return
         by_gate: dict[str, dict[str, int]] = {}

@@ -28,7 +28,7 @@ HERE: Final = "127.0.0.1"
 
 @dataclass
 class _Figures:
-    """What a process has counted of one run; the run itself tells the rest."""
+    """The counts of one run in this process; the run itself has the rest."""
 
     run: Run
     pipeline: str
@@ -38,7 +38,7 @@ class _Figures:
     failed: int = 0
 
     def values(self) -> Iterator[Value]:
-        """All of its metrics, now."""
+        """Yield all of its metrics, now."""
         engine = self.run.engine
         yield from families.values_of(engine.plan, engine.entry, engine.clock())
         yield from (Value(families.ROWS_IN, (name,), many) for name, many in [*self.rows_in.items()])
@@ -61,7 +61,7 @@ class Metrics(Observer):
         self, port: int | None = None, *, host: str = HERE, registry: CollectorRegistry | None = None, own: bool = False
     ) -> None:
         self.registry = _new_registry() if registry is None else registry
-        self._own = own  # of one run, with which it ends
+        self._own = own  # whether it belongs to one run, with which it ends
         self._runs: dict[str, _Figures] = {}
         self._turn = threading.Lock()
         self._server: WSGIServer | None = None
@@ -74,7 +74,7 @@ class Metrics(Observer):
         self.registry.register(self)
 
     def given_up(self) -> None:
-        """Remove a run that did not begin."""
+        """Remove a run whose start failed."""
         if self._own:
             self.close()
 
@@ -132,11 +132,11 @@ class Metrics(Observer):
 
 
 def metrics_at(asked: int | str | Metrics) -> Metrics:
-    """The metrics that a run is asked to show: at a port of this machine, at ``host:port``, or beside others."""
+    """Return the metrics for a run: at a port of this machine, at ``host:port``, or in an existing object."""
     if isinstance(asked, Metrics):
         return asked
     host, _, port = str(asked).rpartition(":")
-    if not port.isdigit() or int(port) > 65_535:  # noqa: PLR2004 - the last port there is
+    if not port.isdigit() or int(port) > 65_535:  # noqa: PLR2004 - the last possible port
         raise refuse("R611", f"{asked} is no port for metrics", "Give a number, or host:port.")
     return Metrics(int(port), host=host.strip("[]") or HERE, own=True)
 
@@ -165,5 +165,5 @@ def _taken(host: str, port: int, error: OSError) -> Refused:
 
 
 def _shown(label: str) -> str:
-    """A label that UTF-8 can hold."""
+    """Return a label that UTF-8 can encode."""
     return label.encode("utf-8", "replace").decode()

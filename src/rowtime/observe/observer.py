@@ -1,4 +1,4 @@
-"""Observers: whoever is told what a run does."""
+"""Observers: objects that are told what a run does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a pipeline: its engine, the id of its checkpoint, and one of its own."""
+    """One run of a pipeline: its engine, its checkpoint's id, and its own id."""
 
     engine: Engine
     id: str
@@ -25,12 +25,12 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The names of its sinks."""
+        """Return the names of its sinks."""
         return name_of(self.engine)
 
 
 class Observer:
-    """Is told what happens, in the thread of the run; what it raises is logged, and the run goes on."""
+    """Is told what happens, in the thread of the run; its errors are logged, and the run continues."""
 
     def given_up(self) -> None:
         """No run begins: its start has failed."""
@@ -39,7 +39,7 @@ class Observer:
         """The run begins; no tick has run yet."""
 
     def ticked(self, run: Run, report: TickReport, progress: Mapping[str, Any]) -> None:
-        """A tick has ended well."""
+        """A tick has succeeded."""
 
     def idle(self, run: Run) -> None:
         """There has been no tick for a while: there was nothing to do."""
@@ -53,13 +53,13 @@ class Observer:
 
 @dataclass
 class Observers:
-    """Those of one run."""
+    """The observers of one run."""
 
     run: Run
     known: list[Observer] = field(default_factory=list)
 
     def tell(self, what: Callable[[Observer], None]) -> None:
-        """Tell all of them, whatever one of them raises."""
+        """Tell all of them, even if one raises an error."""
         for observer in [*self.known]:
             try:
                 what(observer)

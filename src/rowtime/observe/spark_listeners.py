@@ -32,11 +32,11 @@ _UNMEASURED = dict.fromkeys(
     ),
     0,
 )
-"""What Spark's events must have and no tick measures: its state is no state store of Spark's."""
+"""Parts of Spark's events that no tick measures: rowtime's state is not a state store of Spark."""
 
 
 class QueryListener(Protocol):
-    """What a listener has to have; a subclass of ``pyspark.sql.streaming.StreamingQueryListener`` has it."""
+    """The methods of a listener; a subclass of ``pyspark.sql.streaming.StreamingQueryListener`` has them."""
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None: ...  # noqa: N802, D102 - Spark's name
     def onQueryProgress(self, event: QueryProgressEvent) -> None: ...  # noqa: N802, D102 - Spark's name
@@ -69,7 +69,7 @@ class SparkListener(Observer):
 
 
 def as_spark(progress: Mapping[str, Any]) -> StreamingQueryProgress:
-    """The progress of a tick as an object of Spark's; what no tick measures is 0 there, and offsets are JSON."""
+    """Return the progress of a tick as Spark's object; values that no tick measures are 0, and offsets are JSON."""
     operators = [{**_UNMEASURED, **operator} for operator in progress["stateOperators"]]
     sources = [{"latestOffset": None, **source} for source in progress["sources"]]
     return StreamingQueryProgress.fromJson({**progress, "stateOperators": operators, "sources": sources})

@@ -1,1 +1,1 @@
-"""Transcripts: worked examples of a pipeline, as files that users and this project test by."""
+"""Transcripts: worked examples of a pipeline, as files with which users and this project test."""

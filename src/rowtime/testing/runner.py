@@ -1,7 +1,7 @@
-"""Runs transcripts three ways: an item a tick, all items in one tick, a random cut.
+"""Runs transcripts three ways: one item per tick, all items in one tick, a random cut.
 
-The rows, their order and the refusals have to be the same each time (semantics 3). *When* a row comes out is checked
-where the cut allows it: no earlier than its item, and no later than the end of the tick that its item is in.
+The rows, their order and the refusals have to be the same each time (semantics 3). *When* a row is emitted is checked
+if the cut allows it: not before its item, and not after the end of its item's tick.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RANDOM_CUTS = 1
 
 @dataclass
 class Outcome:
-    """What came out: (tick, row) in order, refusals, the output clock after each tick, rows still held."""
+    """The result of a run: (tick, row) in order, refusals, the output clock after each tick, rows still held."""
 
     rows: list[tuple[int, Mapping[str, Any]]] = field(default_factory=list)
     rejected: frozenset[tuple[int, str]] = frozenset()
@@ -56,7 +56,7 @@ class Outcome:
     held: int = 0
 
 
-def play(  # noqa: PLR0913 - what happens beside the items, and when
+def play(  # noqa: PLR0913 - what happens besides the items, and when
     spark: SparkSession,
     case: Transcript,
     cut: Cut,
@@ -67,8 +67,8 @@ def play(  # noqa: PLR0913 - what happens beside the items, and when
 ) -> Outcome:
     """Run a case with ticks that end after the items ``cut``; ``restart``: a new engine for each tick.
 
-    ``given``: bounds that are set by hand (operator, µs), by the item of ``cut`` after which they are. ``idle``:
-    writers (stream, writer) that have been silent for too long, by the item of ``cut`` after which they are set aside.
+    ``given``: bounds set manually (operator, µs), by the item of ``cut`` after which they are set. ``idle``: writers
+    (stream, writer) that have been silent for too long, by the item of ``cut`` after which they are set aside.
     """
     folder = Path(tempfile.mkdtemp(prefix="rowtime-test-"))
     outcome = Outcome()
@@ -103,7 +103,7 @@ def play(  # noqa: PLR0913 - what happens beside the items, and when
 
 
 def _before_returns(items: Sequence[ScriptItem], cut: Cut) -> list[int]:
-    """The cut, and before each item of a writer that has left in the same tick: a source ends a tick there."""
+    """Return the cut, and a cut before each item of a writer that has left in the same tick, as sources do."""
     found, left = set(cut), set[tuple[str, str]]()
     for item in items:
         who = (item.stream, item.writer)
@@ -136,13 +136,13 @@ def _engine(spark: SparkSession, program: Program, case: Transcript, folder: Pat
 
 
 def tables_from(case: Transcript, operators: Iterable[Operator]) -> dict[str, Callable[[SparkSession], DataFrame]]:
-    """What reads the tables among some operators whose rows a case lists, by their names."""
+    """Return functions that read the tables whose rows a case lists, by their names."""
     known = (node for node in tables_of(operators) if node.table in case.tables)
     return {node.table: partial(_rows_of, node, case.tables[node.table]) for node in known}
 
 
 def _rows_of(node: Table, rows: Sequence[Mapping[str, Any]], spark: SparkSession) -> DataFrame:
-    """The rows that a case lists for a table."""
+    """Return the rows that a case lists for a table."""
     columns = [{"name": column.name, "type": column.type, "nullable": True} for column in node.columns]
     return spark.createDataFrame(batch(rows, arrow_schema({"columns": columns}), None).columns)
 
@@ -168,7 +168,7 @@ def _rejected(engine: Engine) -> Iterator[Mapping[str, Any]]:
 
 
 def findings(case: Transcript, outcome: Outcome) -> list[str]:
-    """What differs from the expectation; nothing if the case is met."""
+    """Return the differences from the expectation; nothing if the case passes."""
     wanted = [entry for entry in case.expected if entry.row is not None]
     found = [*_rows(case, outcome, wanted), *_times(outcome, wanted, case.order), *_bounds(case, outcome)]
     if outcome.rejected != case.rejected:
@@ -192,7 +192,7 @@ def _rows(case: Transcript, outcome: Outcome, wanted: Sequence[Expected]) -> Ite
 
 
 def _blocks(wanted: Sequence[Expected]) -> Iterator[list[int]]:
-    """Stretches of rows that may come in any order: the same item and rowtime."""
+    """Yield groups of rows that may come in any order: the same item and rowtime."""
     block: list[int] = []
     for index, entry in enumerate(wanted):
         key = (entry.after, (entry.row or {}).get("rowtime"))
@@ -235,7 +235,7 @@ def _equal(got: Any, wanted: Any) -> bool:
 
 
 def _times(outcome: Outcome, wanted: Sequence[Expected], order: str) -> Iterator[str]:
-    """Each row with a fixed step has to be out in the tick that its item ends up in."""
+    """Check that each row with a fixed step is emitted in its item's tick."""
     if len(wanted) != len(outcome.rows):
         return
     left = list(outcome.rows)
@@ -271,7 +271,7 @@ def _shown(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def broken_promises(case: Mapping[str, Any], spark: SparkSession) -> list[str]:
-    """Sequences of MONOTONIC's values that are taken or refused against the file (``promises``)."""
+    """Return sequences of MONOTONIC's values whose verdict differs from the file's (``promises``)."""
     found = []
     for entry in case.get("promises") or ():
         rows = enumerate(entry["values"], 1)
@@ -288,7 +288,7 @@ def broken_promises(case: Mapping[str, Any], spark: SparkSession) -> list[str]:
 
 
 def cuts(case: Transcript, seed: int = 1) -> Iterator[tuple[str, Cut]]:
-    """The cuts that a case is run with."""
+    """Yield the cuts with which a case is run."""
     count = len(case.items)
     yield "an item a tick", range(1, count + 1)
     yield "one tick", [count]
@@ -300,7 +300,7 @@ def cuts(case: Transcript, seed: int = 1) -> Iterator[tuple[str, Cut]]:
 
 
 def run_case(spark: SparkSession, case: Transcript) -> list[str]:
-    """All findings over all cuts of one case."""
+    """Return all findings over all cuts of one case."""
     found: list[str] = []
     for name, cut in cuts(case):
         try:
@@ -314,7 +314,7 @@ def run_case(spark: SparkSession, case: Transcript) -> list[str]:
 def run_paths(
     paths: Iterable[Path], report: Callable[[str], None] = print, spark: SparkSession | None = None
 ) -> tuple[int, int]:
-    """Run the case files below some paths; how many passed and how many failed."""
+    """Run the case files below some paths; return how many passed and how many failed."""
     from rowtime.runtime.session import derive, new_spark  # noqa: PLC0415 - only a run needs Spark
 
     session = derive(spark or new_spark())

@@ -1,4 +1,4 @@
-"""A scripted source: hands the items of a transcript to a stream, up to where the test allows."""
+"""A scripted source: gives the items of a transcript to a stream, up to where the test allows."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ class ScriptedSource:
     def __init__(self, items: Sequence[ScriptItem], columns: Sequence[tuple[str, str]], writers: Sequence[str]) -> None:
         self._items, self._columns = list(items), list(columns)
         named = {*writers, *(item.writer for item in items)}
-        # Several writers are known from the start; the only one of a stream comes with its
-        # first item, as a client does.
+        # Several writers are known from the start; a single one comes with its first item, like a client.
         self.writers = sorted(named) if writers or len(named) > 1 else []
         self.upto = 0
 
     def discover(self, start: Offsets, limits: Limits, state: Mapping[str, Any]) -> tuple[Slice, Mapping[str, Any]]:  # noqa: ARG002
-        """The items that the test has let through and that were not taken yet."""
+        """Return the items that the test has released and that were not taken yet."""
         taken = [i for i in self._items if start.get(i.writer, 1) <= i.number <= self.upto]
         end = {**dict.fromkeys(self.writers, 1), **start}
         end.update({item.writer: item.number + 1 for item in taken})
@@ -50,11 +49,11 @@ class ScriptedSource:
         return Slice(begin, end, bounds, left=left, rows=rows, detail={"upto": self.upto}), state
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
-        """The rows of the range."""
+        """Return the rows of the range."""
         return spark.createDataFrame(self._table(part))
 
     def given(self, part: Slice) -> tuple[list[tuple[str, str]], list[pa.Table]] | None:
-        """The rows of `read` with the types of their columns; ``None`` if frames cannot hold one of them."""
+        """Return the rows of `read` with the types of their columns; ``None`` if frames do not support one of them."""
         hidden = [(ROWTIME, "timestamp"), (WRITER, "string"), (POSITION, "bigint"), (ARRIVAL, "timestamp")]
         fields = [*((name, named(as_read(kind))) for name, kind in self._columns), *hidden]
         if not all(holds(kind) for _, kind in fields):
@@ -78,12 +77,12 @@ class ScriptedSource:
         return table.append_column(ARRIVAL, arrival)
 
     def finished(self, at: Offsets) -> bool:  # noqa: ARG002
-        """False: an end is an item of the transcript."""
+        """Return False: an end is an item of the transcript."""
         return False
 
 
 def _bounds(item: ScriptItem, end: Mapping[str, int]) -> list[BoundItem]:
-    """A bound of its writer; an end is that of every writer."""
+    """Return a bound of its writer; an end is that of every writer."""
     assert item.at is not None
     writers = sorted({*end, item.writer}) if item.at >= END else [item.writer]
     return [BoundItem(writer, item.number, item.at, item.number) for writer in writers]

@@ -1,6 +1,6 @@
-"""Transcripts: a pipeline, its items in arrival order, and what has to come out when.
+"""Transcripts: a pipeline, its items in arrival order, and the expected output with its times.
 
-The format is that of the YAML cases of this project (`docs/transcripts.md`).
+The format is that of this project's YAML cases (`docs/transcripts.md`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Transcript:
 
 
 def load(path: Path) -> Transcript:
-    """Read a case; raises ``Refused`` (R601) where it is not in the format."""
+    """Read a case; raises ``Refused`` (R601) if it is not in the format."""
     try:
         return _transcript(path, yaml.load(path.read_text(), Loader=_Loader))  # noqa: S506 - a safe loader
     except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as wrong:
@@ -64,7 +64,7 @@ def load(path: Path) -> Transcript:
 if TYPE_CHECKING:
     Safe = yaml.SafeLoader
 else:
-    Safe = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's, where it is there, is ten times as fast
+    Safe = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's loader, if installed, is ten times as fast
 
 
 class _Loader(Safe):

@@ -1,7 +1,7 @@
 """Case files without a stream: orders of expressions, statements to accept or refuse, values.
 
-A file is told by its keys: ``cases`` (with ``columns``), ``statements`` (with ``catalog``),
-``values``. The first two need no Spark.
+The kind of a file follows from its keys: ``cases`` (with ``columns``), ``statements`` (with ``catalog``), ``values``.
+The first two need no Spark.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Judge = Callable[[Mapping[str, Any], "SparkSession"], list[str]]
 
 
 def judge_of(path: Path) -> tuple[Judge, Mapping[str, Any]] | None:
-    """How a file is judged, and its content; ``None`` for a transcript, and for what is no YAML."""
+    """Return how to judge a file, and its content; ``None`` for a transcript, and for a file that is not YAML."""
     try:
         case = yaml.load(path.read_text(encoding="utf-8"), Loader=Safe)  # noqa: S506 - a safe loader
     except (OSError, ValueError, yaml.YAMLError):
@@ -37,7 +37,7 @@ def judge_of(path: Path) -> tuple[Judge, Mapping[str, Any]] | None:
 
 
 def orders(case: Mapping[str, Any], _spark: SparkSession | None = None) -> list[str]:
-    """Expressions whose order is not the expected one; a weaker one is forgiven where the file says so."""
+    """Return expressions whose order is not the expected one; a weaker one is accepted if the file says so."""
     columns = {c["name"]: _definition(c) for c in case["columns"] if c["name"].lower() != "rowtime"}
     found = []
     for entry in case["cases"]:
@@ -57,7 +57,7 @@ def _definition(column: Mapping[str, Any]) -> str:
 
 
 def statements(case: Mapping[str, Any], _spark: SparkSession | None = None) -> list[str]:
-    """Statements that are accepted or refused against the file's verdict."""
+    """Return statements whose verdict differs from the file's."""
     catalog = "".join(f"{statement};\n" for statement in case["catalog"])
     found = []
     for entry in case["statements"]:
@@ -69,7 +69,7 @@ def statements(case: Mapping[str, Any], _spark: SparkSession | None = None) -> l
 
 
 def values(case: Mapping[str, Any], spark: SparkSession) -> list[str]:
-    """Scalar expressions that Spark computes another value for; timestamps as text."""
+    """Return scalar expressions with another value in Spark; timestamps as text."""
     found = []
     for entry in case["values"]:
         try:

@@ -1,4 +1,4 @@
-"""Actions: a statement that the page Waiting offers is carried out, by the command that a user would type."""
+"""Actions: executes a statement that the page Waiting offers, with the command that a user would type."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ PATIENCE: Final = 60  # seconds
 
 
 def command(way: Way, pipeline: Pipeline, watched: Watched, time: str) -> list[str]:
-    """The arguments of ``rowtime`` for a way.
+    """Return the arguments of ``rowtime`` for a remedy.
 
-    Raises ``Refused``: R705 where no command does it, R301 where ``time`` is asked for and is no instant.
+    Raises ``Refused``: R705 if there is no command for it, R301 if ``time`` is needed and is not an instant.
     """
     if not way.command:
         raise refuse("R705", "this is not a command of rowtime", "Follow the instructions on the page.")
@@ -29,6 +29,6 @@ def command(way: Way, pipeline: Pipeline, watched: Watched, time: str) -> list[s
 
 
 def carry_out(arguments: Sequence[str]) -> tuple[bool, str]:
-    """Run ``rowtime`` with these arguments: whether it went well, and what it said."""
+    """Run ``rowtime`` with these arguments; return whether it succeeded, and its output."""
     ran = told(arguments, PATIENCE)
     return ran.returncode == 0, (ran.stdout + ran.stderr).strip()

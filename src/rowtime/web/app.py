@@ -1,4 +1,4 @@
-"""The application: which address shows which view."""
+"""The application: the views by address."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ Act = Callable[[Request, Pipeline], Awaitable[Response]]
 NOT_FOUND: Final = 404
 UNREADABLE: Final = 422
 EXPECTED: Final = (RowtimeError, OSError, ValueError, KeyError, TypeError)
-"""What reading a damaged checkpoint may raise: a page tells it."""
+"""Errors that reading a damaged checkpoint may raise: a page shows them."""
 
 
 class Console:
-    """The pages over the pipelines that are ``watched``; ``acts``: statements may be carried out."""
+    """The pages over the ``watched`` pipelines; ``acts``: statements may be executed."""
 
     def __init__(self, watched: Watched, access: Access, *, acts: bool = False) -> None:
         self.watched, self.access, self.acts = watched, access, acts
@@ -78,7 +78,7 @@ class Console:
         return [*acts, *(Route(f"/p/{{key}}/{name}", self.of_pipeline(view)) for name, view in shown.items())]
 
     def by_form(self, act: Act) -> Callable[[Request], Awaitable[Response]]:
-        """What a form asks for, of the pipeline that the address names."""
+        """Return a handler for a form, for the pipeline in the address."""
 
         async def answered(request: Request) -> Response:
             pipeline = self.watched.get(request.path_params["key"])
@@ -93,7 +93,7 @@ class Console:
         return answered
 
     def explained(self, pipeline: Pipeline) -> Explained | None:
-        """What EXPLAIN says of a pipeline's plan; bound once for each plan."""
+        """Return EXPLAIN of a pipeline's plan; bound once for each plan."""
         plan = pipeline.records.plan
         if plan is None:
             return None
@@ -103,11 +103,11 @@ class Console:
         return known[1]
 
     def home(self, request: Request) -> Response:
-        """All pipelines."""
+        """Show all pipelines."""
         return page("home.html", self._home(request))
 
     def home_part(self, request: Request) -> Response:
-        """The same, for a page that is there."""
+        """Show the same, for a page that is open."""
         found = self._home(request)
         return fragment(request, "home_part.html", found["mark"], found)
 
@@ -116,7 +116,7 @@ class Console:
         return {"cards": found, "home": str(self.watched.home.path), "mark": mark_of(found, _beat())}
 
     def of_pipeline(self, view: View) -> Callable[[Request], Response]:
-        """A view over the pipeline that the address names; what is wrong with its checkpoint is a page too."""
+        """Return a handler for a view of the pipeline in the address; problems with its checkpoint are a page too."""
 
         def shown(request: Request) -> Response:
             pipeline = self.watched.get(request.path_params["key"])
@@ -141,5 +141,5 @@ def _nothing(what: str) -> Response:
 
 
 def _beat() -> int:
-    """Ages are shown too, so that a picture is new every ten seconds."""
+    """Return a number that changes every ten seconds, because pages also show ages."""
     return wall_clock() // (10 * SECOND)

@@ -1,4 +1,4 @@
-"""Commands of rowtime that the console starts: what they run, they run in a process of their own."""
+"""Starts commands of rowtime for the console, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 
 def told(arguments: Sequence[str], patience: float) -> subprocess.CompletedProcess[str]:
-    """Run ``rowtime`` with these arguments, for that many seconds at most; one that takes longer has failed."""
+    """Run ``rowtime`` with these arguments, for at most that many seconds; a longer run counts as failed."""
     try:
-        return subprocess.run(  # noqa: S603 - arguments of our own, and no shell
+        return subprocess.run(  # noqa: S603 - our own arguments, and no shell
             [sys.executable, "-m", "rowtime", *arguments],
             capture_output=True,
             text=True,

@@ -1,8 +1,8 @@
 """The guard: which requests the console answers, and what its pages may do in a browser.
 
-A page of somebody else's can make a browser ask 127.0.0.1, also under a name of its own (DNS rebinding). So the Host of
-each request must be the address that the console was started with, and what changes something must come from a page of
-the console itself (Origin). A token is asked for where others can reach the address, or where actions are allowed.
+A foreign page can make a browser send requests to 127.0.0.1, also under its own name (DNS rebinding). So the Host of
+each request must be the address with which the console was started, and requests that change something must come from a
+page of the console itself (Origin). A token is required if others can reach the address, or if actions are allowed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HEADERS: Final[Mapping[str, str]] = {
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",  # with no-referrer the forms of the pages would come from the origin null
+    "referrer-policy": "same-origin",  # with no-referrer the forms of the pages would have the origin null
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
@@ -36,7 +36,7 @@ HEADERS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Access:
-    """Who may ask: the ``host`` that the console listens on, its ``port``, and a ``token`` if one is asked for."""
+    """The access rules: the ``host`` that the console listens on, its ``port``, and a ``token`` if one is required."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -44,11 +44,11 @@ class Access:
 
     @property
     def names(self) -> Sequence[str]:
-        """What the Host of a request may be called; of all addresses, any that is a plain number, or this machine."""
+        """Return the allowed Hosts of a request; on all addresses, any IP address or this machine's name."""
         return LOOPBACK if self.host in LOOPBACK else (self.host, *LOOPBACK)
 
     def knows(self, host: str) -> bool:
-        """True for a Host that is the console's own address."""
+        """Return True for a Host that is the console's own address."""
         try:
             found = urlsplit(f"//{host}")
             name, port = found.hostname or "", found.port
@@ -59,12 +59,12 @@ class Access:
         return name in self.names or (self.host in ("0.0.0.0", "::") and _is_address(name))  # noqa: S104 - compared
 
     def fits(self, token: str | None) -> bool:
-        """True if no token is asked for, or this is the one."""
+        """Return True if no token is required, or this is the one."""
         return self.token is None or (token is not None and secrets.compare_digest(token.encode(), self.token.encode()))
 
 
 class Guard:
-    """Middleware: refuses requests that are not the user's (R703), and says in each answer what a page may do."""
+    """Middleware: refuses requests that are not the user's (R703), and sets the security headers of each answer."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self.app, self.access = app, access
@@ -110,7 +110,7 @@ class Guard:
         return method in ("GET", "HEAD") and headers.get("sec-fetch-site", "none") in ("none", "same-origin")
 
     def _let_in(self, request: Request) -> Response:
-        """Take the token out of the address, where it would be seen, and keep it in a cookie."""
+        """Move the token from the address, where it would be visible, to a cookie."""
         rest = [(name, value) for name, value in request.query_params.multi_items() if name != "token"]
         url = request.url.replace(query="").include_query_params(**dict(rest))
         answer = RedirectResponse(url.path + (f"?{url.query}" if url.query else ""), status_code=303)

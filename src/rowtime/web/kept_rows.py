@@ -1,4 +1,4 @@
-"""Rows that are kept: what an output has written and what a gate has refused, in parts that are read one by one."""
+"""Stored rows: the output of a sink and the rows refused by a gate, in parts that are read one by one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LINE: Final = "line"
 
 @dataclass(frozen=True)
 class Part:
-    """Rows that lie together: ``read`` gives them, in their order; ``count`` how many, if that is known before."""
+    """A group of rows: ``read`` returns them, in order; ``count`` is their number, if known before."""
 
     read: Callable[[], pa.Table]
     count: int | None = None
@@ -39,7 +39,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Kept:
-    """All that is kept of one output or gate: how many rows, their parts, oldest first.
+    """All stored rows of one output or gate: their number, and their parts, oldest first.
 
     ``numbered``: the last row of the last part has the number ``total - 1``, by which it can be traced.
     """
@@ -50,7 +50,7 @@ class Kept:
 
 
 def refused_rows(checkpoint: Checkpoint, gate: str, entry: Entry, columns: Sequence[str]) -> Kept:
-    """The rows that a gate has refused; ``columns``: which of them come first."""
+    """Return the rows that a gate has refused; ``columns``: those to show first."""
     counts = entry["totals"].get(gate, {})
     total = sum(n for why, n in counts.items() if why not in ("in", "accepted"))
     files = checkpoint.rejected(gate, entry["tick"])
@@ -58,7 +58,7 @@ def refused_rows(checkpoint: Checkpoint, gate: str, entry: Entry, columns: Seque
 
 
 def written_rows(node: Sink, home: Home, checkpoint: Checkpoint, entry: Entry) -> Kept:
-    """The rows that an output has written. Raises ``Refused`` (R706) where nothing of ours can read it back."""
+    """Return the rows of an output. Raises ``Refused`` (R706) if rowtime cannot read it back."""
     total = _published(node, checkpoint, entry)
     options = dict(node.options)
     if node.format in ("parquet", "csv", "json"):
@@ -97,13 +97,13 @@ def _of_directory(node: Sink, checkpoint: Checkpoint, entry: Entry, total: int) 
 
 
 def _tick(path: Place) -> int:
-    """The tick that a file is named for."""
+    """Return the tick in the name of a file."""
     parts = path.name.split("-")
     return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else -1
 
 
 def _folder(node: Sink, entry: Entry) -> Path:
-    """Where an output's files are: as the script says, or where the driver has put them, which ran elsewhere."""
+    """Return where an output's files are: by the script, or by the driver, which may have run elsewhere."""
     told = Path(dict(node.options)["path"]).absolute()
     staged = entry["outputs"].get(node.name, {}).get("folder")
     return told if told.is_dir() or not staged else Path(staged).parents[2]
@@ -137,7 +137,7 @@ def _rows_in(path: Place) -> int | None:
 
 
 def _columns(node: Sink, table: pa.Table) -> pa.Table:
-    """Lines of a text file as columns, as texts."""
+    """Return lines of a text file as columns of texts."""
     if table.column_names[:1] != [LINE] or node.format == "parquet":
         return table
     lines = table[LINE].to_pylist()

@@ -1,4 +1,4 @@
-"""A moment: what the pages need of one journal entry, so that thousands of them fit into memory."""
+"""A moment: the part of a journal entry that the pages need, so that thousands of them fit into memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowtime.state.costs import KEY
 from rowtime.state.journal import Entry
 
 Counts = Mapping[str, int]
-_SIZE: Final = 5  # where a stored segment has its bytes
+_SIZE: Final = 5  # the index of the bytes in a stored segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class Moment:
     """Describes a pipeline after a tick. Instants are µs UTC; counts are those since the checkpoint began.
 
     ``bounds``: the least clock of each operator. ``totals``: the ledger, by gate. ``held`` and ``sizes``: rows and
-    bytes of state, by operator; entries of older versions know no bytes. ``written``: rows, by sink. ``stored``: what
-    the entry records of its tick's cost, as `state.costs` reads it.
+    bytes of state, by operator; entries of older versions know no bytes. ``written``: rows, by sink. ``stored``: the
+    entry's record of its tick's cost, in the form for `state.costs`.
     """
 
     tick: int
@@ -36,7 +36,7 @@ class Moment:
 
     @classmethod
     def of(cls, entry: Entry) -> Moment:
-        """What an entry says."""
+        """Return the moment of an entry."""
         controls = entry.get("control", {})
         return cls(
             entry["tick"],
@@ -50,24 +50,24 @@ class Moment:
         )
 
     def bound(self, operator: str) -> int:
-        """The bound of an operator; BEGINNING where it had none."""
+        """Return the bound of an operator; BEGINNING if it had none."""
         return self.bounds.get(operator, BEGINNING)
 
     def times(self, gate: str) -> tuple[int, int] | None:
-        """The least and greatest time of the rows that a gate accepted in this tick, where the entry says so."""
+        """Return the least and greatest time of the rows that a gate accepted in this tick, if recorded."""
         found = self.stored.get(KEY, {}).get("times", {}).get(gate)
         return (found[0], found[1]) if found else None
 
     def count(self, gate: str, what: str = "accepted") -> int:
-        """How many rows a gate has had of a kind."""
+        """Return how many rows of a kind a gate has had."""
         return self.totals.get(gate, {}).get(what, 0)
 
     def refused(self, gate: str) -> int:
-        """How many rows a gate has refused."""
+        """Return how many rows a gate has refused."""
         return sum(self.reasons(gate).values())
 
     def reasons(self, gate: str) -> dict[str, int]:
-        """The rows that a gate has refused, by reason."""
+        """Return the rows that a gate has refused, by reason."""
         return {why: n for why, n in self.totals.get(gate, {}).items() if why not in ("in", "accepted") and n}
 
 
@@ -76,7 +76,7 @@ NOTHING: Final = Moment(-1, 0, {}, {}, {}, {})
 
 
 def held_by(entry: Entry) -> dict[str, int]:
-    """The rows that each operator holds after an entry."""
+    """Return the rows that each operator holds after an entry."""
     found: dict[str, int] = {}
     for key, rows in entry.get("held", {}).items():
         name = _name(key.rsplit("/", 1)[0])
@@ -95,5 +95,5 @@ def _sizes(entry: Entry) -> dict[str, int]:
 
 
 def _name(name: str) -> str:
-    """Names repeat in every entry."""
+    """Intern a name, because names repeat in every entry."""
     return sys.intern(name)

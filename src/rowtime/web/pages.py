@@ -1,4 +1,4 @@
-"""Pages: templates filled with what the views say. Text from data stays text: every value is escaped."""
+"""Pages: templates filled with the values of views. Text from data stays text: every value is escaped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PAGES: Final = (
     ("rows", "Rows"),
     ("ticks", "Ticks"),
 )
-"""The pages of a pipeline: their names in addresses, and what people call them."""
+"""The pages of a pipeline: their names in addresses, and their titles."""
 
 
 def _environment() -> Environment:
@@ -51,7 +51,7 @@ def _environment() -> Environment:
 
 
 def _stamp() -> str:
-    """Changes with any static file, so that a browser takes none of another version."""
+    """Return a text that changes with any static file, so that browsers do not use files of another version."""
     found = sorted(path for path in STATIC.rglob("*") if path.is_file())
     return hashlib.sha256(b"".join(path.read_bytes() for path in found)).hexdigest()[:8]
 
@@ -60,20 +60,20 @@ ENVIRONMENT: Final = _environment()
 
 
 def page(name: str, values: Mapping[str, Any], status: int = 200) -> Response:
-    """A whole page, or a fragment of one."""
+    """Return a whole page, or a fragment of one."""
     text = ENVIRONMENT.get_template(name).render({"pipeline": None, "at": "", "now": wall_clock(), **values})
     return HTMLResponse(text, status, headers={"cache-control": "no-store"})
 
 
 def fragment(request: Request, name: str, mark: str, values: Mapping[str, Any]) -> Response:
-    """A part of a page that asks for itself again; nothing (204) while its ``mark`` is the one that was seen."""
+    """Return a part of a page that refreshes itself; nothing (204) if its ``mark`` is unchanged."""
     if request.query_params.get(SEEN) == mark:
         return Response(status_code=204)
     return page(name, {**values, "mark": mark})
 
 
 def data(request: Request, mark: str, values: Mapping[str, Any]) -> Response:
-    """Plain values for a script of ours, with an ETag; 304 where the browser has them."""
+    """Return plain values for a script of the console, with an ETag; 304 if the browser has them."""
     headers = {"etag": f'"{mark}"', "cache-control": "no-cache"}
     if request.headers.get("if-none-match") == headers["etag"]:
         return Response(status_code=304, headers=headers)
@@ -81,5 +81,5 @@ def data(request: Request, mark: str, values: Mapping[str, Any]) -> Response:
 
 
 def mark_of(*values: object) -> str:
-    """A short name for a state of things: another one for another state."""
+    """Return a short text that differs for different values."""
     return hashlib.sha256(json.dumps(values, default=str).encode()).hexdigest()[:16]

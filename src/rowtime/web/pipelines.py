@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 
 def page_of(name: str, title: str, /, *, pipeline: Pipeline, **values: Any) -> Response:
-    """A page of a pipeline, with its facts above."""
+    """Return a page of a pipeline, with its facts at the top."""
     told = {"pipeline": pipeline, "at": name, "title": title, "facts": facts_of(pipeline), **values}
     return page(f"{name}.html", told)
 
 
 def facts_of(pipeline: Pipeline) -> dict[str, Any]:
-    """What is on each page of a pipeline."""
+    """Return the facts on each page of a pipeline."""
     records = pipeline.records
     alive = records.liveness
     moments = records.moments
     faults = records.damage
     last = moments[-1] if records.last is not None and moments else None
-    beat = wall_clock() // SECOND if alive.under_way else 0  # its words say for how long
+    beat = wall_clock() // SECOND if alive.under_way else 0  # its text includes how long
     mark = mark_of(alive, records.number, records.read, faults, beat)
     told = {"read": records.read, "wanted": records.wanted, "first": moments[0].tick if last is not None else None}
     return {"alive": alive, "last": last, "faults": faults, "mark": mark, **told}
 
 
 def facts(request: Request, pipeline: Pipeline) -> Response:
-    """The facts alone, for a page that is there."""
+    """Return only the facts, for a page that is open."""
     found = facts_of(pipeline)
     return fragment(request, "facts.html", found["mark"], {"pipeline": pipeline, "facts": found})
 
@@ -59,7 +59,7 @@ def graph_data(request: Request, pipeline: Pipeline) -> Response:
 
 
 def box(_request: Request, pipeline: Pipeline, explained: Explained | None) -> Response:
-    """One box of the graph, opened."""
+    """Return one box of the graph, opened."""
     name = _box_of(_request, pipeline)
     records = pipeline.records
     plan = records.plan
@@ -89,12 +89,12 @@ def held_data(request: Request, pipeline: Pipeline) -> Response:
 
 
 def timeline_page(_request: Request, pipeline: Pipeline) -> Response:
-    """The page around the timeline."""
+    """Return the page around the timeline."""
     return page_of("timeline", "Timeline", pipeline=pipeline)
 
 
 def timeline_data(request: Request, pipeline: Pipeline) -> Response:
-    """The timeline after a tick, the newest if none is asked for."""
+    """Return the timeline after a tick, by default the newest."""
     records, asked = pipeline.records, _asked(request)
     plan, moments = records.plan, records.moments
     if plan is None or not moments:
@@ -109,19 +109,19 @@ def timeline_data(request: Request, pipeline: Pipeline) -> Response:
 
 
 def ticks_of(pipeline: Pipeline) -> dict[str, Any]:
-    """What the page Ticks says above its charts."""
+    """Return the values at the top of the page Ticks."""
     records = pipeline.records
     mark = mark_of(records.number, records.read)
     return {"pipeline": pipeline, "found": summary(records.moments), "alive": records.liveness, "mark": mark}
 
 
 def ticks_page(_request: Request, pipeline: Pipeline) -> Response:
-    """Durations, rows, and the slowest ticks."""
+    """Return the page with durations, rows, and the slowest ticks."""
     return page_of("ticks", "Ticks", **ticks_of(pipeline))
 
 
 def ticks_part(request: Request, pipeline: Pipeline) -> Response:
-    """The table alone, for a page that is there."""
+    """Return only the table, for a page that is open."""
     found = ticks_of(pipeline)
     return fragment(request, "ticks_part.html", found["mark"], found)
 
@@ -140,7 +140,7 @@ def rows_data(request: Request, pipeline: Pipeline) -> Response:
 
 
 def _asked(request: Request) -> Asked:
-    """Raises ``Refused`` (R704) for what is no number."""
+    """Parse the request; raises ``Refused`` (R704) for an invalid number."""
     given = request.query_params
     try:
         found = {name: int(given[name]) for name in ("tick", "from", "to", "at") if name in given}

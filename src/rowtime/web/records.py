@@ -1,9 +1,9 @@
 """Records: the journal of one checkpoint, read little by little and kept as moments.
 
-A page is to come within a second, whatever the journal holds. So each request reads entries for a part of a second: the
-newest first, then by halving, so that a picture of the whole is there at once and gets finer. Counts in an entry are
-those since the beginning, so what happened between two moments is exact, however far they lie apart. The driver keeps
-the last 64 to 127 entries; what was read of older ones stays here for as long as the console runs.
+A page has to come within a second, however long the journal is. So each request reads entries for a part of a second:
+the newest first, then by halving, so that an overview is there at once and gets finer. Counts in an entry are those
+since the beginning, so differences between two moments are exact, however far apart they are. The driver keeps the last
+64 to 127 entries; moments of older ones stay here while the console runs.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from rowtime.web.refusals import Refusals
 DAMAGED: Final = "R406"
 SHOWN: Final = 3  # faults
 BUDGET: Final = 0.3  # seconds in which one request reads entries
-NEWEST: Final = 128  # entries of which every one is read
-TRIED: Final = 64  # of the newest entries, if one after the other is damaged
+NEWEST: Final = 128  # newest entries that are all read
+TRIED: Final = 64  # newest entries to try if one after the other is damaged
 MOST: Final = 4_096  # moments that are kept; of a longer journal every second, fourth, … one
 
 
 class Records:
-    """What is known of one checkpoint; several requests may ask at once."""
+    """The state of one checkpoint's records; several requests may use it at once."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -51,8 +51,8 @@ class Records:
     def refresh(self, budget: float = BUDGET) -> None:
         """Look for new entries, and read for at most so many seconds; the last entry in any case.
 
-        If that is damaged, the newest one that is not counts as the last; ``damage`` tells the others. Raises
-        ``Refused`` (R405) for what is not a checkpoint, and what reading its last entry raises if none can be read.
+        If that is damaged, the newest valid one counts as the last; ``damage`` returns the others. Raises ``Refused``
+        (R405) for anything but a checkpoint, and what reading its last entry raises if none can be read.
         """
         with self._turn:
             numbers = self.checkpoint.journal.numbers()
@@ -67,13 +67,13 @@ class Records:
 
     @property
     def last(self) -> Entry | None:
-        """The newest entry; ``None`` before the first tick."""
+        """Return the newest entry; ``None`` before the first tick."""
         found = self._last
         return found[1] if found is not None and found[1]["tick"] >= 0 else None
 
     @property
     def number(self) -> int:
-        """The number of the newest entry, -1 where there is none: another number, another picture."""
+        """Return the number of the newest entry, -1 if there is none; it changes with the content."""
         return -1 if self._last is None else self._last[0]
 
     def check(self) -> None:
@@ -82,7 +82,7 @@ class Records:
 
     @property
     def plan(self) -> StoredPlan | None:
-        """The plan that the newest entry goes by."""
+        """Return the plan of the newest entry."""
         key = tuple((self.last or {}).get("plans", ())) if self.last is not None else ("first",)
         if key not in self._plans:
             found = self.checkpoint.plan_of(self.last)
@@ -93,12 +93,12 @@ class Records:
 
     @property
     def liveness(self) -> Liveness:
-        """Whether its driver is at work."""
+        """Return whether its driver is running."""
         return liveness(self.place)
 
     @property
     def damage(self) -> list[Problem]:
-        """What is damaged in the journal, the newest entries last, with what that means for its pipeline."""
+        """Return the damage in the journal, the newest entries last, with its consequences for the pipeline."""
         with self._turn:
             found = [self.faults[number] for number in sorted(self.faults)[-SHOWN:]]
             if not found or self._last is None or max(self.faults) < self._last[0]:
@@ -109,17 +109,17 @@ class Records:
 
     @property
     def moments(self) -> Sequence[Moment]:
-        """What has been read, oldest first."""
+        """Return the moments that have been read, oldest first."""
         with self._turn:
             return [self._moments[tick] for tick in sorted(self._moments)]
 
     @property
     def read(self) -> int:
-        """How many of the ``wanted`` entries have been read."""
+        """Return how many of the ``wanted`` entries have been read."""
         return min(self.wanted, len(self._seen))
 
     def entry_at(self, tick: int) -> Entry | None:
-        """The entry of a tick, if the journal still has it."""
+        """Return the entry of a tick, if the journal still has it."""
         with self._turn:
             if self._last is not None and self._last[1]["tick"] == tick:
                 return self._last[1]
@@ -131,13 +131,13 @@ class Records:
             return None
 
     def _near(self, numbers: Sequence[int], tick: int) -> list[int]:
-        """The numbers that the entry of a tick can have: the tick and an epoch that has never fallen."""
+        """Return the possible numbers of a tick's entry: the tick plus an epoch that never falls."""
         epoch = 0 if self._last is None else self._last[1].get("epoch", 0)
         there = set(numbers)
         return [number for number in range(tick, tick + epoch + 1) if number in there]
 
     def _newest(self, numbers: Sequence[int]) -> tuple[int, Entry]:
-        """The number of the newest entry that is as rowtime wrote it, and what that says."""
+        """Return the number of the newest valid entry, and its content."""
         for number in reversed(numbers[-TRIED:]):
             found = self._entry(number)
             if found is not None:
@@ -145,7 +145,7 @@ class Records:
         return numbers[-1], self.checkpoint.journal.read(numbers[-1])  # which raises
 
     def _check(self) -> None:
-        """R405 for what is not a checkpoint."""
+        """Raise R405 for anything but a checkpoint."""
         if not any((self.place / name).exists() for name in ("plan.json", "journal", ".lock")):
             what = f"{self.place} is not a checkpoint: it has no plan and no journal"
             raise refuse("R405", what, "Give the checkpoint folder of the pipeline.")
@@ -165,9 +165,9 @@ class Records:
             self._thin()
 
     def _entry(self, number: int) -> Entry | None:
-        """An entry; ``None`` where it was pruned meanwhile, or is damaged, which is told on the pages.
+        """Return an entry; ``None`` if it was pruned meanwhile, or is damaged, which the pages show.
 
-        Raises what else reading raises: that it is of a newer version, or that a store is away.
+        Raises the other errors of reading: that it has a newer format, or that a store does not answer.
         """
         self.faults.pop(number, None)
         try:
@@ -190,14 +190,14 @@ class Records:
             self._moments[entry["tick"]] = Moment.of(entry)
 
     def _thin(self) -> None:
-        """Keep every second moment of those that are old."""
+        """Keep only every second one of the old moments."""
         old = sorted(self._moments)[:-NEWEST]
         for tick in old[::2]:
             del self._moments[tick]
 
 
 def _chosen(numbers: Sequence[int]) -> list[int]:
-    """The entries to read: the newest, and of older ones every n-th, so that they are not too many."""
+    """Return the entries to read: the newest, and every n-th of older ones, so that they are not too many."""
     stride = 1
     while len(numbers) // stride > MOST:
         stride *= 2
@@ -206,12 +206,12 @@ def _chosen(numbers: Sequence[int]) -> list[int]:
 
 
 def _by_halves(numbers: Sequence[int]) -> Iterator[int]:
-    """Those in an order in which each next one halves the gaps between those before."""
+    """Yield them in an order in which each next one halves the gaps between those before."""
     return iter(sorted(numbers, key=lambda number: (-(number & -number) if number else -(1 << 62), -number)))
 
 
 def problems_of(error: Exception) -> Sequence[Problem]:
-    """What a page says of an error; anything unforeseen is told as a failure of the console."""
+    """Return a page's text for an error; an unexpected one is shown as a failure of the console."""
     if isinstance(error, Refused | Failure):
         return error.problems
     return [Problem("R709", f"the console cannot show this: {type(error).__name__}: {error}")]

@@ -1,4 +1,4 @@
-"""Refused rows as the timeline marks them: the times that were refused and why, read from the files of each gate."""
+"""Refused rows as marks of the timeline: the refused times and the reasons, read from the files of each gate."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.memory import read_table
 from rowtime.state.refused_files import tick_of
 
-FILES: Final = 256  # of a gate, the newest ones, that marks are drawn of
-KEPT: Final = 4_096  # files whose times are remembered
+FILES: Final = 256  # of a gate, the newest ones, for which marks are drawn
+KEPT: Final = 4_096  # files whose times are cached
 
 
 @dataclass(frozen=True)
 class Refused:
-    """The rows of one file: ``times`` (µs UTC) and the ``reasons`` beside them."""
+    """The rows of one file: ``times`` (µs UTC) and their ``reasons``."""
 
     tick: int
     times: Any
@@ -37,7 +37,7 @@ class Refusals:
         self._known: dict[str, Refused] = {}
 
     def of(self, gate: str, tick: int) -> Sequence[Refused]:
-        """What a gate has refused up to a tick, oldest first; where files are damaged, what can be read."""
+        """Return the rows that a gate has refused up to a tick, oldest first; from damaged files, what can be read."""
         files: list[Place] = []
         with suppress(RowtimeError, OSError):
             files = self._checkpoint.rejected(gate, tick)[-FILES:]

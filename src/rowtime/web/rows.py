@@ -31,14 +31,14 @@ FIRST = ("reason", "refused_time", "refused_by", "writer", "position")
 
 
 class Rows:
-    """Rows of outputs and gates, and where they came from; ``explained`` gives the bound script of a pipeline."""
+    """Rows of outputs and gates, and their traces; ``explained`` returns the bound script of a pipeline."""
 
     def __init__(self, watched: Watched, explained: Callable[[Pipeline], Explained | None]) -> None:
         self._watched, self._explained = watched, explained
         self.traces = Traces(watched)
 
     def page(self, request: Request, pipeline: Pipeline) -> Response:
-        """The rows of an output or a gate; the first output if none is chosen."""
+        """Show the rows of an output or a gate; by default those of the first output."""
         entry, asked = pipeline.records.last, request.query_params
         choices = self.choices(pipeline)
         what, name = asked.get("what") or (choices[0][0] if choices else OUTPUT), asked.get("of", "")
@@ -60,7 +60,7 @@ class Rows:
         return page_of("rows", "Rows", pipeline=pipeline, shown=shown, link=_link(pipeline, values), **values)
 
     def choices(self, pipeline: Pipeline) -> list[tuple[str, str]]:
-        """What can be looked at: each output, and each gate that has refused rows."""
+        """Return what can be shown: each output, and each gate that has refused rows."""
         plan, entry = pipeline.records.plan, pipeline.records.last
         if plan is None or entry is None:
             return []
@@ -84,11 +84,11 @@ class Rows:
         return written_rows(node, self._watched.home, records.checkpoint, entry)
 
     def trace(self, request: Request, pipeline: Pipeline) -> Response:
-        """A row and what made it: the button that begins the trace, its progress, or the graph."""
+        """Show a row and its causes: the button that begins the trace, its progress, or the graph."""
         return page_of("trace", "Trace", at="rows", **self._traced(request, pipeline))
 
     def trace_part(self, request: Request, pipeline: Pipeline) -> Response:
-        """The same, for a page that waits."""
+        """Show the same, for a page that waits."""
         found = self._traced(request, pipeline)
         return fragment(request, "trace_part.html", found["mark"], found)
 
@@ -111,7 +111,7 @@ class Rows:
         return {"pipeline": pipeline, "wanted": wanted, **told}
 
     def _wanted(self, pipeline: Pipeline, given: Any) -> Wanted:
-        """The row that a request names; raises ``Refused`` (R704)."""
+        """Return the row that a request names; raises ``Refused`` (R704)."""
         plan, sink, number = pipeline.records.plan, given.get("sink", ""), given.get("number", "")
         stream, condition = given.get("from", ""), given.get("where", "").strip()
         if plan is not None and stream in plan.formats and condition:
@@ -124,14 +124,14 @@ class Rows:
 
 
 def _way_up(pipeline: Pipeline, stream: str, row: Mapping[str, Any]) -> str:
-    """The address of where a row of a stream went, which a trace has listed."""
+    """Return the address of the forward trace of a stream's row that a trace has listed."""
     time = f"rowtime <=> TIMESTAMP '{row['at']}'" if "at" in row else "true"
     where = f"{time} AND {condition_of(row.get('columns', {}))}"
     return f"/p/{pipeline.key}/trace?{Wanted(pipeline.key, where=where, stream=stream).query}"
 
 
 def _link(pipeline: Pipeline, values: dict[str, Any]) -> str:
-    """The address of the same rows, for another page of them."""
+    """Return the address of another page of the same rows."""
     return f"/p/{pipeline.key}/rows?" + urlencode(
         {"what": values["what"], "of": values["name"], "filter": values["filter"]}
     )

@@ -22,7 +22,10 @@ PORT: Final = 8642
 
 @dataclass(frozen=True)
 class Settings:
-    """Where the console is: ``port`` 0 takes any that is free. ``token``: what it asks for; ``acts``: it may act."""
+    """The address of the console.
+
+    ``port`` 0 takes any free one. ``token``: the required token; ``acts``: actions are allowed.
+    """
 
     host: str = "127.0.0.1"
     port: int = PORT
@@ -31,12 +34,12 @@ class Settings:
 
     @property
     def needs_token(self) -> bool:
-        """True where others can reach the address, or where actions are allowed."""
+        """Return True if others can reach the address, or if actions are allowed."""
         return self.acts or self.host not in LOOPBACK
 
 
 class Server:
-    """One console that has its port; ``run`` it, or let it run beside something else."""
+    """One console with its port open; ``run`` it, or let it run beside something else."""
 
     def __init__(self, watched: Watched, settings: Settings) -> None:
         self._socket = _listening(settings)
@@ -48,7 +51,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        """What to open in a browser; it has the token."""
+        """Return the address to open in a browser; it includes the token."""
         access = self.access
         host = f"[{access.host}]" if ":" in access.host else access.host
         return f"http://{host}:{access.port}/" + (f"?token={access.token}" if access.token else "")
@@ -59,7 +62,7 @@ class Server:
 
     @contextmanager
     def beside(self) -> Iterator[str]:
-        """Serve in a thread while the block runs; gives the address."""
+        """Serve in a thread while the block runs; yield the address."""
         thread = threading.Thread(target=self.run, name="rowtime-ui", daemon=True)
         thread.start()
         try:

@@ -1,6 +1,6 @@
 """Traces: what made a row of an output, or where a row of a stream went.
 
-A trace runs the recorded input again, so it takes Spark, and a process of its own.
+A trace runs the recorded input again, so it needs Spark and a process of its own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PATIENCE: Final = 900  # seconds
 
 @dataclass(frozen=True)
 class Result:
-    """What a trace has found (``items``, as ``rowtime trace --json`` tells them), or why it has found nothing."""
+    """The result of a trace (``items``, as in ``rowtime trace --json``), or why there is none."""
 
     items: Sequence[Mapping[str, Any]] = ()
     problem: str = ""
@@ -31,9 +31,9 @@ class Result:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which row of a pipeline: of a sink, by its number, or where rows have no order by a condition ``where``.
+    """A row of a pipeline: of a sink, by its number, or if rows have no order by a condition ``where``.
 
-    ``stream``: instead of a sink's, the first row of this stream that fits the condition, and where it went.
+    ``stream``: instead, the first row of this stream that matches the condition, with a forward trace.
     """
 
     key: str
@@ -44,19 +44,19 @@ class Wanted:
 
     @property
     def query(self) -> str:
-        """The row in an address."""
+        """Return the row in the form for an address."""
         said = {"from": self.stream, "where": self.where} if self.stream else {"sink": self.sink, "number": self.number}
         return urlencode(said)
 
     @property
     def options(self) -> list[str]:
-        """What ``rowtime trace`` is given."""
+        """Return the options of ``rowtime trace``."""
         which = ["--where", self.where] if self.where else ["--number", str(self.number)]
         return [*which, *(["--from", self.stream] if self.stream else ["--sink", self.sink]), "--json"]
 
 
 class Traces:
-    """The traces that were asked for; one runs at a time, since each takes a Spark."""
+    """The requested traces; one runs at a time, because each needs a Spark session."""
 
     def __init__(self, watched: Watched) -> None:
         self._watched = watched
@@ -65,7 +65,7 @@ class Traces:
         self._asked: OrderedDict[Wanted, Future[Result]] = OrderedDict()
 
     def ask(self, pipeline: Pipeline, wanted: Wanted) -> None:
-        """Begin a trace, unless it is under way or known; one that found nothing is tried again."""
+        """Begin a trace, unless it is running or known; one that found nothing is tried again."""
         with self._turn:
             known = self._asked.get(wanted)
             if known is not None and not (known.done() and known.result().problem):
@@ -75,7 +75,7 @@ class Traces:
                 self._asked.popitem(last=False)[1].cancel()
 
     def found(self, wanted: Wanted) -> tuple[bool, Result | None]:
-        """Whether it was asked for, and what it found; ``None`` while it runs."""
+        """Return whether it was requested, and its result; ``None`` while it runs."""
         with self._turn:
             asked = self._asked.get(wanted)
         return asked is not None, asked.result() if asked is not None and asked.done() else None
@@ -92,7 +92,7 @@ def _result(text: str) -> Result:
 
 
 def _why(out: str, err: str) -> str:
-    """The problem that the command has told as JSON, or the last lines that it wrote."""
+    """Return the problem that the command printed as JSON, or the last lines of its output."""
     try:
         told = json.loads(out)
         problems = told.get("problems") or [{"code": "", "message": told.get("failure", ""), "hint": ""}]

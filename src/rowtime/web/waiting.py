@@ -1,4 +1,4 @@
-"""The page Waiting, and what it does where the console may act."""
+"""The page Waiting, and its actions if the console may act."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 
 class Waiting:
-    """What waits in a pipeline; ``acts``: statements may be carried out."""
+    """What waits in a pipeline; ``acts``: statements may be executed."""
 
     def __init__(self, watched: Watched, *, acts: bool) -> None:
         self._watched, self._acts = watched, acts
 
     def page(self, _request: Request, pipeline: Pipeline) -> Response:
-        """The whole page."""
+        """Show the whole page."""
         return page_of("waiting", "Waiting", **self._values(pipeline))
 
     def part(self, request: Request, pipeline: Pipeline) -> Response:
-        """What waits, for a page that is there."""
+        """Show what waits, for a page that is open."""
         found = self._values(pipeline)
         return fragment(request, "waiting_part.html", found["mark"], found)
 
     async def act(self, request: Request, pipeline: Pipeline) -> Response:
-        """Carry a statement out; raises ``Refused`` (R705) where that is not allowed, or it is offered no more."""
+        """Execute a statement; raises ``Refused`` (R705) if that is not allowed, or it is no longer offered."""
         if not self._acts:
             raise refuse("R705", "this console does not run actions", "Start it with --allow-actions.")
         form = dict(parse_qsl((await request.body()).decode(errors="replace")))

@@ -1,4 +1,4 @@
-"""The pipelines that a console watches: those that it was given, and all below a home directory."""
+"""The pipelines that a console watches: given ones, and all below a home directory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rowtime.web.records import Records
 
 @dataclass(frozen=True)
 class Pipeline:
-    """One pipeline; ``key`` is its name in addresses, ``name`` what people call it."""
+    """One pipeline; ``key`` is its name in addresses, ``name`` its name for people."""
 
     key: str
     name: str
@@ -22,14 +22,14 @@ class Pipeline:
 
     @property
     def place(self) -> Place:
-        """Where its checkpoint is."""
+        """Return the place of its checkpoint."""
         return self.records.place
 
 
 class Watched:
-    """The pipelines by key. Those below the home come and go, so they are looked for each time.
+    """The pipelines by key. Those below the home come and go, so they are listed each time.
 
-    ``home``: where named streams are; ``given``: checkpoints, folders or URLs, which may be none: their page says so.
+    ``home``: where named streams are; ``given``: checkpoints, as folders or URLs; if one is invalid, its page says so.
     ``variables``: the values of ``${name}`` in their scripts, for EXPLAIN and traces.
     """
 
@@ -39,12 +39,12 @@ class Watched:
 
     @property
     def pipelines(self) -> Sequence[Pipeline]:
-        """Those that were given first, then those of the home by name."""
+        """Return the given ones first, then those of the home by name."""
         found = {made.key: made for made in map(self._pipeline, self._places())}
         return [*found.values()]
 
     def get(self, key: str) -> Pipeline | None:
-        """The pipeline of a key, if it is there."""
+        """Return the pipeline of a key, if it exists."""
         return next((one for one in self.pipelines if one.key == key), None)
 
     def _places(self) -> Iterator[Place]:
@@ -63,6 +63,6 @@ class Watched:
 
 
 def _key(name: str, where: str) -> str:
-    """A name that any address can have, the same at each start."""
+    """Return a name that is valid in an address, the same at each start."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in name)[:40].strip("-")
     return f"{plain or 'pipeline'}-{hashlib.sha256(where.encode(errors='surrogatepass')).hexdigest()[:6]}"

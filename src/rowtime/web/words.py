@@ -1,4 +1,4 @@
-"""How the pages write numbers, instants and durations."""
+"""The notation of numbers, instants and durations on the pages."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ UNKNOWN: Final = "\N{EN DASH}"
 
 
 def number(value: float | None) -> str:
-    """A count with its thousands apart; a dash where it is not known."""
+    """Return a count with thousands separators; a dash if unknown."""
     return UNKNOWN if value is None else f"{value:,.0f}"
 
 
 def instant(micros: int | None) -> str:
-    """An instant as people read it (UTC)."""
+    """Return an instant as text (UTC)."""
     return UNKNOWN if micros is None else to_text(micros)
 
 
 def span(micros: float | None) -> str:
-    """A duration in its two greatest units: ``3 d 4 h``, ``2 min 5 s``, ``0.3 s``."""
+    """Return a duration in its two greatest units: ``3 d 4 h``, ``2 min 5 s``, ``0.3 s``."""
     if micros is None:
         return UNKNOWN
     sign, left = ("\N{MINUS SIGN}" if micros < 0 else ""), abs(int(micros))
@@ -39,14 +39,14 @@ def span(micros: float | None) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    """A duration in milliseconds, or seconds from one on."""
+    """Return a duration in milliseconds, or in seconds from one on."""
     if value is None:
         return UNKNOWN
     return f"{value:,.0f} ms" if value < _THOUSAND else f"{value / _THOUSAND:,.2f} s"
 
 
 def size(value: float | None) -> str:
-    """Bytes."""
+    """Return a size in bytes or larger units."""
     if value is None:
         return UNKNOWN
     for unit in _SIZES:
@@ -57,12 +57,12 @@ def size(value: float | None) -> str:
 
 
 def amount(count: int, unit: str) -> str:
-    """How much of a stream is left to read, in its unit: rows, bytes, versions of a table."""
+    """Return how much of a stream is unread, in its unit: rows, bytes, versions of a table."""
     if unit == "bytes":
         return size(count)
     return counted(count, unit)
 
 
 def is_instant(micros: int) -> bool:
-    """True unless it is infinite."""
+    """Return True unless it is infinite."""
     return BEGINNING < micros < END

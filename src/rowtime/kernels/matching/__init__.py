@@ -1,1 +1,1 @@
-"""Row patterns: their text, the automaton that it stands for, and the matches of rows of many keys at once."""
+"""Row patterns: their text, their automaton, and matches in the rows of many keys at once."""

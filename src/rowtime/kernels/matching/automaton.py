@@ -1,8 +1,8 @@
-"""The automaton of a row pattern: a state for each place of a variable, and what may follow it, the preferred first.
+"""The automaton of a row pattern: a state for each place of a variable, with its followers in order of preference.
 
-Quantifiers are written out, so no state counts. What follows a state ends where the pattern may end: what is preferred
-less than an end is never looked at. A repetition that need not be must take a row (`_Follower`), as otherwise it could
-go on for ever.
+Quantifiers are expanded, so states do not count. The followers of a state stop where the pattern may end: followers
+less preferred than an end are never tried. An optional repetition must take a row (`_Follower`), otherwise it could
+continue for ever.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from rowtime.kernels.matching.pattern import (
 )
 
 MOST_STATES: Final = 2_000
-"""Of one pattern, with its quantifiers written out."""
+"""Of one pattern, with its quantifiers expanded."""
 
 
 class TooLarge(Exception):
-    """A pattern with more states than an automaton may have."""
+    """A pattern with too many states for an automaton."""
 
 
 @dataclass(frozen=True)
 class Follows:
-    """What may follow: states, the preferred first, as long as they are preferred to an end here (``ends``)."""
+    """The followers: states, the preferred first, as long as they are preferred to an end here (``ends``)."""
 
     states: tuple[int, ...]
     ends: bool
@@ -45,9 +45,9 @@ class Follows:
 
 @dataclass(frozen=True)
 class Automaton:
-    """``variable`` and ``left_out`` of each state; what follows it, and whether the match may end there at the end.
+    """``variable`` and ``left_out`` of each state; its followers, and whether the match may end there at the end.
 
-    ``first`` and ``other``: what a match begins with at the first row of a partition, and at another one.
+    ``first`` and ``other``: how a match begins at the first row of a partition, and at another one.
     """
 
     variables: tuple[str, ...]
@@ -60,25 +60,25 @@ class Automaton:
 
     @cached_property
     def edges(self) -> tuple[Ints, Ints]:
-        """What follows all states, one after the other, and where that of each begins; then ``other`` and ``first``."""
+        """Return the followers of all states in one array, and where each begins; then ``other`` and ``first``."""
         lists = [one.states for one in (*self.follows, self.other, self.first)]
         begins = np.concatenate(([0], np.cumsum([len(one) for one in lists])))
         return np.array([state for one in lists for state in one], np.int64), begins.astype(np.int64)
 
     @cached_property
     def ends(self) -> Known:
-        """Whether the pattern may end behind each state."""
+        """Return whether the pattern may end after each state."""
         return np.array([one.ends for one in self.follows], np.bool_)
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """The states that a match may begin with."""
+        """Return the states with which a match may begin."""
         return tuple(dict.fromkeys((*self.other.states, *self.first.states)))
 
-    # -- what is known of all matches ---------------------------------------------------------
+    # -- facts about all matches --------------------------------------------------------------
 
     def endless(self) -> str | None:
-        """A variable that may take rows for ever before it is known whether there is a match; ``None`` for none."""
+        """Return a variable that may take rows for ever before a match is certain; ``None`` for none."""
         done: set[int] = set()
         for root in self.starts:
             on, path = [(root, iter(self.follows[root].states))], {root}
@@ -97,7 +97,7 @@ class Automaton:
         return None
 
     def longest(self) -> int:
-        """The most rows that a match looks at, where none is `endless`."""
+        """Return the greatest number of rows that a match reads, if none is `endless`."""
         length: dict[int, int] = {}
 
         def of(state: int) -> int:
@@ -105,24 +105,24 @@ class Automaton:
                 length[state] = 1 + max(map(of, self.follows[state].states), default=0)
             return length[state]
 
-        for state in range(len(self.follows)):  # what follows was made before, so the recursion stays shallow
+        for state in range(len(self.follows)):  # followers were made before, so the recursion stays shallow
             of(state)
         return max(map(of, self.starts), default=0)
 
     def second(self) -> str | None:
-        """A variable that may be waited for behind the first row; ``None`` if no match looks at a second row."""
+        """Return a variable that may be awaited after the first row; ``None`` if no match reads a second row."""
         for state in self.starts:
             for following in self.follows[state].states:
                 return self.variables[int(self.variable[following])]
         return None
 
     def lacks(self, wanted: frozenset[int]) -> bool:
-        """True if a match with rows may have none of some variables."""
+        """Return True if a match with rows may have none of some variables."""
         without = {state for state in range(len(self.follows)) if int(self.variable[state]) not in wanted}
         return any(self._may_end(state) for state in self._reached(self.starts, without))
 
     def leads(self, wanted: frozenset[int], *, last: bool) -> bool:
-        """True if the first row of a match may be the first (``last``: the last) one of some variables."""
+        """Return True if the first row of a match may be the first (``last``: the last) one of some variables."""
         mine = [state for state in self.starts if int(self.variable[state]) in wanted]
         if not last:
             return bool(mine)
@@ -146,7 +146,7 @@ class Automaton:
 
 
 def automaton(pattern: Part) -> Automaton:
-    """The automaton of a pattern; raises ``TooLarge``."""
+    """Return the automaton of a pattern; raises ``TooLarge``."""
     graph = _Graph(variables(pattern))
     begin = graph.of(pattern, _END, out=False)
     names, states = graph.names, graph.states
@@ -176,7 +176,7 @@ class _Split:
 
 @dataclass
 class _Mark:
-    """A repetition that need not be begins, or has ended (``enters`` is false)."""
+    """An optional repetition begins, or has ended (``enters`` is false)."""
 
     number: int
     enters: bool
@@ -194,7 +194,7 @@ _END = -1
 
 
 class _Graph:
-    """The nodes of a pattern, which are made from its end."""
+    """The nodes of a pattern, built from its end."""
 
     def __init__(self, names: dict[str, str]) -> None:
         self.nodes: list[_Node] = []
@@ -212,7 +212,7 @@ class _Graph:
         return len(self.nodes) - 1
 
     def of(self, part: Part, then: int, *, out: bool) -> int:
-        """The node where a part begins that ``then`` follows."""
+        """Return the node where a part begins that ``then`` follows."""
         match part:
             case Variable(name):
                 then = self._add(_State(self.numbers[name.upper()], out, then))
@@ -232,7 +232,7 @@ class _Graph:
         return then
 
     def _permuted(self, of: tuple[Part, ...], known: dict[tuple[Part, ...], int], *, out: bool) -> int:
-        """One part, then the others in any order; ``known``: the nodes of those that are left, which orders share."""
+        """Build one part, then the others in any order; ``known``: the shared nodes of the remaining parts."""
         if of not in known:
             orders = ((one, of[:number] + of[number + 1 :]) for number, one in enumerate(of))
             known[of] = self._add(
@@ -265,14 +265,14 @@ class _Graph:
 
 
 class _Follower:
-    """Finds what follows a place without a row between, in the order of preference."""
+    """Finds the followers of a place without a row in between, in the order of preference."""
 
     def __init__(self, nodes: list[_Node]) -> None:
         self.nodes = nodes
         self.number = {id(node): n for n, node in enumerate(n for n in nodes if isinstance(n, _State))}
 
     def of(self, begin: int, *, first: bool = False, last: bool = False) -> Follows:
-        """What follows a node; ``first``: it stands before the first row; ``last``: behind the last one."""
+        """Return the followers of a node; ``first``: before the first row; ``last``: after the last one."""
         found: dict[int, None] = {}
         for state in self._states(begin, first=first, last=last):
             if state == _END:

@@ -1,7 +1,7 @@
-"""Matches of many partitions: which rows become starts, one after the other, and what is not decided yet.
+"""Matches of many partitions: which rows become starts, one after the other, and which are not decided yet.
 
-Starts are tried ahead of their turn, as many of all partitions at once as pays (`Rounds`); those that a match skips
-are forgotten. What is undecided is looked at once more when more is known.
+Starts are tried ahead of their turn, as many of all partitions at once as is worthwhile (`Rounds`); those that a match
+skips are dropped. Undecided starts are tried again when more is known.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from rowtime.kernels.matching.paths import EXCEEDED, FOUND, NONE, Outcome, Paths
 from rowtime.kernels.matching.rows import Conditions, Rows
 
 AT_ONCE: Final = 4_096
-"""Starts that are tried together cost little more than one."""
-_USEFUL: Final = 0.25  # of the starts that were tried: with fewer, fewer are tried
+"""Starts up to this number cost together little more than one."""
+_USEFUL: Final = 0.25  # share of the tried starts; below it, fewer are tried
 
 To = Literal["past", "next", "first", "last"]
 
 
 class TooManyPaths(Exception):
-    """A start has more paths than may be followed; ``row``: which."""
+    """A start has too many paths; ``row``: which."""
 
     def __init__(self, row: int) -> None:
         super().__init__(str(row))
@@ -34,11 +34,11 @@ class TooManyPaths(Exception):
 
 @dataclass(frozen=True)
 class Clause:
-    """What is looked for: ``within`` (µs); where the next match may begin (``to``: the variables of first and last).
+    """The search: ``within`` (µs); where the next match may begin (``to``: the variables of first and last).
 
-    ``in_turn``: starts are tried in their turn alone, so that no condition is asked that need not be.
-    ``behind``: how many rows behind a match its measures read. ``whole``: whether all rows of a match go out, so that
-    none of an undecided start lies below the start itself.
+    ``in_turn``: starts are tried only in their turn, so that no unnecessary condition is evaluated. ``behind``: how
+    many rows after a match its measures read. ``whole``: whether all rows of a match are emitted, so that none of an
+    undecided start is before the start itself.
     """
 
     machine: Automaton
@@ -52,12 +52,12 @@ class Clause:
 
 @dataclass(frozen=True)
 class Matches:
-    """Certain matches by start, and where each partition stands.
+    """Certain matches by start, and the state of each partition.
 
-    ``states``: those of the rows of all matches, one match after the other, from ``offset``. ``next``: of each
-    partition the first row that is not decided as a start. ``least`` (µs): of each partition, no row that is here and
-    that goes out for a later start lies below it; END if there is none. ``until`` (µs): the bound that decides its
-    first start without a further row; END for none.
+    ``states``: those of the rows of all matches, one match after the other, from ``offset``. ``next``: for each
+    partition the first row that is not decided as a start. ``least`` (µs): for each partition, no present row that is
+    emitted for a later start is below it; END if there is none. ``until`` (µs): the bound that decides its first start
+    without a further row; END for none.
     """
 
     starts: Ints
@@ -69,7 +69,7 @@ class Matches:
 
 
 def matches(clause: Clause, rows: Rows, conditions: Conditions, begin: Ints) -> Matches:
-    """The matches from the rows ``begin`` of each partition on. Raises ``TooManyPaths``."""
+    """Return the matches from the rows ``begin`` of each partition on. Raises ``TooManyPaths``."""
     return _Search(clause, rows, conditions, begin).found()
 
 
@@ -80,7 +80,7 @@ class _Search:
     conditions: Conditions
     begin: Ints
     parts: list[tuple[Ints, Ints, Ints]] = field(default_factory=list)
-    """Of the matches of each round: starts, lengths and states."""
+    """For the matches of each round: starts, lengths and states."""
 
     def __post_init__(self) -> None:
         self.paths = Paths(self.clause.machine, self.rows, self.conditions, self.clause.within)
@@ -109,13 +109,13 @@ class _Search:
         return [list(one) for one in zip(*self.parts, strict=True)] or [[], [], []]
 
     def _launched(self, todo: Ints) -> Ints:
-        """The next starts of some partitions that may begin a match; a partition that has none is done."""
+        """Return the next possible starts of some partitions; a partition without one is done."""
         each = 1 if self.clause.in_turn else max(1, self.share // len(todo))
         low = np.searchsorted(self.viable, self.next[todo])
         high = np.searchsorted(self.viable, self.rows.ends[todo])
         counts = np.minimum(high - low, each)
         self.next[todo[counts == 0]] = self.rows.ends[todo[counts == 0]]
-        self.reached = self.next.copy()  # up to where (exclusive) the starts of this round speak
+        self.reached = self.next.copy()  # up to where (exclusive) the starts of this round decide
         some = counts > 0
         last = np.minimum(low + counts, len(self.viable) - 1)
         self.reached[todo[some]] = np.where(
@@ -126,7 +126,7 @@ class _Search:
     # -- from start to start --------------------------------------------------------------------
 
     def _walk(self, todo: Ints, outcome: Outcome) -> None:
-        """Which of the starts that were tried have their turn, and where this leads each partition."""
+        """Find which of the tried starts have their turn, and where this leads each partition."""
         starts, count = outcome.starts, len(outcome.starts)
         if not count:
             return
@@ -153,7 +153,7 @@ class _Search:
         self.share = self.share * 2 if len(turn) > _USEFUL * count else max(AT_ONCE, self.share // 4)
 
     def _then(self, outcome: Outcome) -> tuple[Ints, Known]:
-        """Where each start skips to, and which wait for rows that their measures read."""
+        """Return where each start skips to, and which wait for rows that their measures read."""
         starts, length, skip = outcome.starts, np.maximum(outcome.length, 0), self.clause.skip
         then = starts + 1
         some = outcome.what == FOUND
@@ -173,7 +173,7 @@ class _Search:
         waits = (outcome.what == FOUND) & ~self.rows.over[partition] & (last >= self.rows.ends[partition])
         return then, waits
 
-    # -- what may yet go out --------------------------------------------------------------------
+    # -- rows that may still be emitted ---------------------------------------------------------
 
     def _least(self) -> Ints:
         least = np.full(len(self.begin), END)
@@ -191,17 +191,17 @@ class _Search:
 
 
 def _ranges(begins: Ints, counts: Ints) -> Ints:
-    """The numbers of all ranges, one after the other."""
+    """Return the numbers of all ranges, one after the other."""
     steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     return np.asarray(np.repeat(begins, counts) + steps)
 
 
 def _visited(jump: Ints, first: Ints) -> Known:
-    """The places to which some lead, themselves included; ``jump``: from each place to a later one, or behind them."""
+    """Return the places reachable from some, including these; ``jump``: from each place to a later one, or the end."""
     seen = np.zeros(len(jump) + 1, np.bool_)
     seen[first] = True
     jump = np.append(jump, len(jump))
-    while True:  # after n turns all that is fewer than 2 ** n jumps away
+    while True:  # after n rounds everything less than 2 ** n jumps away
         before = np.flatnonzero(seen)
         seen[jump[before]] = True
         seen[-1] = False

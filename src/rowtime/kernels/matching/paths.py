@@ -1,8 +1,8 @@
 """The paths of an automaton over rows: from many starts at once, one row further in each step.
 
-A start's paths stand in the order of preference. Of two that are in the same state and have picked the same rows, the
-one that is preferred less can never become the match, and is dropped; so is all that is preferred less than a path that
-has reached an end. What is left when no path can go on is the match.
+A start's paths are in the order of preference. If two are in the same state and have picked the same rows, the less
+preferred one can never become the match, and is dropped; so are all paths that are less preferred than one that has
+reached an end. The remaining path when none can continue is the match.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ NONE, FOUND, OPEN, EXCEEDED = range(4)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of each start: ``what`` (`NONE`, `FOUND`, `OPEN`, `EXCEEDED`), and its match, or the one to beat.
+    """The outcome of each start: ``what`` (`NONE`, `FOUND`, `OPEN`, `EXCEEDED`), and its match, or the best so far.
 
-    ``length``: the rows of this match; -1 for none. ``least`` (µs): no row that is here, and that its match may end
-    with, lies below it; END if there is none. ``states``: those of the rows of all matches, one match after the other,
-    from ``offset``.
+    ``length``: the rows of this match; -1 for none. ``least`` (µs): no present row with which its match may end is
+    below it; END if there is none. ``states``: those of the rows of all matches, one match after the other, from
+    ``offset``.
     """
 
     starts: Ints
@@ -45,7 +45,7 @@ class Outcome:
 
 
 class Paths:
-    """Looks for the matches of an automaton that are shorter than ``within`` (µs)."""
+    """Searches the matches of an automaton that are shorter than ``within`` (µs)."""
 
     def __init__(self, machine: Automaton, rows: Rows, conditions: Conditions, within: int | None) -> None:
         self.machine, self.rows, self.conditions, self.within = machine, rows, conditions, within
@@ -53,18 +53,18 @@ class Paths:
 
     @cached_property
     def picked(self) -> tuple[Picked, ...]:
-        """The rows that conditions pick, each once, with those that have to be known for them."""
+        """Return the rows that conditions pick, each once, with those that must be known for them."""
         asked = {one for asked in self.conditions.of_paths.values() for one in asked.picked}
         whole = {Picked(one.variables, one.last, n) for one in asked for n in range(one.offset + 1)}
         return tuple(sorted(whole, key=lambda one: (sorted(one.variables), one.last, one.offset)))
 
     def taken_by(self, variables: frozenset[int]) -> Known:
-        """By the number of a variable, whether it is among these."""
+        """Return by the number of a variable whether it is among these."""
         return np.isin(np.arange(len(self.machine.variables)), list(variables))
 
     @cached_property
     def viable(self) -> Known:
-        """Which rows may be the first of a match, as far as the rows alone decide; and those that are not known yet."""
+        """Return which rows may be the first of a match, as far as the rows alone decide; and which are unknown."""
         machine, rows = self.machine, self.rows
         found = np.zeros(len(rows.times), np.bool_)
         for at, follows in (
@@ -79,7 +79,7 @@ class Paths:
         return found | (np.arange(len(found)) >= rows.known[rows.partition])
 
     def run(self, starts: Ints) -> Outcome:
-        """What comes of some starts (rows, in ascending order)."""
+        """Return the outcome of some starts (rows, in ascending order)."""
         return _Run(self, starts).outcome()
 
 
@@ -99,7 +99,7 @@ class _Run:
         self.parents: list[Ints] = []
         self.taken: list[Ints] = []
         self.nodes = 0
-        # Of each path: its start, its state (or what it begins with), its last node, and the rows that it has picked.
+        # For each path: its start, its state (or beginning), its last node, and the rows that it has picked.
         self.start = np.arange(count)
         first = (starts == self.rows.begins[partition]) & self.rows.whole[partition]
         states = len(self.machine.follows)
@@ -130,7 +130,7 @@ class _Run:
     # -- where paths stop ---------------------------------------------------------------------
 
     def _stop(self, step: int) -> None:
-        """Drop the paths that have no further row, or note that they wait for one."""
+        """Drop the paths that have no further row, or record that they wait for one."""
         mine = self.start
         row = self.starts[mine] + step
         there = row < self.ends[mine]
@@ -152,7 +152,7 @@ class _Run:
         self._keep(goes)
 
     def _end(self, paths: Ints, step: int) -> None:
-        """The partition is over, and the most preferred of these paths is the match of its start."""
+        """End at the end of the partition: the most preferred of these paths is the match of its start."""
         mine = self.start[paths]
         first = np.concatenate(([True], mine[1:] != mine[:-1])) if len(mine) else np.zeros(0, np.bool_)
         self.length[mine[first]] = step
@@ -168,10 +168,10 @@ class _Run:
         self.picks = self.picks[:, which]
         self.sums = [chosen(one, np.flatnonzero(which)) for one in self.sums]
 
-    # -- one row further ----------------------------------------------------------------------
+    # -- the next row ---------------------------------------------------------------------------
 
     def _take(self, step: int) -> None:
-        """Take the next row as each variable that may follow, the preferred first."""
+        """Take the next row as each possible variable, the preferred first."""
         begins = self.of.begins[self.state]
         counts = self.of.begins[self.state + 1] - begins
         path = np.repeat(np.arange(len(self.state)), counts)
@@ -192,7 +192,7 @@ class _Run:
         self._settle(path, state, picks, sums, step)
 
     def _picks(self, before: Ints, variable: Ints, row: Ints) -> Ints:
-        """The rows that paths have picked, with this one."""
+        """Return the rows that paths have picked, with this one."""
         picks = before.copy()
         for n, one in enumerate(self.of.picked):
             mine = self.picking[n][variable]
@@ -205,7 +205,7 @@ class _Run:
         return picks
 
     def _summed(self, number: int, path: Ints, variable: Ints, row: Ints) -> Table:
-        """An aggregate of the rows that paths have taken, with this one."""
+        """Return an aggregate of the rows that paths have taken, with this one."""
         before = chosen(self.sums[number], path)
         mine = np.flatnonzero(self.summing[number][variable])
         if not len(mine):
@@ -225,11 +225,11 @@ class _Run:
         return fits
 
     def _settle(self, path: Ints, state: Ints, picks: Ints, sums: Sequence[Table], step: int) -> None:
-        """Keep of the paths those that may still be preferred, and note those that have reached an end."""
+        """Keep the paths that may still be preferred, and record those that have reached an end."""
         start = self.start[path]
         keep = np.ones(len(start), np.bool_) if sums else _different(start, state, picks)
         ends = self.machine.ends[state]
-        if ends.any():  # behind the first end of a start nothing counts
+        if ends.any():  # after the first end of a start nothing counts
             reached = np.flatnonzero(ends)
             first = reached[np.concatenate(([True], start[reached][1:] != start[reached][:-1]))]
             last = np.full(len(self.starts), len(state))
@@ -259,7 +259,7 @@ class _Run:
     # -- the matches --------------------------------------------------------------------------
 
     def _states(self) -> tuple[Ints, Ints]:
-        """The states of the rows of all matches, from their ends."""
+        """Return the states of the rows of all matches, from their ends."""
         lengths = np.maximum(self.length, 0)
         offset = np.concatenate(([0], np.cumsum(lengths)))
         states = np.zeros(offset[-1], np.int64)
@@ -276,7 +276,7 @@ class _Run:
 
 
 def _different(start: Ints, state: Ints, picks: Ints) -> Known:
-    """Of paths of one start in one state with the same rows picked the first."""
+    """Of paths of one start in one state with the same picked rows, keep the first."""
     keep = np.ones(len(start), np.bool_)
     if len(start) < 2 or (start[1:] != start[:-1]).all():  # noqa: PLR2004 - a pair
         return keep
@@ -289,5 +289,5 @@ def _different(start: Ints, state: Ints, picks: Ints) -> Known:
 
 
 def chosen(parts: Table, places: Ints) -> Table:
-    """The parts at some places."""
+    """Return the parts at some places."""
     return {name: part.take(pa.array(places)) for name, part in parts.items()}

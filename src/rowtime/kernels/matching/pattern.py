@@ -1,7 +1,7 @@
-"""The text of a row pattern, and the tree that it stands for (SQL:2016, PATTERN).
+"""The text of a row pattern, and its tree (SQL:2016, PATTERN).
 
-A tree is made of frozen parts, each as small as the syntax has it. Names are compared without regard to case and shown
-as they are first written.
+A tree consists of frozen parts, one per element of the syntax. Names are compared without regard to case and shown as
+they are first written.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 MOST_REPEATS: Final = 1_000
 """The greatest number in a quantifier."""
 MOST_PERMUTED: Final = 8
-"""Parts of a PERMUTE: n parts have 2^n sets that may be left."""
+"""Parts of a PERMUTE: n parts have 2^n possible remaining sets."""
 _DEEPEST: Final = 100  # parentheses inside each other
 _TOKEN: Final = re.compile(
     r"(?P<skip>\s+|--[^\n]*|/\*.*?\*/)|(?P<open>\{-)|(?P<close>-\})|(?P<number>\d+)"
@@ -24,7 +24,7 @@ _TOKEN: Final = re.compile(
 
 
 class PatternFault(Exception):
-    """What is wrong with a pattern, at the characters ``start`` to ``end`` (exclusive) of its text."""
+    """A fault in a pattern, at the characters ``start`` to ``end`` (exclusive) of its text."""
 
     def __init__(self, message: str, start: int, end: int, hint: str = "") -> None:
         super().__init__(message)
@@ -35,11 +35,11 @@ class Part:
     """A part of a pattern."""
 
     def parts(self) -> tuple[Part, ...]:
-        """The parts that it is made of."""
+        """Return its direct parts."""
         return ()
 
     def walk(self) -> Iterator[Part]:
-        """Itself and all parts below, from left to right."""
+        """Yield itself and all parts below, from left to right."""
         yield self
         for part in self.parts():
             yield from part.walk()
@@ -47,7 +47,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Variable(Part):
-    """One row that satisfies the variable's condition; ``at``: where it stands in the text."""
+    """One row that satisfies the variable's condition; ``at``: its place in the text."""
 
     name: str
     at: tuple[int, int] = (0, 0)
@@ -55,19 +55,19 @@ class Variable(Part):
 
 @dataclass(frozen=True)
 class Anchor(Part):
-    """``^``, before the first row of a partition; or ``$``, behind the last one."""
+    """``^``, before the first row of a partition; or ``$``, after the last one."""
 
     first: bool
 
 
 @dataclass(frozen=True)
 class InTurn(Part):
-    """One part after the other; of none: no row."""
+    """One part after the other; without parts: no row."""
 
     of: tuple[Part, ...]
 
     def parts(self) -> tuple[Part, ...]:
-        """All of them."""
+        """Return all of them."""
         return self.of
 
 
@@ -78,7 +78,7 @@ class Choice(Part):
     of: tuple[Part, ...]
 
     def parts(self) -> tuple[Part, ...]:
-        """All of them."""
+        """Return all of them."""
         return self.of
 
 
@@ -89,7 +89,7 @@ class Permuted(Part):
     of: tuple[Part, ...]
 
     def parts(self) -> tuple[Part, ...]:
-        """All of them."""
+        """Return all of them."""
         return self.of
 
 
@@ -103,28 +103,28 @@ class Repeated(Part):
     greedy: bool
 
     def parts(self) -> tuple[Part, ...]:
-        """What is repeated."""
+        """Return the repeated part."""
         return (self.part,)
 
 
 @dataclass(frozen=True)
 class LeftOut(Part):
-    """``{- part -}``: its rows belong to the match, and ALL ROWS leaves them out."""
+    """``{- part -}``: its rows belong to the match, and ALL ROWS excludes them."""
 
     part: Part
 
     def parts(self) -> tuple[Part, ...]:
-        """What is left out."""
+        """Return the excluded part."""
         return (self.part,)
 
 
 def parse(text: str) -> Part:
-    """The tree of a pattern, without its outer parentheses; raises ``PatternFault``."""
+    """Parse a pattern, without its outer parentheses; raises ``PatternFault``."""
     return _Parser(text).whole()
 
 
 def variables(pattern: Part) -> dict[str, str]:
-    """The variables in the order of the text: by their names in upper case, as they are first written."""
+    """Return the variables in the order of the text: by their names in upper case, as they are first written."""
     found: dict[str, str] = {}
     for part in pattern.walk():
         if isinstance(part, Variable):
@@ -156,7 +156,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 class _Parser:
-    """Reads a pattern by recursive descent."""
+    """Parses a pattern by recursive descent."""
 
     def __init__(self, text: str) -> None:
         self.tokens = list(_tokens(text))

@@ -1,4 +1,4 @@
-"""The rows of many partitions that patterns are looked for in, and what is known of their end."""
+"""The rows of many partitions in which patterns are searched, and whether more can follow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowtime.kernels.frames import Ints, Known
 from rowtime.kernels.window_functions import Table
 
 NOTHING = -1
-"""In the place of a row: there is none."""
+"""A row index that means no row."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Rows:
     """Rows laid out by partition, in stream order in each, from ``begins`` to ``ends`` (exclusive).
 
     ``times`` (µs) never fall in a partition. ``over``: no row can follow in the partition. ``whole``: its first row
-    here is its first row. ``bound`` (µs): no later row of any partition lies below it. ``ahead``: how many rows behind
-    a row its conditions read.
+    here is its first row. ``bound`` (µs): no later row of any partition is below it. ``ahead``: how many rows after a
+    row its conditions read.
     """
 
     begins: Ints
@@ -35,18 +35,18 @@ class Rows:
 
     @cached_property
     def partition(self) -> Ints:
-        """The partition of each row."""
+        """Return the partition of each row."""
         return np.repeat(np.arange(len(self.begins)), self.ends - self.begins)
 
     @cached_property
     def known(self) -> Ints:
-        """Of each partition the row up to which (exclusive) it can be decided what a row is taken as."""
+        """Return for each partition the row up to which (exclusive) a row's variables can be decided."""
         return np.where(self.over, self.ends, np.maximum(self.ends - self.ahead, self.begins))
 
 
 @dataclass(frozen=True)
 class Picked:
-    """Which row of those that were taken as some variables: the ``offset``-th, from the end if ``last``, from 0 on."""
+    """Which row of those taken as some variables: the ``offset``-th, from the end if ``last``, from 0 on."""
 
     variables: frozenset[int]
     last: bool
@@ -58,20 +58,20 @@ class Running(Protocol):
 
     @property
     def variables(self) -> frozenset[int]:
-        """Whose rows they are."""
+        """Return the variables of these rows."""
         ...
 
     def begin(self, count: int) -> Table:
-        """The parts of paths that have taken no row."""
+        """Return the parts of paths that have taken no row."""
         ...
 
     def take(self, parts: Table, rows: Ints) -> Table:
-        """The parts of paths that take a row each."""
+        """Return the parts of paths that take a row each."""
         ...
 
 
 Test = Callable[[Ints, Sequence[Ints], Sequence[Table]], Known]
-"""What of some rows satisfies a condition: by the rows, the rows that their paths pick, and the paths' aggregates."""
+"""Tests which of some rows satisfy a condition: from the rows, their paths' picked rows and aggregates."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What rows have to satisfy to be taken as a variable, by its number; one that is not there takes every row.
+    """The conditions of variables, by number; a variable without one accepts every row.
 
-    ``of_rows``: for each row, where the row alone decides. ``of_paths``: what has to be asked path by path.
-    ``running``: the aggregates that these ask for.
+    ``of_rows``: for each row, if the row alone decides. ``of_paths``: conditions to evaluate path by path. ``running``:
+    the aggregates that these need.
     """
 
     of_rows: Mapping[int, Known] = field(default_factory=dict)

@@ -1,1 +1,1 @@
-"""What each page of the console shows, as plain values: one view, one module, and no HTML."""
+"""The content of each page of the console, as plain values: one module per view, and no HTML."""

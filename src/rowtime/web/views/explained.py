@@ -1,4 +1,4 @@
-"""A box of the graph opened: what EXPLAIN says of an operator, where its SQL stands, and what it has held over time."""
+"""An opened box of the graph: EXPLAIN of an operator, its SQL, and its state over time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ POINTS: Final = 300  # of a chart
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a script; ``on``: it belongs to the operator that is shown."""
+    """A line of a script; ``on``: it belongs to the displayed operator."""
 
     number: int
     text: str
@@ -38,7 +38,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Writer:
-    """A writer of a stream: its clock as people read it, and what it was set aside for."""
+    """A writer of a stream: its clock as text, and why it was set aside."""
 
     name: str
     clock: str
@@ -46,7 +46,7 @@ class Writer:
 
 
 class Explained:
-    """What EXPLAIN says of the operators of a plan, bound once as ``program``. ``problem``: why there is less of it."""
+    """EXPLAIN of the operators of a plan, bound once as ``program``. ``problem``: why some of it is missing."""
 
     def __init__(self, plan: StoredPlan, home: Home, variables: Mapping[str, str]) -> None:
         self._plan = plan
@@ -63,7 +63,7 @@ class Explained:
             self.problem = str(error).split("\n", 1)[0]
 
     def terms(self, name: str) -> list[tuple[str, Sequence[str]]]:
-        """What it requires, keeps, emits and promises, and why its order holds: a term, and lines."""
+        """Return what it requires, keeps, emits and promises, and why its order holds: a term, and lines."""
         entry = self.entries.get(name)
         return _of_entry(entry) if entry is not None else _of_stored(self._plan.operators[name])
 
@@ -74,7 +74,7 @@ class Explained:
 
 
 def writers(name: str, entry: Entry) -> tuple[list[Writer], int]:
-    """The writers of a stream that are the furthest behind, and how many there are in all."""
+    """Return the slowest writers of a stream, and their total number."""
     clocks = {who: at for who, at in entry["clocks"].get(name, {}).items() if who not in ("", NOBODY)}
     away = entry["sources"].get(name, {}).get("away", {})
     slowest = sorted(clocks, key=lambda who: (clocks[who], who))[:SLOWEST]
@@ -84,7 +84,7 @@ def writers(name: str, entry: Entry) -> tuple[list[Writer], int]:
 
 
 def held_over_time(name: str, moments: Sequence[Moment]) -> dict[str, list[int]]:
-    """The rows of state of an operator and their bytes, at most ``POINTS`` times: the most of each stretch of ticks."""
+    """Return an operator's rows of state and their bytes: the most of each of up to ``POINTS`` stretches of ticks."""
     step = max(1, -(-len(moments) // POINTS))
     stretches = [moments[at : at + step] for at in range(0, len(moments), step)]
     return {
@@ -117,7 +117,7 @@ def _order(order: str) -> str:
 
 
 def _of_stored(one: StoredOperator) -> list[tuple[str, Sequence[str]]]:
-    """What the checkpoint alone says."""
+    """Return what the checkpoint alone has."""
     answers = one.answers
     fields = [f"{name} {value}" for name, value in one.fields.items() if value not in (None, False, [], "", 0)]
     promise = [text for text in (answers.promise, answers.reason) if text]
@@ -125,7 +125,7 @@ def _of_stored(one: StoredOperator) -> list[tuple[str, Sequence[str]]]:
 
 
 def _statement(sql: str, name: str) -> tuple[int, int]:
-    """The first and the last line of the statement that an operator comes from; none: (0, -1)."""
+    """Return the first and the last line of the statement that an operator comes from; (0, -1) for none."""
     statements = [one for one in parse_script(sql).statements if one.place is not None]
     starts = [one.place.line for one in statements]
     for number, statement in enumerate(statements):
@@ -136,7 +136,7 @@ def _statement(sql: str, name: str) -> tuple[int, int]:
 
 
 def _makes(statement: object, name: str, *, alone: bool) -> bool:
-    """True if the operator's name begins with that of what the statement creates."""
+    """Return True if the operator's name begins with the name of what the statement creates."""
     base = name.lower()
     if isinstance(statement, Query):
         return alone or base.startswith("query")

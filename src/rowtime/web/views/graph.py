@@ -1,4 +1,4 @@
-"""Graph: the operators of a plan, what passes between them, and the way to the writer that holds everything else."""
+"""Graph: the operators of a plan, the rows between them, and the path to the writer that holds everything else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNTOLD: Final = "The count of one of the last ten ticks is missing."
 
 @dataclass(frozen=True)
 class Blame:
-    """Who holds what is held: a sink, ``operator``, waits for a ``writer`` of a ``stream``; ``edges`` lead to it."""
+    """What holds an output: a sink, ``operator``, waits for a ``writer`` of a ``stream``; ``edges`` lead to it."""
 
     operator: str
     stream: str
@@ -37,7 +37,7 @@ class Blame:
 
 
 def graph(plan: StoredPlan, entry: Entry, moments: Sequence[Moment]) -> dict[str, Any]:
-    """Boxes and edges as plain values, sources first. Rows are those of the last ``LATELY`` ticks."""
+    """Return boxes and edges as plain values, sources first. Rows are those of the last ``LATELY`` ticks."""
     held, blamed = held_by(entry), blame(plan, entry)
     span = since(moments, LATELY)
     passed = rows_out(plan, span) if span else {}
@@ -59,7 +59,7 @@ def graph(plan: StoredPlan, entry: Entry, moments: Sequence[Moment]) -> dict[str
 
 
 def blame(plan: StoredPlan, entry: Entry) -> Blame | None:
-    """Who holds the output that is the furthest behind, if anything is held at all."""
+    """Return what holds the slowest output, if anything is held at all."""
     clocks = entry["clocks"]
     if not any(held_by(entry).values()):
         return None
@@ -76,7 +76,7 @@ def blame(plan: StoredPlan, entry: Entry) -> Blame | None:
 def _way(
     plan: StoredPlan, clocks: Mapping[str, Mapping[str, int]], name: str, stream: str
 ) -> Iterator[tuple[str, str]]:
-    """The edges from an operator down to a stream, along the slowest inputs that lead there."""
+    """Yield the edges from an operator down to a stream, along the slowest inputs that lead there."""
     inputs = [child for child in plan.operators[name].inputs if child == stream or stream in _below(plan, child)]
     if inputs:
         child, _ = slowest_of(inputs, clocks)
@@ -110,13 +110,13 @@ def _node(
 
 
 def _why(below: str, passed: Mapping[str, int], filtered: Collection[str]) -> str:
-    """Why the number of rows is not known; empty if it is known."""
+    """Return why the number of rows is unknown; empty if it is known."""
     if below in passed:
         return ""
     return FILTERED if below in filtered else UNTOLD
 
 
-def _edge(  # noqa: PLR0913 - what is known of both its ends
+def _edge(  # noqa: PLR0913 - facts about both of its ends
     below: str,
     above: str,
     entry: Entry,

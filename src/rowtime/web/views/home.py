@@ -18,8 +18,8 @@ from rowtime.web.watched import Pipeline
 class Card:
     """One pipeline. Rows are counted since its checkpoint began; instants are µs UTC.
 
-    ``bound``: up to where its slowest output is complete; ``None`` before the first tick. ``problems``: why nothing
-    more can be shown. ``damage``: which entries of its journal cannot be read; the others are shown.
+    ``bound``: up to where its slowest output is complete; ``None`` before the first tick. ``problems``: why no more can
+    be shown. ``damage``: which entries of its journal cannot be read; the others are shown.
     """
 
     key: str
@@ -37,17 +37,17 @@ class Card:
     damage: Sequence[Problem] = ()
 
     def freshness(self, now: int) -> int | None:
-        """How far the slowest output is behind the time of day (µs); ``None`` where it has no bound, or has ended."""
+        """Return how far the slowest output is behind the clock (µs); ``None`` without a bound, or after the end."""
         return None if self.bound is None or self.bound in (BEGINNING, END) else now - self.bound
 
 
 def cards(pipelines: Sequence[Pipeline], budget: float) -> list[Card]:
-    """All pipelines, in their order; ``budget``: seconds for reading."""
+    """Return all pipelines, in order; ``budget``: seconds for reading."""
     return [card(one, budget / max(1, len(pipelines))) for one in pipelines]
 
 
 def card(pipeline: Pipeline, budget: float) -> Card:
-    """What is to be said of one pipeline in a line."""
+    """Return the line of one pipeline."""
     records = pipeline.records
     said = (pipeline.key, pipeline.name, str(pipeline.place))
     try:

@@ -1,8 +1,8 @@
-"""Passed: how many rows went along each edge of a plan between two moments, as far as the journal lets us know.
+"""Passed rows: how many went along each edge of a plan between two moments, as far as the journal tells.
 
-Gates and sinks count rows, and each tick notes what other operators gave, if that is known. From these counts follow
-those of neighbours that pass on each row once: what goes out is what came in, less what is held more than before. So a
-count is exact, or it is not known.
+Gates and sinks count rows, and each tick records what other operators gave, if known. Counts of neighbours that pass on
+each row once follow from these: the output is the input minus the increase of held rows. So a count is exact, or
+unknown.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rowtime.web.moments import NOTHING, Moment
 
 
 def since(moments: Sequence[Moment], ticks: int) -> Change | None:
-    """What changed in the last ``ticks`` ticks, or in as many as are known; ``None`` without any tick."""
+    """Return the change in the last ``ticks`` ticks, or in as many as are known; ``None`` without any tick."""
     if not moments:
         return None
     recent = [moment for moment in moments if moment.tick >= moments[-1].tick - ticks]
@@ -24,14 +24,14 @@ def since(moments: Sequence[Moment], ticks: int) -> Change | None:
 
 
 def rows_out(plan: StoredPlan, change: Change) -> dict[str, int]:
-    """The rows that came out of each operator meanwhile; those of which nothing is known are left out."""
+    """Return the rows that came out of each operator meanwhile; unknown counts are omitted."""
     found: dict[str, int] = {}
     above: dict[str, list[StoredOperator]] = {}
     for one in plan.operators.values():
         for name in one.inputs:
             above.setdefault(name, []).append(one)
     known = -1
-    while known < len(found):  # what is found above and below an operator may tell more of the next one
+    while known < len(found):  # counts above and below an operator may imply the next one
         known = len(found)
         for name, one in plan.operators.items():
             _note(found, name, _by_itself(one, change, found))
@@ -42,7 +42,7 @@ def rows_out(plan: StoredPlan, change: Change) -> dict[str, int]:
 
 
 def filtered_first(plan: StoredPlan) -> frozenset[str]:
-    """The operators whose rows a filter reads, so that Spark may never compute all of them."""
+    """Return the operators whose rows a filter reads, so that Spark may never compute all of them."""
     found: set[str] = set()
     for one in reversed([*plan.operators.values()]):
         if one.answers.drops_rows(one.fields) or (one.name in found and one.answers.passes_each(one.fields)):
@@ -51,7 +51,7 @@ def filtered_first(plan: StoredPlan) -> frozenset[str]:
 
 
 class Change:
-    """What changed from the first of some moments to the last one; ``moments`` are in the order of their ticks."""
+    """The change from the first of some moments to the last one; ``moments`` are in the order of their ticks."""
 
     def __init__(self, moments: Sequence[Moment]) -> None:
         self._before, self._after = moments[0], moments[-1]
@@ -59,26 +59,26 @@ class Change:
 
     @property
     def ticks(self) -> tuple[int, int]:
-        """The tick of the first moment, and that of the last."""
+        """Return the tick of the first moment, and that of the last."""
         return self._before.tick, self._after.tick
 
     def counted(self, gate: str, what: str) -> int | None:
-        """Rows that a gate got or accepted; ``None`` for what counts nothing."""
+        """Return the rows that a gate got or accepted; ``None`` for an operator that does not count."""
         if gate not in self._after.totals:
             return None
         return self._after.count(gate, what) - self._before.count(gate, what)
 
     def written(self, sink: str) -> int:
-        """Rows that a sink got."""
+        """Return the rows that a sink got."""
         return self._after.written.get(sink, 0) - self._before.written.get(sink, 0)
 
     def given(self, name: str) -> int | None:
-        """Rows that an operator gave, if each tick tells."""
+        """Return the rows that an operator gave, if each tick has them."""
         counts = [given[name] for given in self._given if name in given]
         return sum(counts) if len(counts) == self.ticks[1] - self.ticks[0] else None
 
     def held(self, name: str) -> int:
-        """How many rows more an operator holds."""
+        """Return the increase of an operator's held rows."""
         return self._after.held.get(name, 0) - self._before.held.get(name, 0)
 
 
@@ -88,7 +88,7 @@ def _note(found: dict[str, int], name: str, rows: int | None) -> None:
 
 
 def _by_itself(one: StoredOperator, change: Change, found: Mapping[str, int]) -> int | None:
-    """The rows that come out of an operator, by its own count or by what goes in."""
+    """Return the rows that come out of an operator, by its own count or by its input."""
     came = None
     if one.answers.passes_each(one.fields):
         came = change.counted(one.name, "accepted")
@@ -98,7 +98,7 @@ def _by_itself(one: StoredOperator, change: Change, found: Mapping[str, int]) ->
 
 
 def _by_consumer(one: StoredOperator, change: Change, found: Mapping[str, int]) -> int | None:
-    """The rows that come out of the one input of an operator, by what it counts or by what comes out of it."""
+    """Return the rows that come out of an operator's one input, by its count or by its output."""
     if len(one.inputs) != 1:
         return None
     came = change.counted(one.name, "in")

@@ -1,4 +1,4 @@
-"""Rows: of an output or of what a gate has refused, the newest first, filtered, and a page at a time."""
+"""Rows of an output or rejected by a gate, the newest first, filtered, and one page at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rowtime.operators.contract import quoted
 from rowtime.web.kept_rows import Kept
 
 PAGE: Final = 50
-BUDGET: Final = 0.6  # seconds in which a page is looked for
+BUDGET: Final = 0.6  # seconds in which a page is searched
 LONGEST: Final = 400  # characters of a cell
 
 Cells = Mapping[str, str | None]
@@ -43,7 +43,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Page:
-    """Rows, the newest first. ``older``: where the next page begins; ``looked``: how many rows have been looked at."""
+    """Rows, the newest first. ``older``: where the next page begins; ``looked``: how many rows have been examined."""
 
     columns: Sequence[str]
     rows: Sequence[Row]
@@ -54,10 +54,10 @@ class Page:
 
 
 def page_of_rows(kept: Kept, before: int | None, condition: str, budget: float = BUDGET) -> Page:
-    """The rows with numbers below ``before`` that fit a condition, as many as a page has.
+    """Return a page of rows with numbers below ``before`` that match a condition.
 
-    Where few fit, it stops after a while, and ``older`` goes on from there. Raises ``Refused`` (R706) for a condition
-    over a column that is not there.
+    If few match, it stops after a while, and ``older`` continues from there. Raises ``Refused`` (R706) for a condition
+    on an unknown column.
     """
     fits, until = fitting(condition), 0.0
     first = kept.total if before is None else min(before, kept.total)
@@ -86,7 +86,7 @@ def page_of_rows(kept: Kept, before: int | None, condition: str, budget: float =
 
 
 def row_at(kept: Kept, number: int) -> Mapping[str, Any]:
-    """The values of the row with a number. Raises ``Refused`` (R704) where there is none."""
+    """Return the values of the row with a number. Raises ``Refused`` (R704) if there is none."""
     end = kept.total
     for part in reversed(kept.parts):
         if part.count is None or end - part.count <= number:
@@ -102,13 +102,13 @@ def row_at(kept: Kept, number: int) -> Mapping[str, Any]:
 
 
 def condition_of(values: Mapping[str, Any]) -> str:
-    """A condition of Spark SQL that a row with these values fits; over the columns whose values can be written."""
+    """Return a condition of Spark SQL that matches a row with these values; on columns whose values can be written."""
     parts = [f"{quoted(name)} <=> {text}" for name, value in values.items() if (text := _literal(value))]
     return " AND ".join(parts) or "true"
 
 
 def _literal(value: Any) -> str:
-    """A value as Spark SQL; empty where it is better not compared: floating point, and values with parts."""
+    """Return a value as Spark SQL; empty if it is better not compared: floating point, and nested values."""
     if value is None:
         return "NULL"
     if isinstance(value, bool | int | Decimal):
@@ -121,7 +121,7 @@ def _literal(value: Any) -> str:
 
 
 def fitting(condition: str) -> Fits:
-    """What a condition says: ``column = value``, ``column > value``, ``column ~ part``, or a text in any column.
+    """Parse a condition: ``column = value``, ``column > value``, ``column ~ part``, or a text in any column.
 
     Numbers are compared as numbers, everything else as text.
     """
@@ -159,7 +159,7 @@ def _number(text: str) -> float | None:
 
 
 def shown(value: Any) -> str | None:
-    """A value as a cell shows it."""
+    """Return a value as the text of a cell."""
     if value is None:
         return None
     text = to_text(to_micros(value)) if isinstance(value, datetime) else str(value)

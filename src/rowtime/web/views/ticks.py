@@ -1,4 +1,4 @@
-"""Ticks: how long they took and in which part, what they read and wrote, and which were the slowest."""
+"""Ticks: how long they took and in which part, what they read and wrote, and the slowest ones."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ NAMES: Final[Mapping[str, str]] = {
 
 
 def costs(moments: Sequence[Moment]) -> list[TickCost]:
-    """The costs of the ticks that are known, oldest first; older versions have recorded none."""
+    """Return the known costs of the ticks, oldest first; older versions have recorded none."""
     return [*costs_of(moment.stored for moment in moments)]
 
 
 def summary(moments: Sequence[Moment]) -> dict[str, Any]:
-    """What is above: how many ticks, how long they take, and the slowest ones."""
+    """Return the summary: how many ticks, how long they take, and the slowest ones."""
     found = costs(moments)
     totals = sorted(cost.total for cost in found)
     return {
@@ -44,7 +44,7 @@ def summary(moments: Sequence[Moment]) -> dict[str, Any]:
 
 
 def durations(moments: Sequence[Moment]) -> dict[str, Any]:
-    """Milliseconds by part, for a chart: the mean of each stretch of ticks; without costs, from entry to entry."""
+    """Return milliseconds by part, for a chart: the mean of stretches of ticks; without costs, from entry to entry."""
     found = costs(moments)
     if not found:
         gaps = [
@@ -57,7 +57,7 @@ def durations(moments: Sequence[Moment]) -> dict[str, Any]:
 
 
 def rows(moments: Sequence[Moment], streams: Sequence[str]) -> dict[str, Any]:
-    """Rows in, out and refused by tick, for a chart; exact also where not every entry is known."""
+    """Return rows in, out and refused by tick, for a chart; exact also if not every entry is known."""
     known = [NOTHING, *moments] if moments and moments[0].tick == 0 else moments
     pairs = [*pairwise(known)]
     ticks = [after.tick for _, after in pairs]
@@ -74,7 +74,7 @@ def rows(moments: Sequence[Moment], streams: Sequence[str]) -> dict[str, Any]:
 
 
 def _known(cost: TickCost, part: str) -> float | None:
-    """Milliseconds of a part; of what goes on after the entry, once the next entry tells."""
+    """Return the milliseconds of a part; for parts after the entry, once the next entry has them."""
     return None if part in GOES_ON and not cost.complete else cost.milliseconds.get(part, 0.0)
 
 

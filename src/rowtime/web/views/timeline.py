@@ -1,7 +1,7 @@
-"""Timeline: event time across, and below one another what has a clock: where each was after a tick.
+"""Timeline: event time on the horizontal axis, and a lane for everything with a clock, as it was after a tick.
 
-Every place on the axis is a share of the window, 0 at its left end and 1 at its right; ``None`` lies outside. An entry
-has counts, and of each gate the least and greatest time of its tick's rows, over which accepted rows are spread.
+Every place on the axis is a share of the window, 0 at its left end and 1 at its right; ``None`` is outside. An entry
+has counts, and for each gate the least and greatest time of its tick's rows, over which accepted rows are spread.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from rowtime.web.refusals import Refusals
 from rowtime.web.words import is_instant
 
 BINS: Final = 240
-DRAWN: Final = 2_000  # moments; of more, some are taken together
+DRAWN: Final = 2_000  # moments; of more, some are combined
 BARS: Final = 80  # of a lane
-NAMED: Final = 3  # writers of a stream that are named, the slowest ones
-STEPS: Final = 1_000  # ticks that the scrubber stops at, beside the newest
+NAMED: Final = 3  # writers of a stream that are named: the slowest ones
+STEPS: Final = 1_000  # ticks at which the scrubber stops, besides the newest
 NEWEST: Final = 128
 LABELS: Final = 9
-FAR: Final = 100  # times what is shown without an instant, which is left out if it lies further away
-FULL: Final = 95  # percentile of rows in a part of the window that counts as full
+FAR: Final = 100  # the window's length times this: instants further away are not shown by default
+FULL: Final = 95  # percentile of rows in a part of the window that is drawn full
 
 
 @dataclass(frozen=True)
 class Window:
-    """The part of event time that is shown, from ``low`` to ``high`` (µs UTC)."""
+    """The visible part of event time, from ``low`` to ``high`` (µs UTC)."""
 
     low: int
     high: int
@@ -46,7 +46,7 @@ class Window:
         return round(share, 5) if is_instant(at) and 0 <= share <= 1 else None
 
     def bins(self, times: Any) -> list[tuple[float, int]]:
-        """How many of these instants lie in each part of the window that has any."""
+        """Return how many of these instants are in each non-empty part of the window."""
         counts, edges = np.histogram(times, bins=BINS, range=(self.low, max(self.high, self.low + 1)))
         width = max(1, self.high - self.low)
         return [(round((edges[n] - self.low) / width, 5), int(counts[n])) for n in np.flatnonzero(counts)]
@@ -54,7 +54,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a request wants: after which ``tick``, from ``low`` to ``high``, and ``at``: why is that not out yet."""
+    """A request: after which ``tick``, from ``low`` to ``high``, and ``at``: why this instant is not out yet."""
 
     tick: int | None = None
     low: int | None = None
@@ -65,7 +65,7 @@ class Asked:
 def timeline(
     plan: StoredPlan, entry: Entry, moments: Sequence[Moment], refusals: Refusals, asked: Asked
 ) -> dict[str, Any]:
-    """The whole picture after the tick of ``entry``, as plain values."""
+    """Return the whole picture after the tick of ``entry``, as plain values."""
     names = lanes_of(plan, moments)
     past = [moment for moment in moments if moment.tick <= entry["tick"]] or [Moment.of(entry)]
     window = _window(names, past, entry, asked)
@@ -82,14 +82,14 @@ def timeline(
 
 
 def steps(moments: Sequence[Moment]) -> list[int]:
-    """The ticks at which the scrubber stops: the newest, and of older ones so many, evenly."""
+    """Return the ticks at which the scrubber stops: the newest, and an even selection of older ones."""
     old, new = moments[:-NEWEST], moments[-NEWEST:]
     stride = max(1, -(-len(old) // STEPS))
     return [moment.tick for moment in (*old[::stride], *new)]
 
 
 def lanes_of(plan: StoredPlan, moments: Sequence[Moment]) -> list[str]:
-    """What has a clock of its own, or has ever held rows: streams, gates, merges, groups, outputs; sources first."""
+    """Return what has a clock, or has ever held rows: streams, gates, merges, groups, outputs; sources first."""
     holding = {name for moment in moments for name, rows in moment.held.items() if rows}
 
     def own(name: str) -> bool:
@@ -101,7 +101,7 @@ def lanes_of(plan: StoredPlan, moments: Sequence[Moment]) -> list[str]:
 
 
 def why(plan: StoredPlan, entry: Entry, at: int) -> dict[str, Any]:
-    """Why what happened at an instant is not out yet: for each output that has not reached it, who holds it."""
+    """Return why an instant is not out yet: for each output that has not reached it, what holds it."""
     clocks = entry["clocks"]
     lines = []
     for sink in plan.of_kind("sink"):
@@ -133,7 +133,7 @@ def _window(names: Sequence[str], past: Sequence[Moment], entry: Entry, asked: A
 
 
 def _extent(name: str, past: Sequence[Moment]) -> list[int]:
-    """The first and the last bound of a lane; of one that has ended also the times of the rows that it accepted."""
+    """Return the first and the last bound of a lane; if it has ended also the times of its accepted rows."""
     first = next((at for moment in past if is_instant(at := moment.bound(name))), None)
     last = next((at for moment in reversed(past) if is_instant(at := moment.bound(name))), None)
     found = [at for at in (first, last) if at is not None]
@@ -144,9 +144,9 @@ def _extent(name: str, past: Sequence[Moment]) -> list[int]:
 
 
 def _near(outputs: Sequence[int], known: Sequence[int]) -> list[int]:
-    """The instants that can be shown together with those of the outputs.
+    """Return the instants that can be shown together with those of the outputs.
 
-    A stream whose rowtime is the arrival may be years away from the times that a T-sort above it promotes.
+    The arrival times of a stream may be years away from the times that a T-sort above it promotes.
     """
     found = [at for at in outputs if MIN_MICROS <= at <= MAX_MICROS]
     if not found:
@@ -161,7 +161,7 @@ def _near(outputs: Sequence[int], known: Sequence[int]) -> list[int]:
 
 
 def _axis(window: Window) -> list[dict[str, Any]]:
-    """Instants to write below the lanes: round ones, as many as fit."""
+    """Return instants to write below the lanes: round ones, as many as fit."""
     span = max(1, window.high - window.low)
     step = next((size for size in _ROUND if span / size <= LABELS), _ROUND[-1])
     step *= max(1, -(-span // (step * LABELS)))
@@ -184,7 +184,7 @@ _ROUND: Final = tuple(
 
 
 def _clock_text(at: int, step: int) -> str:
-    """An instant without what all marks have in common: no date where they lie minutes apart, no time where days."""
+    """Return an instant without its common parts: no date if marks are minutes apart, no time if days."""
     text = to_text(at)
     if step >= 86_400 * SECOND:
         return text[:10]
@@ -194,7 +194,7 @@ def _clock_text(at: int, step: int) -> str:
 
 
 def _walls(plan: StoredPlan, past: Sequence[Moment], window: Window) -> list[dict[str, Any]]:
-    """The second axis: after which tick, and at what time of day, the outputs stood where."""
+    """Return the second axis: after which tick, and at what time of day, the outputs reached a place."""
     sinks = plan.of_kind("sink")
     found: list[dict[str, Any]] = []
     labelled = -1.0
@@ -210,7 +210,7 @@ def _walls(plan: StoredPlan, past: Sequence[Moment], window: Window) -> list[dic
     return [one for n, one in enumerate(found) if one["text"] or n % stride == 0]
 
 
-def _lane(  # noqa: PLR0913 - where it stands, and what is asked of it
+def _lane(  # noqa: PLR0913 - its state, and the request
     plan: StoredPlan,
     name: str,
     entry: Entry,
@@ -244,10 +244,10 @@ def _lane(  # noqa: PLR0913 - where it stands, and what is asked of it
 
 
 def _density(name: str, past: Sequence[Moment], window: Window) -> list[tuple[float, float]]:
-    """Accepted rows by part of the window, as shares of a full one: spread over the times that they had in their tick.
+    """Return accepted rows by part of the window, as shares of a full one: spread over their tick's times.
 
-    Where these are not known, as of sinks and where several ticks are taken together, rows stand where the clock moved.
-    A clock that stood still for long has all those rows at one place, which is not to make the others invisible.
+    If these are unknown, as for sinks and combined ticks, rows are placed where the clock moved. A clock that was still
+    for long has all those rows at one place, which must not make the others invisible.
     """
     past = [*past[: -1 : len(past) // DRAWN + 1], past[-1]]
     bounds = np.array([moment.bound(name) for moment in past], dtype=float)
@@ -272,13 +272,13 @@ def _density(name: str, past: Sequence[Moment], window: Window) -> list[tuple[fl
 
 
 def _times(name: str, past: Sequence[Moment], n: int) -> tuple[int, int] | None:
-    """The least and greatest time of the rows that a gate accepted since the moment before, if that was one tick."""
+    """Return the least and greatest time of a gate's accepted rows since the moment before, if that was one tick."""
     before = past[n - 1].tick if n else -1
     return past[n].times(name) if past[n].tick == before + 1 else None
 
 
 def _marks(refusals: Refusals, gate: str, tick: int, window: Window) -> list[dict[str, Any]]:
-    """Refused rows at the times for which they were refused, by reason."""
+    """Return refused rows at the times for which they were refused, by reason."""
     files = refusals.of(gate, tick)
     if not files:
         return []
@@ -292,7 +292,7 @@ def _marks(refusals: Refusals, gate: str, tick: int, window: Window) -> list[dic
 
 
 def _placed(times: Any, window: Window) -> Iterator[tuple[float, int, bool]]:
-    """Refused rows by place; those outside of the window, as early ones are by nature, at its edges."""
+    """Yield refused rows by place; those outside of the window, such as early ones, are at its edges."""
     for edge, beyond in ((0.0, times < window.low), (1.0, times > window.high)):
         if count := int(np.count_nonzero(beyond)):
             yield edge, count, True
@@ -300,7 +300,7 @@ def _placed(times: Any, window: Window) -> Iterator[tuple[float, int, bool]]:
 
 
 def _bars(entry: Entry, name: str, window: Window) -> list[dict[str, Any]]:
-    """What an operator holds: from the least to the greatest time of each part of its state."""
+    """Return what an operator holds: from the least to the greatest time of each part of its state."""
     parts = [
         (segment[2], segment[3], segment[1])
         for key, found in entry.get("segments", {}).items()
@@ -318,7 +318,7 @@ def _bars(entry: Entry, name: str, window: Window) -> list[dict[str, Any]]:
 
 
 def _joined(parts: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """No more than ``BARS``: neighbours as one, the nearest first."""
+    """Return at most ``BARS`` parts: neighbours are joined, the nearest first."""
     while len(parts) > BARS:
         gap = sorted(b[0] - a[1] for a, b in pairwise(parts))[len(parts) // 2]
         joined: list[tuple[int, int, int]] = []

@@ -1,4 +1,4 @@
-"""A trace as a graph: the operators that a row came through, from the output down to the streams, with their rows."""
+"""A trace as a graph: the operators of a row's path, from the output down to the streams, with their rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHOWN: Final = 8  # rows of an operator
 
 @dataclass(frozen=True)
 class Step:
-    """One operator of a trace; ``reads``: those below it that had a part in it. Times are texts (UTC).
+    """One operator of a trace; ``reads``: the contributing operators below it. Times are texts (UTC).
 
     ``more`` rows are not shown; ``others`` are the ids of those of them that have edges.
     """
@@ -30,7 +30,7 @@ class Step:
 
 
 def levels(plan: StoredPlan, items: Sequence[Mapping[str, Any]]) -> list[list[Step]]:
-    """The operators by their distance from the output, which comes first; those of one level stand side by side."""
+    """Return the operators by their distance from the output, which comes first; one level is a list."""
     names = [*dict.fromkeys(item["operator"] for item in items)]
     depth: dict[str, int] = {}
     for name in sorted(names, key=lambda one: -_place(plan, one)):
@@ -48,7 +48,7 @@ def _place(plan: StoredPlan, name: str) -> int:
 
 
 def _read_by(plan: StoredPlan, name: str, names: Sequence[str]) -> list[str]:
-    """The operators of a trace that one reads, past those that are not in it."""
+    """Return the operators of a trace that one reads, skipping those that are not in it."""
     found: list[str] = []
     left = [*plan.operators[name].inputs] if name in plan.operators else []
     while left:

@@ -1,4 +1,4 @@
-"""Waiting: what is held, by whom and since when, and each way to let it out; what cannot be undone is said first."""
+"""Waiting: what is held, by what and since when, and the ways to release it; a warning if one cannot be undone."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from rowtime.web.pages import mark_of
 
 @dataclass(frozen=True)
 class Offer:
-    """A way as the page offers it; ``key`` names it in a request. ``asks``: it needs an instant."""
+    """A remedy as the page offers it; ``key`` identifies it in a request. ``asks``: it needs an instant."""
 
     key: str
     way: Way
 
     @property
     def asks(self) -> bool:
-        """True if whoever takes it has to give an instant."""
+        """Return True if the user has to give an instant."""
         return TIME in self.way.command
 
 
 @dataclass(frozen=True)
 class Held:
-    """One thing that waits, and what may be done about it."""
+    """One thing that waits, and its remedies."""
 
     wait: Wait | Poisoned
     offers: Sequence[Offer]
 
     @property
     def who(self) -> str:
-        """Whom it waits for."""
+        """Return what it waits for."""
         return f"writer {self.wait.writer} of {self.wait.stream}" if self.wait.writer else self.wait.stream
 
     @property
     def why(self) -> str:
-        """Why it waits, as a sentence."""
+        """Return why it waits, as a sentence."""
         why = self.wait.release.split(":", 1)[0]
         return f"{why[:1].upper()}{why[1:]}."
 
     @property
     def poisoned(self) -> bool:
-        """True for a clock that is too far ahead."""
+        """Return True for a clock that is too far ahead."""
         return isinstance(self.wait, Poisoned)
 
 
 def waits(plan: StoredPlan, entry: Entry, now: int) -> list[Held]:
-    """Everything that waits, in the order of the plan; clocks that are too far ahead come first."""
+    """Return everything that waits, in the order of the plan; clocks that are too far ahead come first."""
     found = waiting(plan, entry, now)
     return [Held(one, [*_offers(one)] if isinstance(one, Wait) else ()) for one in found]
 
 
 def offered(found: Sequence[Held], key: str) -> Offer | None:
-    """The way of a key, if it is still offered."""
+    """Return the remedy with a key, if it is still offered."""
     return next((offer for held in found for offer in held.offers if offer.key == key), None)
 
 
