@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rowtime.audit.forward import forward
 from rowtime.audit.trace import trace
 from tests.audit.test_trace import at, operators, pipeline, ran, rows
 
@@ -40,7 +41,8 @@ def ticks(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
 def test_of_a_match_the_rows_of_its_key_in_its_time(spark: SparkSession, ticks: Path) -> None:
     found = trace(pipeline(spark, ticks, SQL), ticks / "check", "k = 'a'", sink="one")
     (match,) = operators(found)["match"]
-    assert [item.at for item in found.of(match) if item.kind == "row"] != []
+    [row] = [item for item in found.of(match) if item.kind == "row"]
+    assert row.columns["taken as"] == "A 2024-01-01 00:00:30, B 2024-01-01 00:00:40, C 2024-01-01 00:01:05"
     assert [row[:3] + row[4:] for row in rows(found, "ticks") if row[1] == "row"] == [
         (0, "row", 30, "a", 0), (1, "row", 40, "a", 1), (1, "row", 65, "a", 2)
     ]  # fmt: skip
@@ -51,3 +53,15 @@ def test_of_a_row_of_a_match_its_variable(spark: SparkSession, ticks: Path) -> N
     found = trace(pipeline(spark, ticks, SQL), ticks / "check", "k = 'a' AND v = 1", sink="each")
     assert [row[4:] for row in rows(found, found.sink) if row[1] == "row"] == [("a", "B", 1)]
     assert [row[2] for row in rows(found, "ticks") if row[1] == "row"] == [30, 40, 65]
+    (match,) = operators(found)["match"]
+    assert [item.columns["taken as"] for item in found.of(match) if item.kind == "row"] == ["B"]
+
+
+@pytest.mark.slow
+def test_where_a_row_went_says_as_what_it_was_taken(spark: SparkSession, ticks: Path) -> None:
+    found = forward(pipeline(spark, ticks, SQL), ticks / "check", "ticks", "k = 'a' AND v = 2")
+    taken = [
+        item.columns["taken as"] for name in operators(found)["match"] for item in found.of(name) if item.kind == "row"
+    ]
+    assert taken[0].endswith("C 2024-01-01 00:01:05")
+    assert "C" in taken

@@ -112,6 +112,18 @@ _BY_N = Spec(
     {"a": lambda m: m.last("n", "A"), "b": lambda m: m.last("n", "B"), "c": lambda m: m.last("n", "C")},
     within=2 * SECOND,
 )  # fmt: skip
+_NAMED = Spec(
+    seq(rep(("alt", [A, B]), 1, None), C),
+    {"A": lambda m: m.names[-2:-1] != ["A"], "B": lambda m: _less(0, m.last("v")) and m.names[-2:-1] == ["A"],
+     "C": lambda m: _of_u(m)[-1:] == ["B"]},
+    {"k": lambda m: m.names[0], "p": lambda m: m.names[-2], "u": lambda m: [None, *_of_u(m)][-2], "c": lambda m:
+     len(m.of())},
+    within=3 * SECOND,
+)  # fmt: skip
+
+
+def _of_u(view: View) -> list[str]:
+    return [name for name in view.names if name in ("A", "B")]
 
 
 def _mean(values: list[int]) -> float | None:
@@ -150,6 +162,11 @@ MATCHES = (
         f"SELECT STREAM * {FROM}ORDER BY ROWTIME MEASURES COUNT(A.*) AS c, SUM(n) AS s, COUNT(DISTINCT v) AS d "
         f"AFTER MATCH SKIP TO B PATTERN (A+ B) {SECONDS.format(4)} SUBSET U = (A, B) "
         "DEFINE A AS SUM(A.n) < 12, B AS SUM(U.n) >= 6) AS m", _matched(_TOTALS)),
+    Law("conditions that read the variables of earlier rows", ("match",),
+        f"SELECT STREAM * {FROM}ORDER BY ROWTIME MEASURES FIRST(CLASSIFIER()) AS k, LAST(CLASSIFIER(), 1) AS p, "
+        f"LAST(CLASSIFIER(U), 1) AS u, COUNT(*) AS c PATTERN ((A | B)+ C) {SECONDS.format(3)} SUBSET U = (A, B) "
+        "DEFINE A AS PREV(CLASSIFIER()) IS NULL OR PREV(CLASSIFIER()) = 'B', B AS v > 0 AND LAST(CLASSIFIER(), 1) = "
+        "'A', C AS CLASSIFIER(U) = 'B' AND CLASSIFIER() = 'C') AS m", _matched(_NAMED)),
     Law("equal rowtimes by a further key", ("match", "order by"),
         f"SELECT STREAM * {FROM}ORDER BY ROWTIME, n DESC MEASURES A.n AS a, B.n AS b, C.n AS c "
         f"PATTERN (A B C?) {SECONDS.format(2)} DEFINE B AS n < PREV(n), C AS v IS NULL) AS m", _sorted_by_n(_BY_N)),

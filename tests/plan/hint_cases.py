@@ -549,8 +549,12 @@ MATCHES = [
     Case(_match(f"{AB} DEFINE B AS COUNT(DISTINCT A.n) < 3"), "R174", "Use it in MEASURES", "LAST(.*) DEFINE .* < 3", f"COUNT(DISTINCT A.n) AS x PATTERN (A B) {IN_TIME}"),
     Case(_match(f"{AB} DEFINE B AS MATCH_NUMBER() < 3"), "R174", "Use it in MEASURES", "LAST(.*) DEFINE .* < 3", f"MATCH_NUMBER() AS x PATTERN (A B) {IN_TIME}"),
     Case(_match(f"ORDER BY ROWTIME MEASURES MATCH_NUMBER(A.n) AS x PATTERN (A B) {IN_TIME}"), "R174", "Write (.*)[.]$", r"MATCH_NUMBER\(A.n\)", "{0}"),
+    Case(_match(f"{AB} DEFINE B AS LAST(CLASSIFIER(), 11) = 'A'"), "R174", r"Write (.*)[.]$", r"LAST\(CLASSIFIER\(\), 11\)", "{0}"),
     Case(_match(f"{AB} DEFINE B AS FINAL LAST(A.n) < 3"), "R174", "Leave FINAL out", "FINAL ", ""),
     Case(_match(f"ORDER BY ROWTIME MEASURES FINAL A.n AS x PATTERN (A B) {IN_TIME}"), "R174", "Write (FINAL .*)[.]$", "FINAL A.n", "{0}"),
+    Case("SELECT STREAM PREV(n) AS x FROM s", "R107", r"elsewhere (LAG)\(price(\) OVER \(ORDER BY ROWTIME\))[.]$", r"PREV\(n\)", "{0}(n{1}"),
+    Case("SELECT STREAM NEXT(n) AS x FROM s", "R107", r"in (MEASURES) or DEFINE", "SELECT.*", _match(f"ORDER BY ROWTIME {{0}} NEXT(n) AS x PATTERN (A) {IN_TIME}", " KEYS EXPIRE AFTER INTERVAL '1' HOUR")),
+    Case(_match(f"ORDER BY ROWTIME MEASURES MATCH_ROWTIME() AS x PATTERN (A B) {IN_TIME}"), "R107", r"Write (LAST\(ROWTIME\));", r"MATCH_ROWTIME\(\)", "{0}"),
     # What has no end.
     Case(_match(f"{MEASURED} PATTERN (A B $) {IN_TIME}"), "R175", "Write (KEYS .*) at the end of", "AS m", "AS m {0}"),
     Case(_match(f"{MEASURED} PATTERN (A+ B)"), "R175", "Write (WITHIN .*) after the pattern;", "B\\)", "B) {0}"),

@@ -8,7 +8,6 @@ FOLLOWED: dict[str, str] = {
     # Row patterns, while they run.
     "Let it give NULL instead, with NULLIF, TRY_CAST or try_divide.": "tests/runtime/test_match_recognize.py::test_a_condition_is_asked_of_rows_that_have_their_turn",
     "Make the conditions in DEFINE exclude each other, or give quantifiers an upper limit.": "tests/runtime/test_match_recognize.py::test_a_pattern_with_too_many_paths_ends_the_run",
-    "Cast the argument to DOUBLE, or compare SUM with a multiple of COUNT.": "tests/runtime/test_match_recognize.py::test_types_that_do_not_fit_are_refused_at_the_start",
     "Give the text the collation UTF8_BINARY.": "tests/runtime/test_match_recognize.py::test_text_with_a_collation_is_refused_at_the_start",
     # Sub-queries.
     "Choose one: SELECT MAX(…), or a condition that only one row meets.": "tests/runtime/test_sub_queries.py::test_several_rows_do_not_stand_for_one_value",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.errors import AnalysisException
 
+from rowtime.audit.detailed import detailed
 from rowtime.audit.replay import replay
 from rowtime.audit.taps import Taps, at_places, first_in_order
 from rowtime.audit.trace import Tracing, recorded_by_tick
@@ -66,7 +67,7 @@ def forward(pipeline: Pipeline, checkpoint: str | Path | ObjectPlace, stream: st
 
 def _kept_in_memory(program: Program) -> Program:
     """Return the program with outputs that are discarded."""
-    return replace(program, sinks=tuple(replace(sink, format="memory", options=()) for sink in program.sinks))
+    return replace(program, sinks=detailed(replace(sink, format="memory", options=()) for sink in program.sinks))
 
 
 class Following:

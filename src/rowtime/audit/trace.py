@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from rowtime.audit.detailed import detailed
 from rowtime.audit.replay import Part, recorded, replay
 from rowtime.audit.taps import Taps, at_places, beside, first_in_order, in_order, with_spans
 from rowtime.audit.trace_edges import with_edges
@@ -80,7 +81,7 @@ def trace(
     output = _sink(program, sink)
     if number is not None and not output.ordered:
         raise refuse("R409", f"the rows of {output.name} have no order, so numbers say nothing", "Give values instead.")
-    alone = replace(output, format="memory", options=(), ordered=True)
+    (alone,) = detailed([replace(output, format="memory", options=(), ordered=True)])
     place = Checkpoint(place_of(checkpoint))
     parts = recorded_by_tick(place)
     with tempfile.TemporaryDirectory(prefix="rowtime-trace-") as folder:

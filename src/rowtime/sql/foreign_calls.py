@@ -1,4 +1,4 @@
-"""Functions of SQLstream: equivalents of Spark functions are translated, the others are refused with a replacement."""
+"""Functions of SQLstream and Flink: equivalents of Spark functions are translated, the others refused with a hint."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ SAME: Mapping[str, Callable[[Arguments], exp.Expr]] = {
 """Translations of calls that Spark has under another name."""
 
 _FORMAT = "Write {}(value, 'format') with a format of Spark, such as 'yyyy-MM-dd HH:mm:ss'."
+_OF_MATCHES = "Write it in MEASURES or DEFINE of MATCH_RECOGNIZE"
 _FIELDS = "Write REGEXP_EXTRACT(text, 'pattern', 1) for each column."
 _FORMS: Mapping[str, str] = {
     "CHAR_TO_DATE": _FORMAT.format("TO_DATE"),
@@ -61,6 +62,11 @@ _FORMS: Mapping[str, str] = {
     "DATE_TO_CHAR": _FORMAT.format("DATE_FORMAT"),
     "TIMESTAMP_TO_CHAR": _FORMAT.format("DATE_FORMAT"),
     "REGEX_REPLACE": "Write REGEXP_REPLACE(text, 'pattern', 'other'), which replaces every occurrence.",
+    "PREV": f"{_OF_MATCHES}; elsewhere LAG(price) OVER (ORDER BY ROWTIME).",
+    "NEXT": f"{_OF_MATCHES}.",
+    "CLASSIFIER": f"{_OF_MATCHES}.",
+    "MATCH_NUMBER": f"{_OF_MATCHES}.",
+    "MATCH_ROWTIME": "Write LAST(ROWTIME); a row of a match has its ROWTIME without it, too.",
     "TSDIFF": "Write TIMESTAMPDIFF(MILLISECOND, a, b), which counts from a to b.",
     "REGEX_LOG_PARSE": _FIELDS,
     "FAST_REGEX_LOG_PARSE": _FIELDS,

@@ -128,6 +128,10 @@ class Operator(ABC):
         """Return what is kept from tick to tick, and its limits."""
         return ()
 
+    def with_details(self) -> Operator:
+        """Return it with the columns that only a trace shows; most have none."""
+        return self
+
     @abstractmethod
     def emits(self) -> Shape:
         """Return the shape of the output edge."""

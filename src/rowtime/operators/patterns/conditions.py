@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +22,17 @@ from rowtime.frames.queries import Uncomputed
 from rowtime.kernels.frames import Frames, Ints, Known
 from rowtime.kernels.matching.rows import NOTHING, Asked, Conditions, Picked, Rows, Running
 from rowtime.kernels.window_functions import Function, Table
-from rowtime.operators.patterns.slots import FIRST, Condition, Fold, Pick
+from rowtime.operators.patterns.slots import FIRST, Condition, Fold, Pick, Told
 from rowtime.operators.rows.collected import collected
+from rowtime.operators.rows.exact_sums import average
 from rowtime.sql.generate import quoted, to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+COUNT: Final = ":n"
+"""Behind the name of a sum: how many values it is of (`Avg`)."""
 
 
 @dataclass(frozen=True)
@@ -96,13 +101,10 @@ class Tester:
 
     session: SparkSession
 
-    def holds(
-        self, condition: Condition, columns: Mapping[str, pa.Array], types: Mapping[str, str], count: int
-    ) -> Known:
+    def holds(self, text: str, columns: Mapping[str, pa.Array], types: Mapping[str, str], count: int) -> Known:
         """Return which rows of some columns satisfy a condition."""
         if not count:
             return np.zeros(0, np.bool_)
-        text = to_spark(condition.test)
         alone = next((name for name in columns if text == quoted(name)), None)
         if alone is not None:
             return _true(columns[alone])
@@ -131,10 +133,11 @@ def _true(column: pa.Array) -> Known:
 
 @dataclass(frozen=True)
 class Built:
-    """The conditions of a pattern over the values of rows; ``numbers``: its variables by name."""
+    """The conditions of a pattern over the values of rows; ``numbers``: of its variables; ``shown``: their names."""
 
     conditions: Sequence[Condition]
     numbers: Mapping[str, int]
+    shown: Sequence[str]
     values: Values
     tester: Tester
 
@@ -156,10 +159,19 @@ class Built:
         every = np.arange(len(self.values.rows.times))
         picks = [slot for slot in condition.slots if isinstance(slot, Pick)]
         columns = {slot.column.name: self.values.at(to_spark(slot.value), every, slot.move) for slot in picks}
-        return self.tester.holds(condition, columns, self._types(condition), len(every))
+        return self.tester.holds(*self._told(condition, columns), len(every))
 
-    def _types(self, condition: Condition) -> dict[str, str]:
-        return {slot.column.name: self.values.types[slot.column.name] for slot in condition.slots}
+    def _told(
+        self, condition: Condition, columns: Mapping[str, pa.Array]
+    ) -> tuple[str, Mapping[str, pa.Array], Mapping[str, str]]:
+        """A condition as text, and its columns with their types; a mean of decimals is a sum and a count (`Avg`)."""
+        text = to_spark(condition.test)
+        types = {slot.column.name: self.values.types[slot.column.name] for slot in condition.slots}
+        for name in [name for name in types if f"{name}{COUNT}" in columns]:
+            count, of = f"{name}{COUNT}", f"decimal(38,{columns[name].type.scale})"
+            text = text.replace(quoted(name), average(quoted(name), quoted(count), of, types[name]))
+            types |= {name: of, count: "bigint"}
+        return text, columns, types
 
     @cached_property
     def _folds(self) -> list[Fold]:
@@ -175,8 +187,8 @@ class Built:
     def _asked(self, conditions: Sequence[Condition]) -> Asked:
         """Return the conditions of a variable: one after the other, each for the paths that the others leave."""
         slots = [slot for one in conditions for slot in one.slots]
-        picks = [slot for slot in slots if isinstance(slot, Pick) and not slot.of_row]
-        picked = tuple(dict.fromkeys(map(self._picked, picks)))
+        picks = [slot for slot in slots if isinstance(slot, Pick | Told) and not slot.of_row]
+        picked = tuple(dict.fromkeys(one for slot in picks for one in self._read(slot)))
         folds = [self._folds.index(slot) for slot in slots if isinstance(slot, Fold)]
 
         def test(rows: Ints, places: Sequence[Ints], sums: Sequence[Table]) -> Known:
@@ -185,21 +197,42 @@ class Built:
                 left = np.flatnonzero(fits)
                 columns: dict[str, pa.Array] = {}
                 for slot in condition.slots:
+                    name = slot.column.name
                     if isinstance(slot, Fold):
                         at = folds.index(self._folds.index(slot))
-                        mine = {name: part.take(pa.array(left)) for name, part in sums[at].items()}
-                        columns[slot.column.name] = self._folded(slot, mine)
+                        columns |= self._folded(
+                            slot, {name: part.take(pa.array(left)) for name, part in sums[at].items()}
+                        )
+                    elif isinstance(slot, Told):
+                        columns[name] = self._named(slot, [places[picked.index(one)][left] for one in self._read(slot)])
                     else:
-                        at_rows = rows if slot.of_row else places[picked.index(self._picked(slot))]
-                        columns[slot.column.name] = self.values.at(to_spark(slot.value), at_rows[left], slot.move)
-                fits[left] = self.tester.holds(condition, columns, self._types(condition), len(left))
+                        at_rows = rows if slot.of_row else places[picked.index(self._read(slot)[0])]
+                        columns[name] = self.values.at(to_spark(slot.value), at_rows[left], slot.move)
+                fits[left] = self.tester.holds(*self._told(condition, columns), len(left))
             return fits
 
         return Asked(picked, tuple(folds), test)
 
-    def _picked(self, slot: Pick) -> Picked:
-        return Picked(self._of(slot.variables), slot.which != FIRST, slot.offset)
+    def _read(self, slot: Pick | Told) -> list[Picked]:
+        """The row that a slot means; to tell its variable, also those of each variable that it may be."""
+        which, offset = slot.place
+        mine = Picked(self._of(slot.variables), which != FIRST, offset)
+        if isinstance(slot, Pick):
+            return [mine]
+        named = ((name, n) for name in slot.variables for n in range(offset + 1))
+        return [mine, *(Picked(self._of([name]), which != FIRST, n) for name, n in named)]
 
-    def _folded(self, slot: Fold, parts: Table) -> pa.Array:
-        wanted = arrow_of(self.values.types[slot.column.name])
-        return whole_array(slot.function.value(parts)[""]).cast(wanted)
+    def _named(self, slot: Told, places: Sequence[Ints]) -> pa.Array:
+        """The names of the variables as which rows were taken: of those whose own rows are the same."""
+        mine, *others = places
+        found = np.full(len(mine), NOTHING)
+        for number, other in enumerate(others):
+            found[(other == mine) & (mine != NOTHING)] = number // (slot.place[1] + 1)
+        names = pa.array([self.shown[self.numbers[name]] for name in slot.variables], pa.string())
+        return names.take(pa.array(found, mask=found == NOTHING))
+
+    def _folded(self, slot: Fold, parts: Table) -> dict[str, pa.Array]:
+        made = {f"{slot.column.name}{more}": whole_array(part) for more, part in slot.function.value(parts).items()}
+        if len(made) == 1:
+            made[slot.column.name] = made[slot.column.name].cast(arrow_of(self.values.types[slot.column.name]))
+        return made

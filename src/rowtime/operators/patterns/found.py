@@ -10,16 +10,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rowtime.core.time import to_text
 from rowtime.kernels.frames import Frames, Ints, Known
 from rowtime.kernels.matching.automaton import Automaton
 from rowtime.kernels.matching.matcher import Matches
 from rowtime.kernels.matching.rows import NOTHING
 from rowtime.operators.patterns.conditions import Values, whole_array
-from rowtime.operators.patterns.slots import CLASSIFIER, FIRST, Fold, Pick, Slot
+from rowtime.operators.patterns.slots import CLASSIFIER, FIRST, TAKEN, Fold, Pick, Slot, Told
 from rowtime.sql.generate import to_spark
 from rowtime.sql.nodes import ONE_ROW, SHOW_EMPTY, WITH_UNMATCHED
 
 UNMATCHED = -1
+MOST_SHOWN = 50  # rows of a match that a trace lists
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,9 @@ class Reader:
         if isinstance(slot, Fold):
             return self._fold(slot)
         if slot.what == CLASSIFIER:
-            return {"": self._classifier(slot.variables, final=slot.final)}
+            return {"": self._classifier(slot)}
+        if slot.what == TAKEN:
+            return {"": pa.array(map(self._taken, range(len(self.out.row))), pa.string())}
         return {
             "": pa.array(self.ordinals[self.out.match] if len(self.ordinals) else self.out.match, mask=~self._there)
         }
@@ -93,28 +97,38 @@ class Reader:
         )
         return hits, Frames(np.searchsorted(hits, offset[match]), np.searchsorted(hits, upto))
 
-    def _picked(self, pick: Pick | None, variables: Sequence[str], *, final: bool) -> Ints:
+    def _picked(self, pick: Pick | Told) -> Ints:
         """Return the place that a pick means among the rows of all matches; `NOTHING` for none."""
-        hits, frames = self._frames(variables, final=final)
-        offset = pick.offset if pick is not None else 0
-        first = pick is not None and pick.which == FIRST
-        at = frames.lo + offset if first else frames.hi - 1 - offset
+        hits, frames = self._frames(pick.variables, final=pick.final)
+        which, offset = pick.place
+        at = frames.lo + offset if which == FIRST else frames.hi - 1 - offset
         there = (at >= frames.lo) & (at < frames.hi)
         return np.where(there, hits[np.where(there, at, 0)], NOTHING) if len(hits) else np.full(len(at), NOTHING)
 
     def _row(self, pick: Pick) -> Ints:
-        place = self._picked(pick, pick.variables, final=pick.final)
+        place = self._picked(pick)
         match = np.where(self._there, self.out.match, 0)
         if not len(self.found.starts):
             return place
         return np.where(place == NOTHING, NOTHING, self.found.starts[match] + place - self.found.offset[match])
 
-    def _classifier(self, variables: Sequence[str], *, final: bool) -> pa.Array:
-        place = self._picked(None, variables, final=final)
+    def _classifier(self, told: Told) -> pa.Array:
+        place = self._picked(told)
         there = place != NOTHING
         states = self.found.states[np.where(there, place, 0)] if there.any() else np.zeros(len(place), np.int64)
         names = pa.array(self.machine.variables, pa.string())
         return names.take(pa.array(self.machine.variable[states], mask=~there))
+
+    def _taken(self, number: int) -> str:
+        """Return the variables and times of the rows of a match, as text."""
+        match = self.out.match[number]
+        begin, end = self.found.offset[match : match + 2]
+        last = min(end, begin + MOST_SHOWN)
+        rows = self.found.starts[match] + np.arange(last - begin)
+        variables = self.machine.variable[self.found.states[begin:last]]
+        shown = [f"{self.machine.variables[name]} {to_text(int(at))}" for name, at in
+                 zip(variables, self.values.rows.times[rows], strict=True)]  # fmt: skip
+        return ", ".join([*shown, *([f"and {end - last} more"] if last < end else [])])
 
     def _fold(self, fold: Fold) -> dict[str, pa.Array]:
         hits, frames = self._frames(fold.variables, final=fold.final)

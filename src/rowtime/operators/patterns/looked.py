@@ -17,7 +17,7 @@ from rowtime.kernels.matching.matcher import Matches, TooManyPaths, matches
 from rowtime.kernels.matching.paths import MOST_PATHS
 from rowtime.kernels.windowed import whole
 from rowtime.operators.contract import Tick, quoted
-from rowtime.operators.patterns.conditions import Built, Tester, Values
+from rowtime.operators.patterns.conditions import COUNT, Built, Tester, Values
 from rowtime.operators.patterns.found import Out, Reader, going_out
 from rowtime.operators.patterns.partitions import MATCHED_TO, MATCHES, START_FROM, Known, Laid, laid_out
 from rowtime.operators.patterns.remembered import Memory, Stand
@@ -73,7 +73,7 @@ class Looked:
         node, rows = self.node, laid.rows
         columns = {text: whole(laid.table[name]) for text, name in node.arguments.items()}
         values = Values(rows, columns, self.tick.control(node).types)
-        built = Built(node.conditions, node.numbers, values, self.tester)
+        built = Built(node.conditions, node.numbers, node.machine.variables, values, self.tester)
         begin = laid.upto(laid.of_heads(START_FROM, np.full(len(rows.begins), -1)))
         found = self._matches(laid, built, begin)
         partition = rows.partition[found.starts]
@@ -168,9 +168,9 @@ class Looked:
         for slot in node.slots:
             name = slot.column.name
             value, kind = quoted(name), types[name]
-            if f"{name}:n" in table.column_names:
+            if f"{name}{COUNT}" in table.column_names:
                 scale = table[name].type.scale
-                value = average(value, quoted(f"{name}:n"), f"decimal(38,{scale})", kind)
+                value = average(value, quoted(f"{name}{COUNT}"), f"decimal(38,{scale})", kind)
             named.append(f"CAST({value} AS {kind}) AS {quoted(name)}")
         rows = self.tick.frame(node, table)
         return rows.selectExpr(*map(quoted, (*node.names, *node.passed)), *named, *shape.internals)

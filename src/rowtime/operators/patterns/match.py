@@ -37,14 +37,26 @@ from rowtime.kernels.matching.automaton import Automaton, automaton
 from rowtime.kernels.matching.matcher import Clause, To
 from rowtime.kernels.matching.pattern import Anchor, parse, variables
 from rowtime.kernels.windowed import whole
-from rowtime.operators.contract import AGGREGATION, Control, Delta, Link, Made, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import (
+    AGGREGATION,
+    Column,
+    Control,
+    Delta,
+    Link,
+    Made,
+    Operator,
+    Shape,
+    Tick,
+    Unary,
+    quoted,
+)
 from rowtime.operators.contract.requirement import NUMBERED
 from rowtime.operators.contract.state import Kept, StateNote
 from rowtime.operators.over.over_rows import in_stream_order
 from rowtime.operators.patterns.conditions import Tester
 from rowtime.operators.patterns.looked import Looked
 from rowtime.operators.patterns.remembered import Memory, Span
-from rowtime.operators.patterns.slots import NUMBER, Condition, Pick, Slot, Told
+from rowtime.operators.patterns.slots import CLASSIFIER, NUMBER, TAKEN, Condition, Pick, Slot, Told
 from rowtime.operators.patterns.typing import type_slots
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.lifetimes import BEGINS
@@ -56,6 +68,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ROWS, PARTITIONS = "rows", "partitions"
+TAKEN_AS = "taken as"  # with a space, so that it is the name of no column
 MOST = 2_000_000  # rows that the driver takes at once
 
 
@@ -153,7 +166,8 @@ class Match(Unary):
 
     def decided_by(self, n: int) -> Iterable[str]:  # noqa: ARG002 - one input
         """Return the keys, and the columns of the conditions."""
-        values = (slot.value for condition in self.conditions for slot in condition.slots)
+        slots = (slot for condition in self.conditions for slot in condition.slots)
+        values = (slot.value for slot in slots if not isinstance(slot, Told))
         return columns_in([*(key.expression for key in self.keys), *values])
 
     def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one input
@@ -163,6 +177,11 @@ class Match(Unary):
     def row_expressions(self) -> Iterable[exp.Expr]:
         """Return the keys, and the values of conditions and measures."""
         return (*(key.expression for key in self.keys), *self.values.values())
+
+    def with_details(self) -> Match:
+        """Return it with the variables of the rows, which a trace shows."""
+        what = TAKEN if self.rows == ONE_ROW else CLASSIFIER
+        return replace(self, slots=(*self.slots, Told(Column(TAKEN_AS, "STRING"), what, tuple(self.numbers))))
 
     @classmethod
     def holding(cls, fields: Mapping[str, Any], control: Mapping[str, Any]) -> str:

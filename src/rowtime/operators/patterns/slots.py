@@ -15,7 +15,7 @@ from rowtime.operators.contract import Column
 from rowtime.sql.generate import to_rowtime
 
 ROW, FIRST, LAST = "row", "first", "last"
-CLASSIFIER, NUMBER = "classifier", "number"
+CLASSIFIER, NUMBER, TAKEN = "classifier", "number", "taken"
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,11 @@ class Pick:
     offset: int = 0
     move: int = 0
     final: bool = False
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """`FIRST` or `LAST` of the rows of its variables, and so many of these further on or back."""
+        return self.which, self.offset
 
     @property
     def of_row(self) -> bool:
@@ -72,15 +77,41 @@ class Fold:
 
 @dataclass(frozen=True)
 class Told:
-    """A function of the match: ``CLASSIFIER(variables)`` or ``MATCH_NUMBER()``."""
+    """A function of the match: ``CLASSIFIER(variables)``, ``MATCH_NUMBER()``, or the list of its rows (`TAKEN`)."""
 
     column: Column
     what: str
     variables: tuple[str, ...] = ()
     final: bool = False
 
+    @property
+    def place(self) -> tuple[str, int]:
+        """`FIRST` or `LAST` of the rows of its variables, and so many of these further on or back."""
+        return LAST, 0
+
+    @property
+    def of_row(self) -> bool:
+        """False: the match decides it."""
+        return False
+
     def __str__(self) -> str:
         return f"{self.column.name} = {self.what} {' '.join(self.variables)}".rstrip()
+
+
+@dataclass(frozen=True)
+class Named(Told):
+    """``CLASSIFIER(variables)`` of another row than the last one: see `place`."""
+
+    which: str = LAST
+    offset: int = 0
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Of which row."""
+        return self.which, self.offset
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} {self.which} {self.offset}"
 
 
 Slot = Pick | Fold | Told
@@ -92,7 +123,7 @@ class Condition:
 
     variable: str
     test: exp.Expr
-    slots: tuple[Pick | Fold, ...]
+    slots: tuple[Slot, ...]
 
     @property
     def of_row(self) -> bool:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from rowtime.core.errors import refuse
 from rowtime.frames.local import typed as typed_rows
-from rowtime.kernels.window_functions import Avg
 from rowtime.kernels.windowed import takes
 from rowtime.operators.contract import Tick
 from rowtime.operators.patterns.slots import Fold, Slot, Told
@@ -38,9 +37,6 @@ def type_slots(tick: Tick, node: Match, rows: DataFrame) -> None:
         if not takes(slot.function, kind):
             what = f"{node.name}: {to_rowtime(slot.typed)} over the rows of a match does not take {kind.upper()}"
             raise refuse("R107", what, "Cast the argument, for example to DOUBLE or DECIMAL(18, 2).")
-        if slot in tests and isinstance(slot.function, Avg) and kind.startswith("decimal"):
-            what = f"{node.name}: AVG of a DECIMAL is not supported in DEFINE"
-            raise refuse("R190", what, "Cast the argument to DOUBLE, or compare SUM with a multiple of COUNT.")
     columns = [
         *rows.selectExpr(*(f"{to_spark(key.expression)} AS {key.column.name}" for key in node.keys)).schema,
         *given,

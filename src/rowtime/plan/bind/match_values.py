@@ -19,7 +19,19 @@ from rowtime.expr.many_rows import is_aggregate
 from rowtime.kernels.window_functions import Decayed, Distinct
 from rowtime.kernels.windowed import Frame
 from rowtime.operators.contract import Column
-from rowtime.operators.patterns.slots import CLASSIFIER, FIRST, LAST, NUMBER, ROW, Condition, Fold, Pick, Slot, Told
+from rowtime.operators.patterns.slots import (
+    CLASSIFIER,
+    FIRST,
+    LAST,
+    NUMBER,
+    ROW,
+    Condition,
+    Fold,
+    Named,
+    Pick,
+    Slot,
+    Told,
+)
 from rowtime.plan.bind.frames import NoWindow
 from rowtime.plan.bind.scope import Scope, type_of
 from rowtime.plan.bind.stream_defs import suggestion
@@ -31,6 +43,7 @@ from rowtime.sql.places import place_of
 
 _WIDE = Frame(10**6)  # of a match, which has an end
 _MOST_ROWS = 1_000  # the limit of PREV and NEXT
+_MOST_NAMED = 10  # the limit of FIRST and LAST of CLASSIFIER(); each row is kept for each variable of each path
 _SUPPORTED = "Supported are COUNT, SUM, AVG, MIN, MAX, STDDEV, VARIANCE and their kinds, and EXP_AVG."
 
 
@@ -80,8 +93,7 @@ class MatchValues:
         for part in conjuncts(node.unnest()):
             before = len(self.slots)
             test = self._read(part, _Place(self, variable, final=False))
-            slots = tuple(slot for slot in self.slots[before:] if not isinstance(slot, Told))
-            yield Condition(variable, test, slots)
+            yield Condition(variable, test, tuple(self.slots[before:]))
 
     def _read(self, node: exp.Expr, place: _Place) -> exp.Expr:
         try:
@@ -114,7 +126,7 @@ class _Place:
         if is_aggregate(node) and not isinstance(node, exp.First | exp.Last):
             return self._folded(node)
         if call := _call(node):
-            return self._told(node, call) if call in _TOLD else self._navigated(node)
+            return self._told(node, call, LAST, 0) if call in _TOLD else self._navigated(node)
         if not any(is_aggregate(part) or _call(part) or isinstance(part, MatchScope) for part in node.walk()):
             of = {self._variables(column) for column in node.find_all(exp.Column)}
             if len(of) <= 1:
@@ -191,6 +203,8 @@ class _Place:
 
     def _navigated(self, node: exp.Expr) -> exp.Expr:
         name, inner, rows = self._argument(node)
+        if _call(inner.unnest()) == "CLASSIFIER" and (name in ("FIRST", "LAST") or self._is_before(name, inner)):
+            return self._told(inner.unnest(), "CLASSIFIER", FIRST if name == "FIRST" else LAST, rows)
         move = 0
         if name in ("PREV", "NEXT"):
             move = -rows if name == "PREV" else rows
@@ -253,11 +267,16 @@ class _Place:
 
     # -- facts about the match ------------------------------------------------------------------
 
-    def _told(self, node: exp.Expr, call: str) -> exp.Expr:
+    @staticmethod
+    def _is_before(name: str, told: exp.Expr) -> bool:
+        """True of PREV(CLASSIFIER()): the rows of a match stand together, so it is LAST(CLASSIFIER(), 1)."""
+        return name == "PREV" and not told.unnest().expressions
+
+    def _told(self, node: exp.Expr, call: str, which: str, offset: int) -> exp.Expr:
         given = node.expressions
-        if self.variable is not None:
-            raise self._refuse("R174", f"{call} is not supported in DEFINE", node, "Use it in MEASURES.")
         if call == "MATCH_NUMBER":
+            if self.variable is not None:
+                raise self._refuse("R174", f"{call} is not supported in DEFINE", node, "Use it in MEASURES.")
             if given:
                 raise self._refuse("R174", "MATCH_NUMBER takes no argument", node, "Write MATCH_NUMBER().")
             return self._slot(Told(Column("", "BIGINT"), NUMBER))
@@ -268,7 +287,14 @@ class _Place:
                 what = f"{to_rowtime(node)} does not name a variable of the pattern"
                 raise self._refuse("R173", what, node, suggestion(given[0].name, self.values.names.shown))
             of = found
-        return self._slot(Told(Column("", "STRING"), CLASSIFIER, of, self.final))
+        if self.variable in of and which == LAST and not offset:  # the row that DEFINE is about
+            return exp.Literal.string(self.values.names.variables[self.variable])
+        if offset > _MOST_NAMED:
+            what = f"{to_rowtime(node)} is known of {_MOST_NAMED} rows further on or back at most"
+            raise self._refuse("R174", what, node, f"Write LAST({to_rowtime(node)}, {_MOST_NAMED}).")
+        if (which, offset) == (LAST, 0):
+            return self._slot(Told(Column("", "STRING"), CLASSIFIER, of, self.final))
+        return self._slot(Named(Column("", "STRING"), CLASSIFIER, of, self.final, which, offset))
 
     def _scoped(self, node: MatchScope) -> exp.Expr:
         kind = node.args["kind"]
