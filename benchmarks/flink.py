@@ -46,11 +46,13 @@ class Session:
 
     def run(self, statement: str) -> Times:
         """Execute a statement and wait for its end."""
-        return self._asked("run", statement)
+        found: Times = self._asked("run", statement)
+        return found
 
     def drained(self, query: str) -> Times:
         """Run a query into Flink's blackhole."""
-        return self._asked("drained", query)
+        found: Times = self._asked("drained", query)
+        return found
 
     def rows(self, query: str, key: Sequence[int] = ()) -> list[list[Any]]:
         """The rows that a query has in the end; ``key``: the numbers of the columns by which a row replaces another."""
@@ -70,6 +72,8 @@ class Session:
         for line in self._process.stdout:
             if line.startswith("answer "):  # others are of Flink's own
                 return json.loads(line.removeprefix("answer "))
+            if line.startswith("failed "):
+                raise RuntimeError(f"PyFlink failed: {json.loads(line.removeprefix('failed '))}")
         self._errors.seek(0)
         raise RuntimeError(f"PyFlink failed: {self._errors.read()[-3000:]}")
 

@@ -3,6 +3,7 @@
 A line says what to do with a text. ``["run", statement]`` and ``["drained", query]`` are answered with the seconds that
 they took and those of the processor that Java used, ``["rows", query, key]`` with the rows that are there in the end;
 ``key``: the numbers of the columns of which one row is left for each value; without any no row is replaced.
+What fails is answered with ``failed`` and what Java says.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ def main() -> None:
         flink.get_config().set(key, value)
     for line in sys.stdin:
         what, *given = json.loads(line)
-        print("answer", json.dumps(DONE[what](flink, *given)), flush=True)
+        try:
+            print("answer", json.dumps(DONE[what](flink, *given)), flush=True)
+        except Exception as error:  # noqa: BLE001 - Java's, of any kind
+            print("failed", json.dumps(f"{error}"), flush=True)
 
 
 def _run(flink: Any, statement: str) -> tuple[float, float]:

@@ -1,8 +1,9 @@
-"""Runs random pipelines in rowtime and in DuckDB over the same rows, and compares rows and rowtimes."""
+"""Runs random pipelines in rowtime and in another system over the same rows, and compares rows and rowtimes."""
 
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 import re
 import tempfile
@@ -12,20 +13,22 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import rowtime as rt
-from conformance.pipelines import Pipeline, drawn
+from conformance import pipelines
+from conformance.pipelines import Pipeline
 from rowtime.core.errors import RowtimeError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TOGETHER: Final = 20  # pipelines over the same rows, in one run
+MICROSECOND: Final = dt.timedelta(microseconds=1)
 BEGIN: Final = dt.datetime(2024, 1, 1, 22, 30, tzinfo=dt.UTC)
 NAMES: Final = ("k", "v", "n", "c", "d", "f", "day", "ts")
 SCHEMA: Final = pa.schema({
@@ -54,12 +57,12 @@ class Inputs:
     files: int
 
     @classmethod
-    def of(cls, seed: str) -> Inputs:
-        """The rows of a seed."""
+    def of(cls, seed: str, unit: dt.timedelta = MICROSECOND) -> Inputs:
+        """The rows of a seed; ``unit``: of their times."""
         chance = Random(f"rows {seed}")
         mixed = frozenset(name for name in ("a", "b") if chance.random() < 0.4)
         files = chance.randint(1, 3)
-        rows = {name: _in_disorder(chance, _rows(chance, name), mixed=name in mixed) for name in ("a", "b")}
+        rows = {name: _in_disorder(chance, _rows(chance, name, unit), mixed=name in mixed) for name in ("a", "b")}
         return cls(rows, mixed, files)
 
     def fewer(self, kept: Callable[[int], bool]) -> Inputs:
@@ -76,12 +79,12 @@ class Inputs:
         return sum(rows.num_rows for rows in self.streams.values())
 
 
-def _rows(chance: Random, stream: str) -> list[dict[str, Any]]:
+def _rows(chance: Random, stream: str, unit: dt.timedelta) -> list[dict[str, Any]]:
     at, rows = BEGIN, []
     for _ in range(chance.choice((20, 60, 60, 120))):
-        at += dt.timedelta(seconds=chance.choice((1, 7, 31, 60, 95, 400)), microseconds=2 * chance.randint(0, 499))
+        at += dt.timedelta(seconds=chance.choice((1, 7, 31, 60, 95, 400))) + unit * 2 * chance.randint(0, 499)
         rows.append({
-            "rowtime": at + dt.timedelta(microseconds=stream == "b"),  # no two rows of both have one time
+            "rowtime": at + unit * (stream == "b"),  # no two rows of both have one time
             "k": chance.choice(("x", "y", "yy", "Xx", "", None)), "v": chance.choice((None, *range(-5, 6))),
             "n": chance.choice((None, 0, 1, -1, 2**40, -(2**33), 7)),
             "c": chance.choice((None, Decimal("0.00"), Decimal("1.25"), Decimal("-99999.99"), Decimal("2.50"))),
@@ -99,6 +102,32 @@ def _in_disorder(chance: Random, rows: list[dict[str, Any]], *, mixed: bool) -> 
     return pa.Table.from_pylist(rows, SCHEMA)
 
 
+class Other(Protocol):
+    """Another system; ``unit``: of its times."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def unit(self) -> dt.timedelta:
+        """Of its times."""
+        ...
+
+    def drawn(self, seed: str) -> Pipeline:
+        """The pipeline of a seed, which both systems have."""
+        ...
+
+    def answer(self, inputs: Inputs, pipeline: Pipeline) -> Sequence[Row] | str:
+        """Its rows, rowtimes first; what it says if it fails."""
+        ...
+
+    def shown(self, pipeline: Pipeline) -> str:
+        """What it is asked."""
+        ...
+
+
 @dataclass
 class Compared:
     """What was compared: pipelines by kind of their last step, those that check refuses by code, and what differs."""
@@ -107,6 +136,7 @@ class Compared:
     refused: Counter[str] = field(default_factory=Counter)
     rows: int = 0
     wrong: list[str] = field(default_factory=list)
+    beside: str = "DuckDB"
 
     @property
     def count(self) -> int:
@@ -117,38 +147,75 @@ class Compared:
         """What came of it, in one line."""
         refused = self.refused.total()
         return (
-            f"Seed {seed}: {self.count:,} random pipelines with {self.rows:,} rows beside DuckDB, {len(self.wrong)} "
-            f"wrong; {refused:,} more were refused."
+            f"Seed {seed}: {self.count:,} random pipelines with {self.rows:,} rows beside {self.beside}, "
+            f"{len(self.wrong)} wrong; {refused:,} more were refused."
         )
 
+    def add(self, other: Compared) -> None:
+        """What came of others too."""
+        self.right += other.right
+        self.refused += other.refused
+        self.rows += other.rows
+        self.wrong += other.wrong
 
-def compare(spark: SparkSession, seed: int, count: int, told: Callable[[str], None] = print) -> Compared:
-    """Draw pipelines until so many have been compared."""
-    done, number = Compared(), 0
+
+def compare(  # noqa: PLR0913 - what is compared, and where it is told and noted
+    spark: SparkSession,
+    seed: int,
+    count: int,
+    told: Callable[[str], None] = print,
+    noted: Path | None = None,
+    other: Other | None = None,
+) -> Compared:
+    """Draw pipelines until so many have been compared; ``noted``: a folder with what earlier runs have compared."""
+    other = other or DuckDB()
+    done, number, size = Compared(beside=other.name), 0, min(TOGETHER, count)
     while done.count < count:
-        name = f"{seed}/{number}"
-        pipelines = [drawn(f"{name}/{place}") for place in range(min(TOGETHER, count - done.count))]
-        for line in _compared(spark, Inputs.of(name), pipelines, done):
-            told(line)
+        name, note = f"{seed}/{number}", None if noted is None else noted / f"{other.name}-{seed}-{number}-{size}.json"
+        if note is not None and note.exists():
+            done.add(_read(note))
+        else:
+            batch = Compared()
+            drawn = [other.drawn(f"{name}/{place}") for place in range(size)]
+            for line in _compared(spark, other, Inputs.of(name, other.unit), drawn, batch):
+                told(line)
+            if note is not None and not batch.wrong:
+                _note(note, batch)
+            done.add(batch)
         number += 1
+        told(done.line(seed))
     return done
 
 
-def _compared(spark: SparkSession, inputs: Inputs, pipelines: Sequence[Pipeline], done: Compared) -> Iterator[str]:
+def _note(note: Path, batch: Compared) -> None:
+    note.parent.mkdir(parents=True, exist_ok=True)
+    part = note.with_suffix(".part")
+    part.write_text(json.dumps({"right": batch.right, "refused": batch.refused, "rows": batch.rows}))
+    part.replace(note)
+
+
+def _read(note: Path) -> Compared:
+    found = json.loads(note.read_text())
+    return Compared(Counter(found["right"]), Counter(found["refused"]), found["rows"])
+
+
+def _compared(
+    spark: SparkSession, other: Other, inputs: Inputs, drawn: Sequence[Pipeline], done: Compared
+) -> Iterator[str]:
     accepted = []
-    for pipeline in pipelines:
+    for pipeline in drawn:
         codes = problems(inputs, pipeline)
         if codes:
             done.refused[_RENAMED.sub("…", codes[0])] += 1
         else:
             accepted.append(pipeline)
-    found, rows = _both(spark, inputs, accepted)
+    found, rows = _both(spark, other, inputs, accepted)
     done.rows += rows
     for pipeline, differs in zip(accepted, found, strict=True):
         if differs is None:
             done.right[pipeline.views[-1].kind] += 1
             continue
-        told = f"seed {pipeline.seed}: {pipeline.kind}\n{_shrunk(spark, inputs, pipeline, differs)}"
+        told = f"seed {pipeline.seed}: {pipeline.kind}\n{_shrunk(spark, other, inputs, pipeline, differs)}"
         done.wrong.append(told)
         yield told
 
@@ -159,18 +226,18 @@ def problems(inputs: Inputs, pipeline: Pipeline) -> list[str]:
     return [f"{one.code} {one.message}" for one in rt.check(script) if not one.warns]
 
 
-def _both(spark: SparkSession, inputs: Inputs, pipelines: Sequence[Pipeline]) -> tuple[list[str | None], int]:
+def _both(spark: SparkSession, other: Other, inputs: Inputs, drawn: Sequence[Pipeline]) -> tuple[list[str | None], int]:
     """Of each pipeline what differs, or None; and how many rows there are."""
-    expected = [in_duckdb(inputs, pipeline) for pipeline in pipelines]
-    found = in_rowtime(spark, inputs, pipelines)
-    said = [difference(*each) for each in zip(found, expected, strict=True)]
+    expected = [other.answer(inputs, pipeline) for pipeline in drawn]
+    found = in_rowtime(spark, inputs, drawn)
+    said = [difference(*each, other.name) for each in zip(found, expected, strict=True)]
     return said, sum(len(rows) for rows in expected if not isinstance(rows, str))
 
 
-def difference(found: Sequence[Row] | str, expected: Sequence[Row] | str) -> str | None:
+def difference(found: Sequence[Row] | str, expected: Sequence[Row] | str, other: str = "DuckDB") -> str | None:
     """What differs, in words; None if nothing does."""
     if isinstance(found, str) or isinstance(expected, str):
-        return f"rowtime: {found if isinstance(found, str) else 'rows'}; DuckDB: {expected}"
+        return f"rowtime: {found if isinstance(found, str) else 'rows'}; {other}: {expected}"
     times = [row[0] for row in found]
     if times != sorted(times):
         return "the rows are not in the order of rowtime"
@@ -179,7 +246,7 @@ def difference(found: Sequence[Row] | str, expected: Sequence[Row] | str) -> str
     missing, more = left - extra, extra - left
     if not missing and not more:
         return None
-    return f"only in DuckDB {_shown(missing)}; only in rowtime {_shown(more)}"
+    return f"only in {other} {_shown(missing)}; only in rowtime {_shown(more)}"
 
 
 def _shown(rows: Counter[Row]) -> str:
@@ -205,37 +272,51 @@ def _value(value: Any) -> Any:
 # -- the two systems -----------------------------------------------------------------------
 
 
-def in_duckdb(inputs: Inputs, pipeline: Pipeline) -> list[Row] | str:
-    """The rows that DuckDB has, rowtimes first; what it says if it fails."""
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'")
-        connection.execute("CREATE MACRO count_true(x) AS COUNT(*) FILTER (WHERE x)")
-        for name, rows in inputs.streams.items():
-            plain = rows.set_column(0, "rowtime", rows["rowtime"].cast(pa.timestamp("us")))
-            plain = plain.set_column(8, "ts", plain["ts"].cast(pa.timestamp("us")))
-            connection.register(name, plain)
-        connection.register("t", TABLE)
-        try:
-            found: list[Row] = connection.execute(pipeline.theirs()).fetchall()
-        except duckdb.Error as error:
-            return f"{error}"
-    return found
+class DuckDB:
+    """Asks DuckDB, which also computes the rowtimes."""
+
+    name: Final = "DuckDB"
+    unit: Final = MICROSECOND
+
+    def drawn(self, seed: str) -> Pipeline:
+        """The pipeline of a seed."""
+        return pipelines.drawn(seed)
+
+    def shown(self, pipeline: Pipeline) -> str:
+        """What it is asked."""
+        return pipeline.theirs()
+
+    def answer(self, inputs: Inputs, pipeline: Pipeline) -> Sequence[Row] | str:
+        """Its rows, rowtimes first; what it says if it fails."""
+        with duckdb.connect() as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            connection.execute("CREATE MACRO count_true(x) AS COUNT(*) FILTER (WHERE x)")
+            for name, rows in inputs.streams.items():
+                plain = rows.set_column(0, "rowtime", rows["rowtime"].cast(pa.timestamp("us")))
+                plain = plain.set_column(8, "ts", plain["ts"].cast(pa.timestamp("us")))
+                connection.register(name, plain)
+            connection.register("t", TABLE)
+            try:
+                found: list[Row] = connection.execute(pipeline.theirs()).fetchall()
+            except duckdb.Error as error:
+                return f"{error}"
+        return found
 
 
-def in_rowtime(spark: SparkSession, inputs: Inputs, pipelines: Sequence[Pipeline]) -> list[list[Row] | str]:
+def in_rowtime(spark: SparkSession, inputs: Inputs, drawn: Sequence[Pipeline]) -> list[list[Row] | str]:
     """The rows of each pipeline, rowtimes first, or what it says if it fails."""
-    got: list[list[Row]] = [[] for _ in pipelines]
+    got: list[list[Row]] = [[] for _ in drawn]
     with tempfile.TemporaryDirectory(prefix="rowtime-conformance-") as work:
         folder = Path(work)
         _write(inputs, folder)
-        script = _definitions(inputs, folder) + "\n".join(one.ours(number) for number, one in enumerate(pipelines))
+        script = _definitions(inputs, folder) + "\n".join(one.ours(number) for number, one in enumerate(drawn))
         pipeline = rt.Pipeline(spark, home=folder / "home").sql(script)
-        for number in range(len(pipelines)):
+        for number in range(len(drawn)):
             pipeline.sink(f"o{number}", _taking(got[number]))
         try:
             pipeline.run_available(folder / "check", end=True, limits=rt.Limits(files=1))
         except RowtimeError as error:
-            return [str(error) for _ in pipelines]
+            return [str(error) for _ in drawn]
     return [*got]
 
 
@@ -281,7 +362,7 @@ def _definitions(inputs: Inputs, folder: Path) -> str:
 # -- smaller ------------------------------------------------------------------------------
 
 
-def _shrunk(spark: SparkSession, inputs: Inputs, pipeline: Pipeline, differs: str) -> str:
+def _shrunk(spark: SparkSession, other: Other, inputs: Inputs, pipeline: Pipeline, differs: str) -> str:
     """The mismatch with as few rows as halving finds, and both queries."""
     kept = set(range(inputs.count))
     size = len(kept) // 2
@@ -290,7 +371,7 @@ def _shrunk(spark: SparkSession, inputs: Inputs, pipeline: Pipeline, differs: st
             without = kept - set(sorted(kept)[start : start + size])
             smaller = inputs.fewer(without.__contains__)
             whole = all(rows.num_rows for rows in smaller.streams.values())
-            said = _both(spark, smaller, [pipeline])[0][0] if whole else None
+            said = _both(spark, other, smaller, [pipeline])[0][0] if whole else None
             if said is not None:
                 kept, differs = without, said
                 break
@@ -300,4 +381,4 @@ def _shrunk(spark: SparkSession, inputs: Inputs, pipeline: Pipeline, differs: st
         size = min(size, len(kept) // 2)
     fewest = inputs.fewer(kept.__contains__)
     rows = "\n".join(f"  {name}: {row}" for name, rows in fewest.streams.items() for row in rows.to_pylist())
-    return f"{differs}\n{pipeline.ours(0)}\n-- DuckDB:\n{pipeline.theirs()}\n{rows}"
+    return f"{differs}\n{pipeline.ours(0)}\n-- {other.name}:\n{other.shown(pipeline)}\n{rows}"

@@ -1,8 +1,9 @@
-"""Random expressions and aggregates that mean the same in Spark's SQL and in DuckDB's."""
+"""Random expressions and aggregates that mean the same in Spark's SQL and in DuckDB's, or in Flink's."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from random import Random
 from typing import Final
 
@@ -57,7 +58,7 @@ _AGGREGATES: Final[Mapping[str, tuple[str, ...]]] = {
     "date": ("MIN({date})", "MAX({date})"),
     "ts": ("MAX({ts})", "MIN({ts})"),
 }  # fmt: skip
-OVER_ROWS: Final[Mapping[str, tuple[str, ...]]] = {
+_OVER_ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "int": ("COUNT(*)", "COUNT({col:text})", "SUM({col:int})", "MIN({col:int})", "MAX({col:int})",
             "FIRST_VALUE({col:int})", "LAST_VALUE({col:int})"),
     "dec": ("SUM({col:dec})", "MIN({col:dec})"),
@@ -69,33 +70,45 @@ OVER_ROWS: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-def expression(chance: Random, columns: Columns, kind: str, depth: int = 2) -> str:
+@dataclass(frozen=True)
+class Words:
+    """What expressions are made of, by the kind of their values: functions of a row, of a group, and of a frame."""
+
+    more: Mapping[str, tuple[str, ...]]
+    aggregates: Mapping[str, tuple[str, ...]]
+    over: Mapping[str, tuple[str, ...]]
+
+
+OF_DUCKDB: Final = Words(_MORE, _AGGREGATES, _OVER_ROWS)
+
+
+def expression(chance: Random, columns: Columns, kind: str, depth: int = 2, words: Words = OF_DUCKDB) -> str:
     """A random expression over columns (and ROWTIME) whose values are of a kind."""
     own = [name for name, of in columns.items() if of == kind]
     if depth and chance.random() < 0.6:
-        return "(" + _filled(chance, columns, chance.choice(_MORE[kind]), depth - 1) + ")"
+        return "(" + _filled(chance, columns, chance.choice(words.more[kind]), depth - 1, words) + ")"
     return chance.choice(own) if own and chance.random() < 0.95 else _PLAIN[kind]
 
 
-def aggregate(chance: Random, columns: Columns, kind: str) -> str:
+def aggregate(chance: Random, columns: Columns, kind: str, words: Words = OF_DUCKDB) -> str:
     """A random aggregate whose values are of a kind."""
-    return _filled(chance, columns, chance.choice(_AGGREGATES[kind]), 1)
+    return _filled(chance, columns, chance.choice(words.aggregates[kind]), 1, words)
 
 
-def over_call(chance: Random, columns: Columns, kind: str) -> str:
+def over_call(chance: Random, columns: Columns, kind: str, words: Words = OF_DUCKDB) -> str:
     """A random function of a frame, over a column."""
-    text = chance.choice(OVER_ROWS[kind])
+    text = chance.choice(words.over[kind])
     for of in KINDS:
         own = [name for name, its in columns.items() if its == of]
         text = text.replace(f"{{col:{of}}}", chance.choice(own) if own else _PLAIN[of])
     return text
 
 
-def _filled(chance: Random, columns: Columns, text: str, depth: int) -> str:
+def _filled(chance: Random, columns: Columns, text: str, depth: int, words: Words) -> str:
     while "{" in text:
         start = text.index("{")
         end = text.index("}", start)
-        text = text[:start] + expression(chance, columns, text[start + 1 : end], depth) + text[end + 1 :]
+        text = text[:start] + expression(chance, columns, text[start + 1 : end], depth, words) + text[end + 1 :]
     return text
 
 

@@ -6,13 +6,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from random import Random
+from typing import Final
 
-from conformance.expressions import KINDS, aggregate, expression
+from conformance.expressions import OF_DUCKDB, Words, aggregate, expression
 from conformance.views import SIZES, View, in_time, seconds, where_of
+
+_BY_TIME: Final = re.compile(r"\b(MIN|MAX)_BY\((.*), ROWTIME\)")  # of rows with one time any could be the result
 
 
 @dataclass(frozen=True)
-class _Groups:
+class Groups:
     """The key, the aggregates by name with their kinds, WHERE and HAVING."""
 
     key: str
@@ -39,23 +42,25 @@ class _Groups:
         return f", {self.key}" if self.key else ""
 
 
-def _groups(chance: Random, given: View, name: str, *, plain: bool = False) -> _Groups:
+def groups_of(chance: Random, given: View, name: str, *, plain: bool = False, words: Words = OF_DUCKDB) -> Groups:
+    """What is grouped by and computed, at random."""
     of, key = "", ""
     if chance.random() < 0.75:
         of = chance.choice([*given.columns.values()])
-        key = expression(chance, given.columns, of, 0 if plain else 1)
+        key = expression(chance, given.columns, of, 0 if plain else 1, words)
         if of == "dbl" or in_time(key, given) or not any(column in key for column in given.columns):
             of = key = ""
     values = {}
     for number in range(chance.randint(1, 4)):
-        kind = chance.choice(KINDS)
-        values[f"{name}g{number}"] = (aggregate(chance, given.columns, kind), kind)
-    having = f" HAVING {aggregate(chance, given.columns, 'bool')}" if chance.random() < 0.25 else ""
-    return _Groups(key, of, values, where_of(chance, given.columns), having, f"{name}k")
+        kind = chance.choice([*words.aggregates])
+        text = aggregate(chance, given.columns, kind, words)
+        values[f"{name}g{number}"] = (text if given.unique else _BY_TIME.sub(r"\1(\2)", text), kind)
+    having = f" HAVING {aggregate(chance, given.columns, 'bool', words)}" if chance.random() < 0.25 else ""
+    return Groups(key, of, values, where_of(chance, given.columns, words), having, f"{name}k")
 
 
-def _grouped(  # noqa: PLR0913 - what there is to say of groups
-    given: View, name: str, some: _Groups, ours: str, theirs: str, kind: str, size: int
+def grouped(  # noqa: PLR0913 - what there is to say of groups
+    given: View, name: str, some: Groups, ours: str, theirs: str, kind: str, size: int
 ) -> View:
     starts, ends = f"{name}s", f"{name}e"
     columns = {starts: "ts", ends: "ts", **some.columns}
@@ -71,7 +76,7 @@ def _names(text: str, name: str) -> str:
 
 
 def tumble(chance: Random, given: View, name: str) -> View:
-    some, size = _groups(chance, given, name), chance.choice(SIZES)
+    some, size = groups_of(chance, given, name), chance.choice(SIZES)
     start = f"make_timestamp((epoch_us(rowtime) // {size * 1_000_000}) * {size * 1_000_000})"
     theirs = _their_groups(some, f"SELECT *, {start} AS %s%, {start} + {seconds(size)} AS %e% FROM {given.name}")
     ours = (
@@ -79,11 +84,11 @@ def tumble(chance: Random, given: View, name: str) -> View:
         f"TABLE(TUMBLE(TABLE {given.name}, DESCRIPTOR(ROWTIME), {seconds(size)})) AS t{some.where} "
         f"GROUP BY window_start, window_end{some.by}{some.having}"
     )
-    return _grouped(given, name, some, ours, theirs, "tumble", size)
+    return grouped(given, name, some, ours, theirs, "tumble", size)
 
 
 def hop(chance: Random, given: View, name: str) -> View:
-    some, size = _groups(chance, given, name), chance.choice(SIZES)
+    some, size = groups_of(chance, given, name), chance.choice(SIZES)
     slide = size // chance.choice((2, 3))
     first = f"(epoch_us(rowtime) // {slide * 1_000_000}) * {slide * 1_000_000}"
     start = f"make_timestamp({first} - i * {slide * 1_000_000})"
@@ -96,11 +101,11 @@ def hop(chance: Random, given: View, name: str) -> View:
         f"TABLE(HOP(TABLE {given.name}, DESCRIPTOR(ROWTIME), {seconds(slide)}, {seconds(size)})) AS t{some.where} "
         f"GROUP BY window_start, window_end{some.by}{some.having}"
     )
-    return _grouped(given, name, some, ours, _their_groups(some, rows), "hop", size)
+    return grouped(given, name, some, ours, _their_groups(some, rows), "hop", size)
 
 
 def calendar(chance: Random, given: View, name: str) -> View:
-    some, (unit, size) = _groups(chance, given, name), chance.choice((("MINUTE", 60), ("HOUR", 3600), ("DAY", 86400)))
+    some, (unit, size) = groups_of(chance, given, name), chance.choice((("MINUTE", 60), ("HOUR", 3600), ("DAY", 86400)))
     period = f"date_trunc('{unit}', rowtime)"
     rows = f"SELECT *, {period} AS %s%, {period} + {seconds(size)} AS %e% FROM {given.name}"
     floor = f"FLOOR({given.name}.ROWTIME TO {unit})"
@@ -108,11 +113,11 @@ def calendar(chance: Random, given: View, name: str) -> View:
         f"SELECT STREAM {floor} AS %s%, {floor} + {seconds(size)} AS %e%, {some.items} FROM {given.name}{some.where} "
         f"GROUP BY {floor}{some.by}{some.having}"
     )
-    return _grouped(given, name, some, ours, _their_groups(some, rows), "calendar", size)
+    return grouped(given, name, some, ours, _their_groups(some, rows), "calendar", size)
 
 
 def session(chance: Random, given: View, name: str) -> View:
-    some, gap = _groups(chance, given, name, plain=True), chance.choice((33, 90, 200))
+    some, gap = groups_of(chance, given, name, plain=True), chance.choice((33, 90, 200))
     by = f"PARTITION BY {some.key} ORDER BY rowtime" if some.key else "ORDER BY rowtime"
     rows = f"(SELECT * FROM {given.name}{some.where})"
     new = f"CASE WHEN rowtime - LAG(rowtime) OVER ({by}) < {seconds(gap)} THEN 0 ELSE 1 END AS is_new"
@@ -124,11 +129,11 @@ def session(chance: Random, given: View, name: str) -> View:
         f"SELECT STREAM SESSION_START({window}) AS %s%, SESSION_END({window}) AS %e%, {some.items} FROM {given.name}"
         f"{some.where} GROUP BY SESSION({window}){some.by}{some.having}"
     )
-    found = _grouped(given, name, some, ours, f"SELECT %e% AS rowtime, * FROM ({inner})", "session", 0)
+    found = grouped(given, name, some, ours, f"SELECT %e% AS rowtime, * FROM ({inner})", "session", 0)
     return replace(found, keys=())
 
 
-def _their_groups(some: _Groups, rows: str) -> str:
+def _their_groups(some: Groups, rows: str) -> str:
     listed = f"SELECT %e% AS rowtime, %s%, %e%, {some.items} FROM ({rows}) AS t"
     return f"{listed}{some.where} GROUP BY %s%, %e%{some.by}{some.having}"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from conformance.differential import Compared
+from conformance.flink_views import LEFT_OUT
 from conformance.verdicts import DIFFERENT, OUTCOMES, REFUSED, RIGHT, Suite
 
 HEAD: Final = """\
@@ -21,9 +22,10 @@ writes the page. Nothing may be wrong, in CI too.
 - *Wrong*: everything else.
 
 Others' tests are converted when they run, and are not part of this repository. The cases of Calcite, Spark and Nexmark
-are restated from published facts: rows, and the answer that they give (`conformance/cases`). PyFlink computes Flink's
-answers itself (`make flink`). `SUITES=folder make conformance` reads the transcripts of Beam below a folder in place of
-those in the wheel.
+are restated from published facts: rows, and the answer that they give (`conformance/cases`), and so are Flink's
+published row patterns. PyFlink computes Flink's other answers itself (`make flink`). `SUITES=folder make conformance`
+reads the transcripts of Beam below a folder in place of those in the wheel. With `ARGS="--noted folder"`, a run that
+was stopped goes on where it was.
 
 ## Suites
 
@@ -40,11 +42,25 @@ with NULLs. DuckDB computes the same over the same rows, and also the rowtime of
 [section 5](semantics.md#5-operators). rowtime reads the rows from one to three files, a tick each, some of them in
 disorder. A mismatch is printed with its seed, both queries and the fewest rows that show it.
 """
+BESIDE_FLINK: Final = """
+## Random pipelines beside PyFlink
+
+These have filters and projections, unions, groups of TUMBLE, HOP, CUMULATE and SESSION windows, frames, the first rows
+of windows, joins within a time and as of a time, and row patterns, again on top of each other. One process of PyFlink
+computes all of them over the same rows, to the millisecond, some of them in disorder. Rows and rowtimes are compared
+as sets: the rowtime of a group is the end of its window, that of a match `MATCH_ROWTIME()`, and that of a join the
+later one of both. NULLs are in keys, joins, aggregates, conditions and orders (first where ascending, last where
+descending). No row is late in either: streams in disorder have a watermark of ten minutes, and a T-sort of ten minutes
+in rowtime. What both have with another meaning is left out:
+
+"""
 
 
-def page(suites: Sequence[Suite], compared: Compared, seed: int) -> str:
-    """The text of the page."""
-    return HEAD + "".join([*_table(suites), *_reasons(suites), *_random(compared, seed)])
+def page(suites: Sequence[Suite], compared: Sequence[Compared], seed: int) -> str:
+    """The text of the page; the first of ``compared`` is beside DuckDB, the other one beside PyFlink."""
+    texts = (RANDOM, BESIDE_FLINK + "".join(f"- {why}\n" for why in LEFT_OUT))
+    random = [line for text, one in zip(texts, compared, strict=False) for line in _random(text, one, seed)]
+    return HEAD + "".join([*_table(suites), *_reasons(suites), *random])
 
 
 def _table(suites: Sequence[Suite]) -> Iterator[str]:
@@ -68,8 +84,8 @@ def _reasons(suites: Sequence[Suite]) -> Iterator[str]:
             yield f"\nRight: {'; '.join(right)}.\n"
 
 
-def _random(compared: Compared, seed: int) -> Iterator[str]:
-    yield RANDOM
+def _random(text: str, compared: Compared, seed: int) -> Iterator[str]:
+    yield text
     yield f"\n{compared.line(seed)}\n\n| last step | pipelines |\n| --- | --- |\n"
     yield from (f"| {kind} | {many:,} |\n" for kind, many in sorted(compared.right.items()))
     if compared.refused:

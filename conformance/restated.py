@@ -2,8 +2,9 @@
 
 A file of ``cases`` has documents of YAML: first the suite (its name, its source, streams and rows), then a case each.
 A time is a text ``HH:MM:SS`` or a number of seconds, of 2024-01-01. A row begins with its rowtime. ``expect``: the rows
-that come, in any order within a rowtime. ``refused``: the code by which `check` refuses the query. ``rule``: the rule
-of docs/semantics.md by which the answer is another one than ``theirs``. ``lacking``: what there is no SQL for.
+that come, in any order within a rowtime. ``given``: rows by a name that an ``input`` may have. ``refused``: the code by
+which `check` refuses the query. ``rule``: the rule of docs/semantics.md by which the answer is another one than
+``theirs``. ``lacking``: what there is no SQL for.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ def verdict(spark: SparkSession, head: Case, case: Case) -> Verdict:  # noqa: PL
 
 
 def _inputs(head: Case, case: Case) -> Mapping[str, Sequence[Sequence[Any]]]:
-    found: Mapping[str, Sequence[Sequence[Any]]] = case.get("input", head.get("input", {}))
-    return found
+    found = case.get("input", head.get("input", {}))
+    return {name: head["given"][rows] if isinstance(rows, str) else rows for name, rows in found.items()}
 
 
 def _cut(head: Case, case: Case) -> list[int]:

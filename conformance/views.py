@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
-from conformance.expressions import KINDS, expression
+from conformance.expressions import OF_DUCKDB, Words, expression
 
 STREAM: Final[Mapping[str, str]] = {
     "k": "text", "v": "int", "n": "int", "c": "dec", "d": "dbl", "f": "bool", "day": "date", "ts": "ts"
@@ -45,17 +45,17 @@ def seconds(number: int) -> str:
     return f"INTERVAL '{number}' SECOND"
 
 
-def projected(chance: Random, given: View, name: str) -> View:
+def projected(chance: Random, given: View, name: str, words: Words = OF_DUCKDB) -> View:
     kept = chance.sample([*given.columns], chance.randint(1, len(given.columns)))
     columns, timed = {one: given.columns[one] for one in kept}, {*given.timed}
     items = [*kept]
     for number in range(chance.randint(0, 3)):
-        kind = chance.choice(KINDS)
+        kind = chance.choice([*words.more])
         columns[f"{name}x{number}"] = kind
-        text = expression(chance, given.columns, kind, 3)
+        text = expression(chance, given.columns, kind, 3, words)
         timed |= {f"{name}x{number}"} if in_time(text, given) else set()
         items.append(f"{text} AS {name}x{number}")
-    rest = f"{', '.join(items)} FROM {given.name}{where_of(chance, given.columns)}"
+    rest = f"{', '.join(items)} FROM {given.name}{where_of(chance, given.columns, words)}"
     keys = given.keys if all(key in columns for key in given.keys) else ()
     return replace(
         given, name=name, columns=columns, ours=f"SELECT STREAM {rest}", theirs=f"SELECT rowtime, {rest}",
@@ -68,5 +68,5 @@ def in_time(text: str, given: View) -> bool:
     return any(re.search(rf"\b{name}\b", text) for name in (*given.timed, "ROWTIME"))
 
 
-def where_of(chance: Random, columns: Mapping[str, str]) -> str:
-    return f" WHERE {expression(chance, columns, 'bool')}" if chance.random() < 0.5 else ""
+def where_of(chance: Random, columns: Mapping[str, str], words: Words = OF_DUCKDB) -> str:
+    return f" WHERE {expression(chance, columns, 'bool', words=words)}" if chance.random() < 0.5 else ""

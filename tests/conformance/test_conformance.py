@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from conformance import beam, differential, flink, restated
+from conformance import beam, beside_flink, differential, flink, flink_views, restated
 from conformance.differential import Inputs, compare, difference, problems
 from conformance.page import page
 from conformance.pipelines import drawn
 from conformance.verdicts import DIFFERENT, OUTCOMES, REFUSED, RIGHT, WRONG, Suite, Verdict
+from conformance.views import View
 from rowtime.operators.over import over
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ def test_the_page_has_every_suite_and_nothing_is_wrong() -> None:
 
 def test_the_page_lists_reasons_with_how_many_there_are() -> None:
     verdicts = [Verdict("a", RIGHT), Verdict("b", REFUSED, "no"), Verdict("c", REFUSED, "no"), Verdict("d", WRONG, "x")]
-    text = page([Suite("S: t", "there", [*verdicts, Verdict("e", DIFFERENT, "8.3: so")])], differential.Compared(), 1)
+    text = page([Suite("S: t", "there", [*verdicts, Verdict("e", DIFFERENT, "8.3: so")])], [differential.Compared()], 1)
     assert "| S: t | 5 | 1 | 2 | 1 | 1 |" in text
     assert "- no (2 cases)\n" in text
     assert "- 8.3: so\n" in text
@@ -68,8 +70,47 @@ def test_rows_are_compared_with_their_times_and_in_the_order_of_time() -> None:
 
 def test_duckdb_computes_every_pipeline() -> None:
     inputs = Inputs.of("duck")
-    failed = [found for n in range(40) if isinstance(found := differential.in_duckdb(inputs, drawn(f"duck/{n}")), str)]
-    assert not failed
+    answers = [differential.DuckDB().answer(inputs, drawn(f"duck/{n}")) for n in range(40)]
+    assert not [found for found in answers if isinstance(found, str)]
+
+
+def test_pipelines_beside_flink_are_accepted_and_their_values_are_read() -> None:
+    """Without PyFlink: what is drawn, and how what it writes is read."""
+    made = [flink_views.drawn(f"drawn/{number}") for number in range(60)]
+    refused = [found for one in made if (found := problems(Inputs.of("same"), one))]
+    assert len(refused) < 6, refused
+    kinds = {view.kind for one in made for view in one.views}
+    assert {"tumble", "hop", "session", "over", "pattern", "first rows", "projection"} <= kinds
+    assert not [one for one in made if "ROWTIME" in "".join(view.theirs for view in one.views)]
+    assert flink_views.in_flink("INTERVAL '90' SECOND < INTERVAL '300' SECOND") == (
+        "INTERVAL '90' SECOND(3) < INTERVAL '5' MINUTE"
+    )
+    view = View("w", {"k": "text", "c": "dec", "day": "date", "f": "bool"}, "", "", "rows")
+    read = beside_flink.values(view, ["2024-01-01 10:00:00.002", "7", "1.25", "1969-12-31", None])
+    assert read == (dt.datetime(2024, 1, 1, 10, 0, 0, 2_000), "7", 1.25, dt.date(1969, 12, 31), None)  # noqa: DTZ001
+
+
+def test_what_was_compared_is_noted_and_not_compared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def compared(*given: Any) -> Any:
+        given[-1].right["over"] += len(given[-2])
+        yield from ["seed 1/1/0: x"] * (len(asked) == 1)
+        given[-1].wrong += ["x"] * (len(asked) == 1)
+        asked.append(given[2])
+
+    asked: list[Any] = []
+    monkeypatch.setattr(differential, "_compared", compared)
+    first = compare(None, 1, 40, lambda _: None, tmp_path)  # type: ignore[arg-type]
+    assert (first.count, len(asked), len(first.wrong)) == (41, 2, 1)
+    again = compare(None, 1, 40, lambda _: None, tmp_path)  # type: ignore[arg-type]
+    assert (again.count, len(asked), again.wrong) == (40, 3, [])  # only that with a mismatch
+
+
+def test_a_first_value_of_several_is_not_asked_for() -> None:
+    """Of rows with one time any could be it."""
+    for number in range(300):
+        for view in drawn(f"tie/{number}").views:
+            if view.kind in ("tumble again", "hop again", "calendar again"):
+                assert "_BY(" not in view.ours
 
 
 @pytest.mark.slow
@@ -82,9 +123,9 @@ def test_a_planted_fault_is_found_and_made_small(spark: SparkSession, monkeypatc
     inputs = Inputs(Inputs.of("planted").streams, frozenset(), 3)
     found = next(one for n in range(200) if _keeps_rows(one := drawn(f"planted/{n}")) and not problems(inputs, one))
     monkeypatch.setattr(over, "alive", lambda rows, _: rows.slice(0, 0))
-    (differs,), _ = differential._both(spark, inputs, [found])
+    (differs,), _ = differential._both(spark, differential.DuckDB(), inputs, [found])
     assert differs is not None
-    told = differential._shrunk(spark, inputs, found, differs)
+    told = differential._shrunk(spark, differential.DuckDB(), inputs, found, differs)
     assert told.count("'rowtime':") < inputs.count / 2
 
 
