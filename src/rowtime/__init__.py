@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rowtime.api.altering import alter
     from rowtime.api.events import Events
     from rowtime.api.migrating import migrate
     from rowtime.api.pipeline import Pipeline
@@ -51,6 +52,7 @@ _WHERE = {
     "tumble": ("rowtime.api.rows", "tumble"),
     "Metrics": ("rowtime.observe.metrics", "Metrics"),
     "Limits": ("rowtime.runtime.sources.contract", "Limits"),
+    "alter": ("rowtime.api.altering", "alter"),
     "readmit": ("rowtime.audit.readmit", "readmit"),
     "migrate": ("rowtime.api.migrating", "migrate"),
     "verify": ("rowtime.api.verification", "verify"),
@@ -66,8 +68,8 @@ _WHERE = {
 
 __all__ = [
     "Batch", "EventTime", "Events", "Failure", "Folded", "Limits", "Metrics", "Pipeline", "Problem", "Query",
-    "Refused", "Relation", "Rows", "RowtimeError", "TableFunction", "check", "configure_stores", "floor", "hop",
-    "migrate", "order_of", "readmit", "session", "tumble", "verify", "writer",
+    "Refused", "Relation", "Rows", "RowtimeError", "TableFunction", "alter", "check", "configure_stores", "floor",
+    "hop", "migrate", "order_of", "readmit", "session", "tumble", "verify", "writer",
 ]  # fmt: skip
 
 

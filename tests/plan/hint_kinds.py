@@ -22,6 +22,9 @@ FOLLOWED: dict[str, str] = {
     "Start the script as it was until they have gone out; a bound or the end of the stream releases them. Then change it. Or let the new script compute the history again: rowtime migrate FILE --checkpoint DIR.": "tests/upgrades/test_row_by_row_laws.py::test_a_query_on_the_console_gets_columns_once_no_row_waits",
     'Use the original function; or, if you want the new one for all later rows, say so: rowtime run --renewed …, or pipeline.renewed("…").': "tests/api/test_renewed_functions.py::test_another_function_is_refused_until_it_is_said_to_be_meant",
     "Verify a pipeline before one of its functions changes.": "tests/api/test_renewed_functions.py::test_another_function_is_refused_until_it_is_said_to_be_meant",
+    # Orders to pumps.
+    "Give only ALTER PUMP … START and ALTER PUMP … STOP; the script of the pipeline has the other statements.": "tests/plan/test_pump_orders.py::test_what_the_hints_say_is_accepted",
+    "Start the pipeline with --take-over, or write the statement into its script.": "tests/plan/test_pump_orders.py::test_what_the_hints_say_is_accepted",
     # The console.
     "… The pipeline does not start before this is repaired. …": "tests/web/test_home.py::test_if_the_newest_entry_is_damaged_the_one_before_it_is_shown",
     # Definitions and writers, without Spark.

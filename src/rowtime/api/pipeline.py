@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from rowtime.api.altering import in_force, with_orders
 from rowtime.api.connectors import sink_of, source_of
 from rowtime.api.events import Events
 from rowtime.api.given_streams import GivenStream
@@ -23,6 +23,7 @@ from rowtime.api.rows import Rows
 from rowtime.api.session_tables import SessionTables, rows_of_session
 from rowtime.api.sessions import Sessions
 from rowtime.api.shown import Explained
+from rowtime.api.starting import Start, started
 from rowtime.client.home import Home
 from rowtime.core import markup
 from rowtime.core.errors import Problem, Problems, Refused, refuse
@@ -34,32 +35,17 @@ from rowtime.plan.bind.catalog import Definitions, Without
 from rowtime.plan.difference import statements_of
 from rowtime.plan.explain import as_text, explain
 from rowtime.plan.program import Program, compile_script
-from rowtime.plan.upgrade import upgrade_of
-from rowtime.runtime.claims import let_leave
+from rowtime.plan.pump_orders import Orders
 from rowtime.runtime.engine import Engine
-from rowtime.runtime.first_start import FirstStart
 from rowtime.runtime.quiet import hiding
 from rowtime.runtime.sinks.contract import Batch
 from rowtime.runtime.sinks.staging import Stage
 from rowtime.runtime.sources.contract import Limits, Repeatable
 from rowtime.runtime.tick import GivenTable
-from rowtime.runtime.upgrades import holding
 from rowtime.state.checkpoint import Checkpoint
 
 DEFAULT_LIMITS = Limits(rows=2_000_000, files=1000, bytes=1 << 30)
 PREVIEW_LIMITS = Limits(rows=100_000, files=10, bytes=1 << 26)  # of a tick; a preview may stop after each
-
-
-@dataclass(frozen=True)
-class _Start:
-    """A program to start on a checkpoint; ``ends`` and ``available_now`` as in `Engine`, ``take_over`` as given."""
-
-    program: Program
-    place: Checkpoint
-    limits: Limits
-    ends: bool
-    available_now: bool
-    take_over: Collection[str]
 
 
 class Pipeline:
@@ -184,12 +170,14 @@ class Pipeline:
         self.listeners.append(listener)
         return self
 
-    def compile(self, checkpoint: str | Path | Place | None = None) -> Program:
+    def compile(self, checkpoint: str | Path | Place | None = None, *, orders: Orders | None = None) -> Program:
         """Bind the SQL; raises ``Refused`` with all problems.
 
-        ``checkpoint``: use the tables of the session that this checkpoint has read, not the current ones.
+        ``checkpoint``: use the tables of the session that this checkpoint has read, not the current ones, and the
+        orders to pumps that are in force there, or other ``orders``.
         """
-        return self._compiled(self._script(), self.home, tables=self._tables(checkpoint))
+        found = in_force(checkpoint) if orders is None else orders
+        return self._compiled(self._script(), self.home, tables=self._tables(checkpoint), orders=found)
 
     def _script(self, *more: str) -> str:
         return ";\n".join(part.rstrip().rstrip(";") for part in (*self._text, *more))
@@ -224,17 +212,19 @@ class Pipeline:
     def _tables(self, checkpoint: str | Path | Place | None = None) -> SessionTables:
         return SessionTables(self._sessions.given, checkpoint)
 
-    def _compiled(
+    def _compiled(  # noqa: PLR0913 - as `compile_script`
         self,
         text: str,
         home: Definitions,
         literal: Mapping[str, str] | None = None,
         tables: SessionTables | None = None,
         values: Mapping[str, str] = {},
+        orders: Orders | None = None,
     ) -> Program:
         streams = {name: given.stream(name) for name, given in self._given.items()}
         values = {**(literal or {}), **self._variables, **values}  # secrets of the script that the text names
-        program = compile_script(text, home, values, streams, tuple(self._functions), self._table_functions, tables)
+        made = self._table_functions
+        program = compile_script(text, home, values, streams, tuple(self._functions), made, tables, orders)
         if program.problems:
             raise Refused(*program.problems)
         return program
@@ -297,7 +287,7 @@ class Pipeline:
         program = alone(self.compile(), self._compiled(self._script(query), self.home, tables=self._tables()))
         with tempfile.TemporaryDirectory(prefix="rowtime-preview-") as folder, hiding(program.secrets):
             place = Checkpoint(place_of(folder))
-            return rows_of(self._started(_Start(program, place, PREVIEW_LIMITS, end, True, ())), rows)  # noqa: FBT003 - available_now
+            return rows_of(started(self, Start(program, place, PREVIEW_LIMITS, end, True, ())), rows)  # noqa: FBT003 - available_now
 
     def _engine(  # noqa: PLR0913 - as `start`
         self,
@@ -310,76 +300,20 @@ class Pipeline:
         keep_ticks: int = 0,
     ) -> Engine:
         program = self.compile(checkpoint)
-        if not program.sinks:
+        if not program.sinks and not program.stopped:
             hint = "Add a SELECT STREAM, or CREATE PUMP … AS INSERT INTO … SELECT STREAM …."
-            raise refuse("R134", "nothing would run: there is no query and no started pump", hint)
+            raise refuse("R134", "nothing would run: there is no query and no pump", hint)
         with hiding(program.secrets):
             place = Checkpoint(place_of(checkpoint or tempfile.mkdtemp(prefix="rowtime-")))
             place.journal.keeps = keep_ticks
-            return self._started(_Start(program, place, limits, ends, available_now, take_over))
-
-    def _started(self, start: _Start) -> Engine:
-        program, place = start.program, start.place
-        if (old := place.plan) is not None and (last := place.journal.last()) is not None:
-            upgrade_of(old, program, holding(last))  # comes first: if it refuses, nothing has been written
-        from rowtime.runtime.function_pins import check  # noqa: PLC0415 - only a run needs Spark
-        from rowtime.runtime.session import active  # noqa: PLC0415 - only a run needs Spark
-
-        spark = self.session(program, place.folder)
-        with active(spark):
-            if problems := self.check_types(program, spark) or self._check_schemas(start, spark):
-                raise Refused(*problems)
-            pinned = check(place, self.prints(program, spark), self._sessions.renewed)
-            return self._acquired(spark, start, pinned)
-
-    def _check_schemas(self, start: _Start, spark: SparkSession) -> list[Problem]:
-        """Return the mismatches with registry schemas at a first start; later schemas may have other fields."""
-        from rowtime.runtime.schema_checks import schema_problems  # noqa: PLC0415 - only a run needs Spark
-
-        begun = start.place.journal.last() is not None
-        return [] if begun else schema_problems(start.program, self.home.path, spark)
+            start = Start(with_orders(self, program, place), place, limits, ends, available_now, take_over)
+            return started(self, start, self._sessions.renewed)
 
     def prints(self, program: Program, spark: SparkSession) -> dict[str, str]:
         """Return the fingerprints of the functions that a program calls, by name."""
         from rowtime.runtime.function_pins import prints  # noqa: PLC0415 - only a run needs Spark
 
         return prints(program, {name: one.function for name, one in self._sessions.python.items()}, spark)
-
-    def _acquired(self, spark: SparkSession, start: _Start, pinned: Mapping[str, Any] | None) -> Engine:
-        from rowtime.runtime.function_pins import keep  # noqa: PLC0415 - only a run needs Spark
-
-        place, engine = start.place, None
-        place.acquire()
-        place.announce(spark.sparkContext.uiWebUrl)
-        try:
-            keep(place, pinned)
-            with FirstStart(start.program, self.home, place) as first:
-                engine = self._begun(spark, start)
-                first.perform()
-        except BaseException:
-            if engine is not None:
-                engine.stop()
-            place.release()
-            raise
-        engine.settle = first.settle
-        return engine
-
-    def _begun(self, spark: SparkSession, start: _Start) -> Engine:
-        """Return an engine that has opened the checkpoint."""
-        program, place = start.program, start.place
-        sources = self.sources(program, place)
-        engine = Engine(
-            spark, program, place, sources, self.stages(program, place), start.limits, start.ends, start.available_now
-        )
-        engine.tables = self.given_tables(program)
-        engine.take_over = {*(name.lower() for name in start.take_over), *program.take_over}
-        engine.start()
-        try:
-            let_leave(place, self.home, engine.clock())
-        except BaseException:
-            engine.stop()
-            raise
-        return engine
 
     def session(self, program: Program, place: Place | None = None) -> SparkSession:
         """Return the Spark session in which a program runs; it can read the checkpoint at ``place``."""

@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from rowtime.api.altering import alter, take_up
 from rowtime.api.leaving import stopped_at_exit
 from rowtime.api.shown import Ledger, Waits, follow, query_page
 from rowtime.api.tables import in_polars
@@ -30,6 +31,7 @@ from rowtime.runtime.pulse import Pulse
 from rowtime.runtime.retries import Retries, permanent
 from rowtime.runtime.sinks.callables import MemorySink
 from rowtime.state.liveness import forget_failures, note_failure
+from rowtime.state.pump_orders import waiting as waiting_orders
 from rowtime.state.settings import put
 
 if TYPE_CHECKING:
@@ -42,10 +44,12 @@ if TYPE_CHECKING:
     from rowtime.api.pipeline import Pipeline
     from rowtime.audit.traced import Trace
     from rowtime.runtime.engine import Engine
+    from rowtime.runtime.pump_ordering import Ordered
     from rowtime.runtime.report import TickReport
 
 Listener = Callable[[dict[str, Any]], None]
 IDLE = 10.0  # seconds without a tick until listeners get an idle event, as in Spark
+ORDERS = 1.0  # seconds between two looks for orders to pumps
 
 
 class Query:
@@ -82,6 +86,7 @@ class Query:
         self._observers = Observers(self._run, [self._logs, *observers, *map(SparkListener, asked)])
         self._began: int | None = None  # when the last tick began, µs UTC
         self._told = time.monotonic()  # when listeners last got an event
+        self._asks = 0.0  # when to look for orders again, in monotonic seconds
         self._looks = 0  # how many looks for input found nothing
         self._batch: BatchDriver | None = None
 
@@ -195,6 +200,10 @@ class Query:
         micros = to_micros(at)
         put(self.checkpoint, manual(self.engine.plan, operator, micros), micros)
 
+    def alter(self, text: str) -> Ordered:
+        """Start and stop pumps by ``ALTER PUMP … START | STOP``, from the next tick on; see `rowtime.alter`."""
+        return alter(self.checkpoint, text, self._pipeline)
+
     def waiting(self, patience: timedelta = timedelta(microseconds=PATIENCE)) -> Waits:
         """Return what is held, by which operator, what it waits for, and how to release it.
 
@@ -290,10 +299,12 @@ class Query:
             self.run()
 
     def _loop(self) -> None:
-        if self._driver().sources:
-            self._batches()
-            return
         while not self._stop.is_set():
+            self._take_up()
+            if self._driver().sources:
+                if self._batched():
+                    return
+                continue
             report = self._try()
             if report is not None:
                 self._tell(report)
@@ -304,20 +315,42 @@ class Query:
                 self._stop.wait(self._interval)
 
     def _driver(self) -> BatchDriver:
-        return BatchDriver(self.engine, self._tell, self._idle)
+        return BatchDriver(self.engine, self._tell, self._idle, self._ordered)
 
-    def _batches(self) -> None:
-        """Run the ticks that Spark's streaming queries cause; in continuous mode, start new queries after a failure."""
-        while not self._stop.is_set():
-            try:
-                self._batch = self._driver()
-                self._batch.run(self._stop, available_now=self._available_now)
-            except Exception as error:
-                if self._available_now or permanent(error):
-                    raise
-                self._pause(error)
-            else:
-                return
+    def _batched(self) -> bool:
+        """Run the ticks that Spark's streaming queries cause; return False after a failure, or if orders wait."""
+        try:
+            self._batch = self._driver()
+            return self._batch.run(self._stop, available_now=self._available_now)
+        except Exception as error:
+            if self._available_now or permanent(error):
+                raise
+            self._pause(error)
+            return False
+
+    def _ordered(self) -> bool:
+        """Return True if orders to pumps wait; look once a second."""
+        if self._pipeline is None or time.monotonic() < self._asks:
+            return False
+        found = bool(waiting_orders(self.engine.checkpoint.folder, self.engine.plan.orders))
+        if not found:
+            self._asks = time.monotonic() + ORDERS
+        return found
+
+    def _take_up(self) -> None:
+        """Take up orders to pumps; after a failure that a retry can overcome, the ticks go on until the next look."""
+        if self._pipeline is None or not self._ordered():
+            return
+        try:
+            for changes in take_up(self._pipeline, self.engine):
+                self.recentProgress.append({"changed": [*changes]})
+                if self._listener is not None:
+                    self._listener(self.recentProgress[-1])
+        except Exception as error:
+            if self._available_now or permanent(error):
+                raise
+            self._pause(error)
+            self._asks = time.monotonic() + IDLE
 
     def _try(self) -> TickReport | None:
         """Run one tick; in continuous mode, try a failed tick again after a growing pause."""

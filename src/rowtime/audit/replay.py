@@ -26,7 +26,6 @@ from rowtime.core.time import END
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.table import PINNED, tables_of
 from rowtime.operators.streams.table_versions import kept_versions
-from rowtime.plan.clock_functions import fixed
 from rowtime.plan.finite import is_finite
 from rowtime.plan.formats.lake import LAKES
 from rowtime.plan.upgrade import check_same
@@ -40,7 +39,6 @@ from rowtime.runtime.skipped_rows import SEEN, shown_in
 from rowtime.runtime.sources.contract import Slice
 from rowtime.runtime.sources.statistics import unskipped
 from rowtime.runtime.spark_paths import for_spark
-from rowtime.runtime.upgrades import bound
 from rowtime.state.checkpoint import Checkpoint, folder_of
 from rowtime.state.cuts import noted
 from rowtime.state.files import copy_folder
@@ -106,19 +104,11 @@ class Replay(Engine):
         """Run the parts; yield each once its tick is committed."""
         for number in range(len(self.later) + 1):
             if number:
-                self._go_over(*self.later[number - 1])
+                self.go_over(*self.later[number - 1])
             for part in (part for part in parts if part.plan == number):
                 self._part = part
                 self.tick()
                 yield part
-
-    def _go_over(self, program: Program, sources: Mapping[str, Source], stages: Mapping[str, Stage]) -> None:
-        """Continue with the next plan, as the pipeline did."""
-        self.sources, self.stages, self.plan = sources, stages, program.described()
-        upgrade = bound(self.checkpoint, program)
-        self._take_over(fixed(program, self._began))
-        if upgrade is not None:
-            self._change(upgrade)
 
     def _set_by_hand(self) -> Sequence[Mapping[str, Any]]:
         """Return the manual bounds; those for operators that a migration has removed are in no later plan."""

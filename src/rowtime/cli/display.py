@@ -69,7 +69,10 @@ class Display:
             self.file.flush()
 
     def listener(self, progress: Mapping[str, Any]) -> None:
-        """Process the progress of a tick, or the failure of one; may be called from any thread."""
+        """Process the progress or the failure of a tick, or a change of the plan; may be called from any thread."""
+        if "changed" in progress:
+            self.note(f"pumps were altered: {'; '.join(progress['changed'])}")
+            return
         with self._turn:
             self.figures.take(progress, time.monotonic())
         for source in progress.get("sources", ()):

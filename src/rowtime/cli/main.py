@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from rowtime import __version__
+from rowtime.cli.alter import alter
 from rowtime.cli.bound import bound
 from rowtime.cli.check import check
 from rowtime.cli.doctor import doctor
@@ -37,6 +38,7 @@ COMMANDS = (
     status,
     insert,
     bound,
+    alter,
     readmit,
     skip,
     optimize,

@@ -39,6 +39,7 @@ from rowtime.core.errors import Refused, RowtimeError
 from rowtime.core.stores import place_of
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.files import make_private
+from rowtime.state.pump_orders import waiting
 
 if TYPE_CHECKING:
     from rowtime.api.pipeline import Pipeline
@@ -107,6 +108,7 @@ OpenLineage = Annotated[
     bool, typer.Option("--openlineage", help="Send events to the endpoint in OpenLineage's own configuration.")
 ]
 
+_START = "rowtime alter --checkpoint {} -e 'ALTER PUMP * START'"
 POLL = 0.2  # seconds between two checks whether the run has ended or should
 
 
@@ -167,7 +169,8 @@ def _run(
     if program.explains and not program.sinks:
         return
     with _traceback_kept(folder):
-        if not program.sinks and (program.defines or program.actions or program.drops or program.dropped_schemas):
+        idle = not program.sinks and not program.stopped
+        if idle and (program.defines or program.actions or program.drops or program.dropped_schemas):
             _define(program, pipeline, folder, as_json)
             return
         follow = _run_as_json if as_json else _run_with_display
@@ -244,6 +247,8 @@ def _run_with_display(pipeline: Pipeline, program: Program, folder: str | Path, 
         query = display.query = pipeline.start(folder, **how, listener=display.listener)
         if query.changes:
             display.note(f"the script has changed: {'; '.join(query.changes)}")
+        if not query.engine.program.sinks and not waiting(query.checkpoint, query.engine.plan.orders):
+            display.note(f"every pump is stopped; start them: {_START.format(folder)}")
         _await(query)
 
 
@@ -251,7 +256,8 @@ def _run_as_json(pipeline: Pipeline, program: Program, folder: str | Path, how: 
     figures = Figures(time.monotonic())
 
     def listener(progress: dict[str, Any]) -> None:
-        figures.take(progress, time.monotonic())
+        if "changed" not in progress:
+            figures.take(progress, time.monotonic())
         write_json(progress, indent=None)
 
     query = pipeline.start(folder, **how, listener=listener)

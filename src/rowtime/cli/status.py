@@ -14,6 +14,7 @@ import typer
 
 from rowtime.cli.options import AsJson, CheckpointFolder
 from rowtime.cli.outcome import FAILED, write_json
+from rowtime.cli.pumps import pump_lines, pumps_of
 from rowtime.core.clock import least
 from rowtime.core.counts import counted
 from rowtime.core.errors import refuse
@@ -60,6 +61,7 @@ def status_of(folder: str | Path) -> dict[str, Any]:
     entry, problems = records.last, [problem.as_json() for problem in records.damage]
     state = records.liveness.state
     found: dict[str, Any] = {"checkpoint": str(folder), "state": state, "tick": None, "at": None, "problems": problems}
+    found |= pumps_of(place_of(folder), plan)
     if entry is None:
         return {**found, "streams": [], "ledger": {}, "held": {}, "waiting": [], "outputs": []}
     now = wall_clock()
@@ -112,8 +114,10 @@ def as_lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield found["checkpoint"]
     if found["tick"] is None:
         yield "  no tick yet"
+        yield from _section("pumps", pump_lines(found))
         return
     yield f"  tick {found['tick']}, at {found['at']} UTC, {_age(found['age_seconds'])} ago, {found['state']}"
+    yield from _section("pumps", pump_lines(found))
     yield from _section("streams", (line for stream in found["streams"] for line in _stream_lines(stream)))
     yield from _section("ledger", [*_ledger_lines(found)])
     yield from _section("held", (f"{key}: {counted(rows, 'rows')}" for key, rows in found["held"].items()))

@@ -24,7 +24,8 @@ def difference(old: StoredPlan, program: Program, nodes: Sequence[Operator]) -> 
 
     ``nodes``: the operators, inputs first, that do not follow from the old plan; empty for any difference.
     """
-    before, after = statements_of(old.sql), statements_of(program.written)
+    before = {name: text for name, text in statements_of(old.sql).items() if name not in old.stopped}
+    after = {name: text for name, text in statements_of(program.written).items() if name not in program.stopped}
     for name in _owners(program, nodes or program.operators, after):
         if name in before and name in after and before[name] != after[name]:
             return f"{name} was {_short(before[name])}, is {_short(after[name])}", False

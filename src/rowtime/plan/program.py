@@ -32,6 +32,7 @@ from rowtime.plan.finite import check_ends, is_finite
 from rowtime.plan.formats import checked_options
 from rowtime.plan.formats.foreign import of_server
 from rowtime.plan.kept_options import Keeper, hidden
+from rowtime.plan.pump_orders import BY_CHECKPOINT, OWN_SCRIPT, Orders, named
 from rowtime.plan.session_tables import with_definitions
 from rowtime.plan.stored import StoredPlan
 from rowtime.plan.streams_as import made_later, pump_of, with_columns
@@ -51,8 +52,8 @@ class Program:
     ``sinks``: the roots of the plan. ``actions``: the statements that insert rows or set bounds, which take effect once
     per checkpoint. ``defines``: the streams to store; ``drops``: those to forget first, including those of
     ``dropped_schemas``. ``take_over``: the pumps that take over their targets. ``edges``: the assignments of pumps to
-    columns. ``stops``: a row that cannot be computed ends the run. With ``problems`` it does not run, with ``warnings``
-    it does.
+    columns. ``stops``: a row that cannot be computed ends the run. ``orders``: those of later scripts to its pumps.
+    With ``problems`` it does not run, with ``warnings`` it does.
     """
 
     text: str
@@ -73,6 +74,7 @@ class Program:
     literal: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: Secrets = field(default_factory=Secrets)
     stops: bool = False
+    orders: Orders = field(default_factory=Orders)
 
     @property
     def operators(self) -> tuple[Operator, ...]:
@@ -97,13 +99,19 @@ class Program:
         """Return the streams that it reads, in the order of its operators."""
         return streams_of(self.operators)
 
+    @property
+    def stopped(self) -> frozenset[str]:
+        """The pumps of the script that do not run."""
+        return frozenset(name for name, pump in self.catalog.pumps.items() if not pump.started)
+
     def sink(self, name: str) -> Sink | None:
         """Return the sink of that name, if there is one."""
         return next((sink for sink in self.sinks if sink.name == name), None)
 
     def described(self) -> StoredPlan:
         """Return the plan as a checkpoint stores it."""
-        return StoredPlan.made(self.written, self.operators, self.values)
+        plan = StoredPlan.made(self.written, self.operators, self.values)
+        return replace(plan, orders=self.orders, stopped=tuple(sorted(self.stopped)))
 
 
 def compile_script(  # noqa: PLR0913 - a script and everything that Python adds to it
@@ -114,11 +122,13 @@ def compile_script(  # noqa: PLR0913 - a script and everything that Python adds 
     sinks: Sequence[str] = (),
     functions: Mapping[str, Make] | None = None,
     session: Callable[[str], sql.CreateTable | None] | None = None,
+    orders: Orders | None = None,
 ) -> Program:
     """Parse and bind a script; all of its problems are in ``Program.problems``.
 
     ``variables`` replace ``${name}`` in the text. ``streams`` are given from Python; ``sinks`` are names of Python
-    functions that pumps can write to, ``functions`` table functions by name. ``session`` finds the tables of a session.
+    functions that pumps can write to, ``functions`` table functions by name. ``session`` finds the tables of a session;
+    ``orders`` are those of later scripts to its pumps.
     """
     filled = FilledText.of(text, variables or {})
     script = parse_script(filled)
@@ -133,6 +143,7 @@ def compile_script(  # noqa: PLR0913 - a script and everything that Python adds 
         )
     compiler.problems.extend(script.problems)
     compiler.take(script.statements)
+    ordered = (orders or Orders()).obeyed(catalog.pumps)
     program, keeper = compiler.program(), compiler.keeper
     known = {f"there is no stream or view {name}" for name in script.defines}  # in a statement that does not parse
     secrets = Secrets.of(catalog.options(), variables or {})
@@ -140,11 +151,12 @@ def compile_script(  # noqa: PLR0913 - a script and everything that Python adds 
         program,
         problems=hidden(tuple(one for one in program.problems if one.message.lower() not in known), secrets),
         warnings=hidden(program.warnings, secrets),
-        written=with_definitions(keeper.script(), catalog.of_session.values()),
+        written=with_definitions(keeper.script(), catalog.of_session.values()) + ordered.script(catalog.pumps),
         values=keeper.values(secrets),
         statements=len(script.statements),
         literal=keeper.literal,
         secrets=secrets,
+        orders=ordered,
     )
 
 
@@ -335,18 +347,7 @@ class _Compiler:
 
     def _pumps(self, given: sql.Name) -> list[str]:
         """Return the pumps of the script that a name means, which may end with ``*``."""
-        pumps, name = self.catalog.pumps, given.text.lower()
-        name = "*" if name == "*.*" else name
-        found = [pump for pump in pumps if pump == name or (name.endswith("*") and pump.startswith(name[:-1]))]
-        if found:
-            return found
-        what = (
-            f"there is no pump whose name begins with {name[:-1]}"
-            if name.endswith(".*")
-            else f"there is no pump {name}"
-        )
-        hint = "A pump runs in the script that defines it: write this after its CREATE PUMP."
-        raise refuse("R103", what, f"There are: {', '.join(sorted(pumps))}. {hint}" if pumps else hint, given.place)
+        return named(given, self.catalog.pumps, f"{OWN_SCRIPT} {BY_CHECKPOINT}")
 
     def _set_idle(self, statement: sql.SetIdle) -> None:
         stream = self._known(statement.stream.text, statement.stream.place)

@@ -9,7 +9,7 @@ else is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Final, Self
 
 from sqlglot import exp
@@ -21,6 +21,7 @@ from rowtime.operators.every import OPERATORS
 from rowtime.operators.over.value_clocks import MARK
 from rowtime.operators.streams.stream import Stream
 from rowtime.plan.kept_options import lasting
+from rowtime.plan.pump_orders import Orders
 from rowtime.sql.generate import to_spark
 
 FORMAT: Final = 4
@@ -68,7 +69,8 @@ class StoredPlan:
     ``retired``: the targets of removed sinks. ``spans``: former names of operators. ``since``: the first tick of this
     plan, if another plan came before. ``casts``: its pumps cast and check their values. ``values``: the variables of
     its script that are not secret. ``again``: the tick that computed the whole earlier input again, by the plan of that
-    tick; 0 for none.
+    tick; 0 for none. ``orders``: those of later scripts, which its script ends with. ``stopped``: the pumps that do not
+    run. ``paused``: their operators that stay as they are.
     """
 
     sql: str
@@ -79,6 +81,9 @@ class StoredPlan:
     casts: bool = True
     values: Mapping[str, str] = field(default_factory=dict)
     anew: int = 0
+    orders: Orders = field(default_factory=Orders)
+    stopped: Sequence[str] = ()
+    paused: Mapping[str, StoredOperator] = field(default_factory=dict)
 
     structured: ClassVar[bool] = True
     """True if the parts of its operators can be distinguished."""
@@ -91,9 +96,10 @@ class StoredPlan:
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> Self:
         """Return the plan from its JSON object."""
-        listed = (StoredOperator(**{**one, "inputs": tuple(one["inputs"])}) for one in found["operators"])
-        others = {name: found[name] for name in ("retired", "spans", "since", "values", "anew") if name in found}
-        return cls(found["sql"], {one.name: one for one in listed}, **others)
+        others: dict[str, Any] = {"stopped": tuple(found.get("stopped", ()))}
+        others |= {name: found[name] for name in ("retired", "spans", "since", "values", "anew") if name in found}
+        orders, paused = Orders.read(found.get("orders", {})), _listed(found.get("paused", ()))
+        return cls(found["sql"], _listed(found["operators"]), **others, orders=orders, paused=paused)
 
     def as_json(self) -> dict[str, Any]:
         """Return the plan as a JSON object."""
@@ -103,9 +109,16 @@ class StoredPlan:
             "since": self.since,
             "values": self.values,
             "anew": self.anew,
+            "orders": self.orders.as_json(),
+            "stopped": [*self.stopped],
+            "paused": [vars(one) for one in self.paused.values()],
         }
         said = {name: value for name, value in others.items() if value}
         return {"sql": self.sql, "operators": [vars(one) for one in self.operators.values()], **said}
+
+    def resumable(self) -> Self:
+        """Return the plan with its paused operators among those that can be continued."""
+        return replace(self, operators={**self.operators, **self.paused}) if self.paused else self
 
     def of(self, node: Operator, names: Names | None = None) -> StoredOperator:
         """Return an operator as this plan would store it, with its inputs and marks under other ``names``."""
@@ -130,6 +143,11 @@ class StoredPlan:
         """Return the formats of its streams."""
         streams = self.of_kind(Stream.kind, EventStream.kind)
         return {name: str(self.operators[name].fields["source"][0]) for name in streams}
+
+
+def _listed(found: Iterable[Mapping[str, Any]]) -> dict[str, StoredOperator]:
+    listed = (StoredOperator(**{**one, "inputs": tuple(one["inputs"])}) for one in found)
+    return {one.name: one for one in listed}
 
 
 def stored(node: Operator, names: Names | None = None) -> StoredOperator:

@@ -17,6 +17,7 @@ from rowtime.operators.contract import Operator, walk
 from rowtime.operators.sinks.sink import Sink
 from rowtime.plan.bind.pump_edge import PumpEdge
 from rowtime.plan.difference import difference, owner_of, statements_of
+from rowtime.plan.paused import paused
 from rowtime.plan.program import Program
 from rowtime.plan.retyped import below, changes, declared, unfit
 from rowtime.plan.row_by_row import RowByRow
@@ -40,7 +41,7 @@ class Upgrade:
     ``continues``: for operators of the new plan, the old one whose state they take; ``marks``: the same for the names
     of running calls' marks. ``copies``: the old one whose state they copy. ``eased``: operators of the new plan with
     another tolerance, the old and the new one. ``new`` and ``gone``: operators that only one of the plans has.
-    ``lines``: all of this as text.
+    ``lines``: all of this as text. ``paused``: old operators of stopped pumps, which stay as they are.
     """
 
     continues: Mapping[str, str]
@@ -50,6 +51,7 @@ class Upgrade:
     new: tuple[str, ...]
     gone: tuple[str, ...]
     lines: tuple[str, ...]
+    paused: Mapping[str, StoredOperator]
 
 
 def upgrade_of(old: StoredPlan, program: Program, held: Collection[str] | None = None) -> Upgrade | None:
@@ -58,18 +60,26 @@ def upgrade_of(old: StoredPlan, program: Program, held: Collection[str] | None =
     ``held``: the operators that hold rows; ``None`` if unknown, which counts as all. Raises ``Refused`` (R401) with the
     statement that differs if the state does not fit the new plan.
     """
-    if old.is_of(program.operators):
+    if is_same(old, program):
         return None
-    matching = _Matching(old, program)
+    whole = old.resumable()
+    matching = _Matching(whole, program)
     matching.match()
-    matching.changes = RowByRow(old, program.operators, held)
+    matching.changes = RowByRow(whole, program.operators, held)
     matching.changes.match(matching.continues)
-    admission = _Admission(old, program, matching)
+    admission = _Admission(whole, program, matching)
     admission.admit()
     gone = tuple(name for name in old.operators if name not in matching.taken)
     new = tuple(node.name for node in program.operators if node.name not in matching.continues)
     lines = tuple(_lines(old, program, matching, admission, gone))
-    return Upgrade(matching.continues, matching.marks, admission.copies, matching.eased, new, gone, lines)
+    still = paused(whole, program, matching.taken)
+    return Upgrade(matching.continues, matching.marks, admission.copies, matching.eased, new, gone, lines, still)
+
+
+def is_same(old: StoredPlan, program: Program) -> bool:
+    """Return True if a program has the operators of a plan, the same stopped pumps and the same orders."""
+    stopped = not old.structured or {*old.stopped} == program.stopped
+    return stopped and old.orders == program.orders and old.is_of(program.operators)
 
 
 def check_same(old: StoredPlan | None, program: Program) -> None:
@@ -188,9 +198,13 @@ class _Matching:
         if node.found_by_name():
             return False
         now = self._stored(node)
-        free = [name for name in self._old if name not in self.taken]
+        free = [name for name in self._old if name not in self.taken and not self._waits(name)]
         same = [name for name in free if self._old[name] == now]
         return any(self._take(node, name) for name in [*same, *free])
+
+    def _waits(self, name: str) -> bool:
+        """Return True for an operator of a stopped pump, which continues it when it starts."""
+        return any(f"{name}.".startswith(f"{pump}.") for pump in self._program.stopped)
 
     def _take(self, node: Operator, name: str) -> bool:
         """Let an operator continue the old one of a name, if possible."""
@@ -359,12 +373,17 @@ def _lines(
     edges = {node.name for edge in program.edges for node in edge.operators}
     others = (node for node in program.operators if node.name in matching.changes.changed and node.name not in edges)
     changed = ((owner_of(node.name, after), node.kind) for node in others)
-    yield from dict.fromkeys(f"{owner}: {kind} has changed" for owner, kind in changed if owner in before)
+    running = before.keys() - {*old.stopped}
+    yield from dict.fromkeys(f"{owner}: {kind} has changed" for owner, kind in changed if owner in running)
     for sink in program.sinks:
         if sink.name not in matching.continues:
             begins = any(part.name in admission.begins for part in walk(sink))
-            yield f"{_shown(sink.name)} is new{', and begins with the rows read from now on' if begins else ''}"
-    yield from (f"{_shown(name)} is gone" for name in targets(old, gone))
+            what = "is started" if _shown(sink.name) in old.stopped else "is new"
+            yield f"{_shown(sink.name)} {what}{', and begins with the rows read from now on' if begins else ''}"
+        elif matching.continues[sink.name] in old.paused:
+            yield f"{_shown(sink.name)} is started, and continues where it stopped"
+    for name in targets(old, gone):
+        yield f"{_shown(name)} is {'stopped' if _shown(name) in program.stopped else 'gone'}"
 
 
 def _shown(sink: str) -> str:

@@ -26,11 +26,18 @@ POLL = 0.1  # seconds
 class BatchDriver:
     """Runs one Spark streaming query for each given DataFrame; their ticks take turns.
 
-    ``tell`` is called with each tick, ``idle`` when the direct sources had nothing to do.
+    ``tell`` is called with each tick, ``idle`` when the direct sources had nothing to do. Once ``ordered``
+    returns True, the plan is to change, and no tick follows.
     """
 
-    def __init__(self, engine: Engine, tell: Callable[[TickReport], None], idle: Callable[[], None]) -> None:
-        self._engine, self._tell, self._idle = engine, tell, idle
+    def __init__(
+        self,
+        engine: Engine,
+        tell: Callable[[TickReport], None],
+        idle: Callable[[], None],
+        ordered: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._engine, self._tell, self._idle, self._ordered = engine, tell, idle, ordered
         self._turn = threading.Lock()
         self._queries: list[StreamingQuery] = []
         self._started, self._over = threading.Event(), False
@@ -41,17 +48,23 @@ class BatchDriver:
         """Return the given DataFrames by stream."""
         return {name: s for name, s in self._engine.sources.items() if isinstance(s, BatchSource)}
 
-    def run(self, stop: threading.Event, *, available_now: bool) -> None:
-        """Run until ``stop`` is set or every query has ended; raises the error of a query that failed."""
+    def run(self, stop: threading.Event, *, available_now: bool) -> bool:
+        """Run until ``stop`` is set or every query has ended; return False if it ends because the plan is to change.
+
+        Raises the error of a query that failed.
+        """
         try:
             self._start(available_now=available_now)
             while any(query.isActive for query in self._queries) and not stop.wait(POLL):
                 self._raise()
+                if self._ordered():
+                    return False
                 if not self._between():
                     self._idle()
             self._raise()
             while available_now and not stop.is_set() and self._between():
                 pass  # read the rest of the direct sources
+            return True
         finally:
             self._halt()
 

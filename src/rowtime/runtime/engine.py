@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 
@@ -23,9 +22,7 @@ from rowtime.operators.contract import Delta, Operator
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.streams.stream import Stream
 from rowtime.operators.streams.stream_clocks import StreamClocks
-from rowtime.operators.streams.table import OF_TABLES
 from rowtime.plan.clock_functions import fixed
-from rowtime.plan.holders import since
 from rowtime.plan.program import Program
 from rowtime.runtime import quiet
 from rowtime.runtime.adopted_files import adopted_files
@@ -37,12 +34,13 @@ from rowtime.runtime.claims import claim
 from rowtime.runtime.close_look import CloseLook, closer
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.endings import asked, with_end
+from rowtime.runtime.entries import cuts_input, entry_of
 from rowtime.runtime.faults import naming_disks, sets_aside
 from rowtime.runtime.given_rows import to_watch, uncounted
 from rowtime.runtime.handing_over import HandingOver
 from rowtime.runtime.intake import Taken, intake_of
 from rowtime.runtime.meter import JobTimes, Meter
-from rowtime.runtime.narrow_tables import LIMITS, Narrowed, narrowed
+from rowtime.runtime.narrow_tables import Narrowed, narrowed
 from rowtime.runtime.presence import Presence
 from rowtime.runtime.report import TickReport, cost_so_far, report_of
 from rowtime.runtime.session import active
@@ -52,7 +50,7 @@ from rowtime.runtime.sources.failures import OF_STORES, naming
 from rowtime.runtime.tick import GivenTable, RunningTick
 from rowtime.runtime.upgrades import bound, change
 from rowtime.runtime.watch import Watch
-from rowtime.state import cuts, refused_files, settings
+from rowtime.state import cuts, pump_orders, settings
 from rowtime.state.costs import INPUT, JOURNAL, KEY, SINKS
 from rowtime.state.files import begin_to_remove
 from rowtime.state.journal import Entry
@@ -61,19 +59,13 @@ from rowtime.state.memory import Memory
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rowtime.plan.stored import StoredPlan
     from rowtime.plan.upgrade import Upgrade
     from rowtime.runtime.sinks.staging import Stage
     from rowtime.state.checkpoint import Checkpoint
 
 Hook = Callable[[str], None]
 Tap = Callable[[Operator, Delta], None]
-
-
-class Settle(Protocol):
-    """Keeps the changes of a start, or undoes them."""
-
-    def __call__(self, *, succeeded: bool) -> None:
-        """Do it; calling it again has no effect."""
 
 
 FAULTS_A_TICK = 1_000  # unreadable files, each found by a job of its own
@@ -106,7 +98,7 @@ class Engine:
     tables: Mapping[str, GivenTable] = field(default_factory=dict)
     changes: tuple[str, ...] = ()
     take_over: Collection[str] = ()
-    settle: Settle = lambda *, succeeded: None  # noqa: ARG005 - its name is given
+    settle: Callable[..., None] = lambda *, succeeded: None  # noqa: ARG005 - its name is given
 
     def __post_init__(self) -> None:
         self.presence, self.watch = Presence(), Watch()
@@ -148,7 +140,7 @@ class Engine:
             self._recover(self.checkpoint.journal.last())
             if upgrade is not None:
                 self._change(upgrade)
-            self._narrowed = narrowed(self.program.sinks, self.stages, self.entry)
+            self._in_force()
         except BaseException:
             self.stop()
             raise
@@ -175,6 +167,40 @@ class Engine:
         self._handing_over.finish(self.entry)
         settings.done(self.checkpoint.folder, self.entry.get("settings", ()))
         self.checkpoint.published = self.entry["tick"]
+
+    def settled(self) -> None:
+        """Finish the last tick, so that its sinks have all of it."""
+        if self._failed:
+            self._handing_over.forget()
+            self._recover(self.checkpoint.journal.settle())
+        self._failed = False
+        self._handing_over.settle(self.entry, now=True)
+        self._handing_over.written()
+
+    def go_over(self, program: Program, sources: Mapping[str, Source], stages: Mapping[str, Stage]) -> None:
+        """Continue with another program, whose change is a tick of its own. If it fails, nothing has changed."""
+        before = self.program, self.sources, self.stages, self.plan
+        upgrade = bound(self.checkpoint, program)
+        try:
+            self._switch(fixed(program, self._began), sources, stages, program.described())
+            if upgrade is not None:
+                self._change(upgrade)
+        except BaseException:
+            self._failed = True
+            self._switch(*before)
+            raise
+        self._in_force()
+
+    def _switch(
+        self, program: Program, sources: Mapping[str, Source], stages: Mapping[str, Stage], plan: StoredPlan
+    ) -> None:
+        self.sources, self.stages, self.plan = sources, stages, plan
+        self._take_over(program)
+
+    def _in_force(self) -> None:
+        """Remove the files of the orders that the plan has, and read what its targets take."""
+        pump_orders.done(self.checkpoint.folder, self.plan.orders.taken)
+        self._narrowed = narrowed(self.program.sinks, self.stages, self.entry)
 
     def _change(self, upgrade: Upgrade) -> None:
         """Continue with another plan, from the next tick on."""
@@ -248,7 +274,7 @@ class Engine:
                 entry["settings"] = [{**setting, "after": places} for setting in settled]
             if skips:
                 entry["skipped"] = skips
-            if shown or self._cuts(taken, set_by_hand):
+            if shown or set_by_hand or cuts_input(self.entry, taken, self._limits()):
                 entry["cuts"] = cuts.note(self.checkpoint.folder, self.entry, set_by_hand)
             self.hook("before journal")
             self.checkpoint.journal.commit(running.number, entry)
@@ -277,16 +303,6 @@ class Engine:
     def _limits(self) -> Narrowed:
         """Return the limits of tables from this tick on, if narrower than declared."""
         return self._narrowed
-
-    def _cuts(self, taken: Mapping[str, Taken], set_by_hand: Sequence[object]) -> bool:
-        """Return True if this tick's input cannot be read again as one with the earlier input.
-
-        This is so if a bound is set in between, manually or on all writers; if a writer joins, because it starts at the
-        clock; or if a database table's limits change.
-        """
-        joined = any(part.joined and name in self.entry["sources"] for name, part in taken.items())
-        other = self.entry["tick"] >= 0 and self.entry.get(LIMITS, {}) != self._limits()
-        return bool(set_by_hand) or joined or other or self.entry.get("bounded", False)
 
     def _running(self, taken: Mapping[str, Taken], meter: Meter) -> RunningTick:
         def intakes(node: Operator, control: StreamClocks) -> Intake:
@@ -340,27 +356,8 @@ class Engine:
             begin_to_remove(self.checkpoint.folder / path)
 
     def _entry(self, running: RunningTick, notes: Mapping[str, Any], deltas: Mapping[str, Delta]) -> dict[str, Any]:
-        entry = running.entry()
-        totals = {name: Counter(counts) for name, counts in self.entry["totals"].items()}
-        for name, counts in running.ledger.items():
-            totals.setdefault(name, Counter()).update(counts)
-        return {
-            **entry,
-            "at": self.clock(),
-            "began": self._began,
-            "cuts": self.entry.get("cuts", 0),
-            "plans": self.entry.get("plans", []),
-            "sources": notes,
-            refused_files.KEY: refused_files.counted(self.entry, running.number, entry["refused"], entry["sums"]),
-            "totals": {name: dict(counts) for name, counts in totals.items()},
-            "clocks": {name: dict(delta.clocks) for name, delta in deltas.items()},
-            "held": {
-                key: sum(row[1] for row in rows)
-                for key, rows in entry["segments"].items()
-                if not key.endswith(OF_TABLES)  # no row waits there
-            },
-            "since": since(self.program, self.entry, entry["segments"], deltas, self.clock()),
-        }
+        found = entry_of(running, self.program, self.entry, notes, deltas, self.clock())
+        return {**found, "began": self._began}
 
     # -- work to do -------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ that two operators continue from get a second name. Leftovers of a crash before 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +16,12 @@ from rowtime.core.errors import refuse
 from rowtime.core.stores import Place
 from rowtime.plan.program import Program
 from rowtime.plan.stored import StoredPlan
-from rowtime.plan.upgrade import Upgrade, retired, upgrade_of
+from rowtime.plan.upgrade import Upgrade, is_same, retired, upgrade_of
 from rowtime.state import cuts, settings
 from rowtime.state.checkpoint import FOREVER, Checkpoint, folder_of, spans_of
 from rowtime.state.costs import KEY
 from rowtime.state.files import link
-from rowtime.state.journal import Entry
+from rowtime.state.journal import PAUSED, Entry
 
 _BY_NAME = ("control", "clocks", "since", "totals")
 _BY_KEY = ("segments", "schemas", "held")  # of ``operator/what``
@@ -35,17 +35,22 @@ def bound(checkpoint: Checkpoint, program: Program) -> Upgrade | None:
     """
     last, old = checkpoint.journal.last(), checkpoint.plan
     if last is None:  # it has no state, so any plan fits
-        if old is None or not old.is_of(program.operators):
+        if old is None or not is_same(old, program):
             checkpoint.bind(program.described())
         return None
     upgrade = None if old is None else upgrade_of(old, program, holding(last))
     if upgrade is None:
         return None
+    check_delivered(checkpoint, last, upgrade)
+    return upgrade
+
+
+def check_delivered(checkpoint: Checkpoint, last: Entry, upgrade: Upgrade) -> None:
+    """Raise ``Refused`` (R408) if a sink that is gone, or called otherwise, has not got all its rows."""
     unsent = [name for name in last["outputs"] if upgrade.continues.get(name) != name]
     if unsent and checkpoint.published < last["tick"]:
         what = f"the last rows of {unsent[0]}, which the script no longer has, have not all been delivered"
         raise refuse("R408", what, "Start the old script once; that finishes the tick.")
-    return upgrade
 
 
 def holding(entry: Entry) -> set[str] | None:
@@ -59,6 +64,7 @@ def change(checkpoint: Checkpoint, program: Program, upgrade: Upgrade, entry: En
     """Switch to the plan of a program after ``entry``; return the entry for it, committed ``at`` (µs UTC)."""
     old, tick = checkpoint.plan, entry["tick"] + 1
     assert old is not None  # it has an entry
+    entry = _whole(entry)
     carried, known = _carried(entry, upgrade), retired(old, upgrade)
     # A sink that comes back continues its row numbers.
     carried["control"] |= {name: entry["control"][name] for name in known if name in entry["control"]}
@@ -81,9 +87,27 @@ def change(checkpoint: Checkpoint, program: Program, upgrade: Upgrade, entry: En
         "bounded": False,
         "settings": waiting,
         "cuts": cuts.note(checkpoint.folder, entry, moved),
+        PAUSED: _set_aside(entry, upgrade.paused),
     }
-    left = {name: target for name, target in known.items() if name not in upgrade.new}
-    return checkpoint.change(replace(plan, retired=left, spans=_spans(old, upgrade, tick), anew=old.anew), journaled)
+    left = {name: target for name, target in known.items() if name not in plan.operators}
+    plan = replace(plan, retired=left, spans=_spans(old, upgrade, tick), anew=old.anew, paused=upgrade.paused)
+    return checkpoint.change(plan, journaled)
+
+
+def _whole(entry: Entry) -> dict[str, Any]:
+    """Return an entry with its paused operators among the others."""
+    aside = entry.get(PAUSED, {})
+    return {**entry, **{part: {**kept, **entry.get(part, {})} for part, kept in aside.items()}}
+
+
+def _set_aside(entry: Entry, names: Collection[str]) -> dict[str, Any]:
+    """Return the parts of an entry that belong to operators that are to be paused."""
+    found = {part: {n: v for n, v in entry.get(part, {}).items() if n in names} for part in (*_BY_NAME, "sources")}
+    for part in _BY_KEY:
+        found[part] = {key: v for key, v in entry.get(part, {}).items() if key.rsplit("/", 1)[0] in names}
+    files = {path for rows in found["segments"].values() for path, *_ in rows}
+    found["sums"] = {path: known for path, known in entry.get("sums", {}).items() if path in files}
+    return {part: kept for part, kept in found.items() if kept}
 
 
 def _carried(entry: Entry, upgrade: Upgrade) -> dict[str, dict[str, Any]]:

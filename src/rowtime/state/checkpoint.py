@@ -24,7 +24,7 @@ from rowtime.core.stores import ObjectPlace, Place, below
 from rowtime.plan.stored import FORMAT, StoredPlan
 from rowtime.plan.stored_before import read_plan
 from rowtime.state import files, refused_files
-from rowtime.state.journal import Entry, Journal, behind
+from rowtime.state.journal import PAUSED, Entry, Journal, behind
 from rowtime.state.liveness import FAILING, LOCK, announce, locked, released
 from rowtime.state.refused_files import tick_of
 from rowtime.state.sealed import sealed, unsealed
@@ -199,7 +199,8 @@ class Checkpoint:
         files.arrived(self.folder)  # otherwise it would remove what `show_refused` is still moving
         tick = -1 if entry is None else entry["tick"]
         files.sweep(self.folder / PLANS, () if entry is None else entry.get("plans", ()))
-        live = set() if entry is None else {row[0] for log in entry["segments"].values() for row in log}
+        logs = [] if entry is None else [entry["segments"], entry.get(PAUSED, {}).get("segments", {})]
+        live = {row[0] for kept in logs for log in kept.values() for row in log}
         files.clear(path for path in self._below("state") if below(path, self.folder) not in live)
         files.clear(path for path in self._below("rejected") if tick_of(path) > tick)
 

@@ -34,6 +34,7 @@ KEPT_ENTRIES = 64
 _MARK: Final = ("epoch", "driver")
 LARGE: Final = 1 << 14  # bytes; a smaller entry is stored as it is
 BASES: Final = "bases"
+PAUSED: Final = "paused"  # what an entry keeps of the operators of pumps that do not run, by the names of its parts
 _NAME = re.compile(r"(\d{12})\.json")
 _BASE_NAME = re.compile(r"(\d{12})-[0-9a-f]{6}\.json")
 

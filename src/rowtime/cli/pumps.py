@@ -1,0 +1,48 @@
+"""What ``rowtime status`` says of pumps: which are stopped, by whom, and which orders are not in force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rowtime.core.stores import Place
+from rowtime.core.time import to_text
+from rowtime.plan.stored import StoredPlan
+from rowtime.state.pump_orders import refused, waiting
+
+
+def pumps_of(place: Place, plan: StoredPlan) -> dict[str, Any]:
+    """Return the pumps that are stopped or were ordered to run, the orders that wait, and the last one refused.
+
+    ``by``: the order, or ``None`` for the script.
+    """
+    said = plan.orders.pumps
+    named = sorted({*plan.stopped, *(name for name, order in said.items() if order["start"])})
+    aside = refused(place)
+    return {
+        "pumps": [{"pump": name, "runs": name not in plan.stopped, "by": _order(said.get(name))} for name in named],
+        "orders": {
+            "waiting": [_order({"text": one.text, "at": one.at}) for one in waiting(place, plan.orders)],
+            "refused": None if aside is None else {**(_order(aside) or {}), "problems": aside["problems"]},
+        },
+    }
+
+
+def _order(said: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if said is None else {"text": said["text"], "at": to_text(said["at"])}
+
+
+def pump_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """Return the same as lines of text."""
+    for one in found["pumps"]:
+        by = "in the script" if one["by"] is None else f"by {_said(one['by'])}"
+        yield f"{one['pump']}: {'started' if one['runs'] else 'stopped'} {by}"
+    when = "between two ticks" if found["state"] in ("running", "retrying") else "at the next start"
+    for one in found["orders"]["waiting"]:
+        yield f"waits: {_said(one)}; it is taken up {when}"
+    if (aside := found["orders"]["refused"]) is not None:
+        yield from (f"refused: {_said(aside)}: {one['code']} {one['message']}" for one in aside["problems"])
+
+
+def _said(order: Mapping[str, Any]) -> str:
+    return f"{order['text']} of {order['at']} UTC"
