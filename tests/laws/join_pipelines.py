@@ -198,6 +198,10 @@ JOINS = (
         f"{_LABELS}SELECT STREAM n FROM a WHERE v IN (SELECT v FROM labels WHERE w <> 'uno') "
         "AND v NOT IN (SELECT v FROM labels WHERE w = 'two')", _where(lambda v: v["v"] == 1),
         tables={"labels": LABELS}),
+    Law("values in a table that another sub-query narrows", ("table", "query of tables", "table query", "table join"),
+        f"{_LABELS}SELECT STREAM n FROM a WHERE v IN (SELECT v FROM labels WHERE w NOT IN "
+        "(SELECT MAX(w) FROM labels GROUP BY v HAVING COUNT(*) = 1))", _where(lambda v: v["v"] == 1),
+        tables={"labels": LABELS}),
     Law("a value that is in no row of a table with a NULL", ("table", "table query", "table join"),
         f"{_LABELS}SELECT STREAM n FROM a WHERE v NOT IN (SELECT v FROM labels WHERE w IN ('two', 'none'))",
         _where(lambda _: False), tables={"labels": LABELS}),

@@ -66,6 +66,15 @@ TESTS = [
     "x = 10 OR k NOT IN (SELECT k FROM whole)",
     "(k NOT IN (SELECT k FROM nothing)) = (k IN (SELECT k FROM nothing)) OR k IS NULL",
     "x = 25 OR NOT EXISTS (SELECT 1 FROM t WHERE t.k = a.k)",
+    "k IN (SELECT k FROM t WHERE k IN (SELECT k FROM whole))",
+    "k NOT IN (SELECT k FROM whole WHERE v NOT IN (SELECT v FROM t WHERE v IS NOT NULL))",
+    "EXISTS (SELECT 1 FROM t WHERE t.k = a.k AND EXISTS (SELECT 1 FROM whole WHERE whole.v < t.v))",
+    "NOT EXISTS (SELECT 1 FROM t WHERE t.v > a.x AND t.v > (SELECT AVG(v) FROM t AS u WHERE u.k = t.k))",
+    "x = (SELECT MIN(v) FROM t WHERE v > (SELECT MIN(v) FROM whole))",
+    "k = 1 OR k IN (SELECT t.k FROM t JOIN whole ON t.v < whole.v WHERE whole.k = 3)",
+    "k IN (SELECT k FROM whole UNION SELECT k FROM t WHERE s = 'b')",
+    "k IN (SELECT k FROM t ORDER BY v DESC LIMIT 1)",
+    "k NOT IN (WITH w AS (SELECT k FROM whole) SELECT k FROM (SELECT k FROM w WHERE k > 1) AS v)",
     "k IN (SELECT k FROM t) AND x NOT IN (SELECT v FROM whole) AND EXISTS (SELECT 1 FROM whole)",
 ]
 VALUES = [
@@ -75,6 +84,7 @@ VALUES = [
     "EXISTS (SELECT 1 FROM t WHERE t.k = a.k AND t.v > 20)",
     "CASE WHEN k IN (SELECT k FROM whole) THEN (SELECT MIN(s) FROM whole) ELSE s END",
     "(SELECT s FROM whole WHERE whole.k = a.k)",
+    "(SELECT MAX(v) FROM t WHERE t.k = a.k AND t.k IN (SELECT k FROM whole))",
 ]
 LISTED = {
     "k IN (SELECT k FROM t)": "k IN (1, 2, 2, NULL, 5)",

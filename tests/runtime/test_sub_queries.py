@@ -23,7 +23,8 @@ CREATE STREAM totals (hour TIMESTAMP, c INT, most DECIMAL(10, 2)) USING parquet 
 CREATE VIEW known AS SELECT STREAM s.item, s.qty FROM sales AS s LEFT SEMI JOIN items USING (item);
 CREATE PUMP p AS INSERT INTO totals
   SELECT STREAM FLOOR(known.ROWTIME TO HOUR) AS hour, COUNT(*) AS c, MAX(qty) AS most FROM known
-  WHERE item NOT IN (SELECT item FROM closed) AND qty < (SELECT MAX(price) FROM items WHERE items.item = known.item)
+  WHERE item NOT IN (SELECT item FROM closed WHERE item IS NULL OR item IN (SELECT item FROM closed))
+    AND qty < (SELECT MAX(price) FROM items WHERE items.item = known.item)
   GROUP BY FLOOR(known.ROWTIME TO HOUR);
 """
 TABLE = "CREATE TABLE names (x STRING, v INT) USING parquet OPTIONS (path '{}');"

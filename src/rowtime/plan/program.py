@@ -27,6 +27,7 @@ from rowtime.plan.bind.select import QueryBinder
 from rowtime.plan.bind.sinks import SinkBinder
 from rowtime.plan.bind.sources import Sources
 from rowtime.plan.bind.stream_defs import TEMPORARY, StreamDef, check_bound, duration, no_statement
+from rowtime.plan.bind.tables import Tables
 from rowtime.plan.drops import Drops, names_there
 from rowtime.plan.finite import check_ends, is_finite
 from rowtime.plan.formats import checked_options
@@ -215,8 +216,7 @@ class _Compiler:
             pair for explain in self.explained for pair in self._guard(partial(self._explain, explain), explain.place)
         ]
         for name, view in self.catalog.views.items():
-            if name not in self.sources.bound:
-                self._guard(partial(self.sources.named, self.binder, name, view.query), view.place)
+            self._guard(partial(Tables(self.text, self.sources).bind_view, self.binder, name), view.place)
         for pump in self.catalog.pumps.values():
             if pump.started and self.roots.is_inner(pump):
                 self._guard(partial(self.sources.pump, self.binder, pump), pump.place)

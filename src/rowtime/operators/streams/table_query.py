@@ -89,33 +89,13 @@ class TableQuery(Unary):
         control, segments = tick.control(self), tick.segments(self, PINNED)
         if not control.pinned:
             tick.describe(self, "compute what a sub-query asks of the table")
-            rows = self._computed(self._given(tick, deltas[0]))
+            rows = self._computed(rows_given(tick, self.input, deltas[0]))
             rows = rows.selectExpr("*", f"monotonically_increasing_id() AS {ROW_NUMBER}")
-            segments.add(self._written(tick, rows))
+            segments.add(written(tick, self, self._state, rows))
             tick.remember(self, pinned=True)
             self._check(segments.read(segments.overlapping(BEGINNING, END)) if segments.rows else None)
         found = segments.overlapping(BEGINNING, END)
         return Delta(segments.read(found) if found else None, {"": END}, segments.rows)
-
-    def _written(self, tick: Tick, rows: DataFrame) -> Sequence[Segment]:
-        """Write the rows to a file; raises ``Refused`` (R168) if one of them cannot be computed."""
-        from pyspark.errors import PySparkException  # noqa: PLC0415 - `check` does without Spark
-
-        try:
-            return self._state.write(tick, self, rows, None)
-        except PySparkException as wrong:
-            if _OF_A_VALUE not in str(wrong):
-                raise
-            what = f"a sub-query of {self.input.name} cannot be computed: {str(wrong).partition(' SQLSTATE')[0]}"
-            raise refuse("R168", what, "Leave such rows out: … AND v <> 0, or TRY_CAST(v AS INT).") from wrong
-
-    def _given(self, tick: Tick, table: Delta) -> DataFrame:
-        """Return the rows of the table in their order, in one partition: values that depend on order use theirs."""
-        if table.rows is not None:
-            return table.rows.coalesce(1).sortWithinPartitions(ROW_NUMBER)
-        kinds = zip(self.input.emits().names, tick.types(self.input), strict=True)
-        nothing = [f"CAST(NULL AS {kind or 'STRING'}) AS {quoted(name)}" for name, kind in kinds]
-        return tick.spark.range(0).selectExpr(*nothing)
 
     def _computed(self, rows: DataFrame) -> DataFrame:
         if self.where is not None:
@@ -142,6 +122,29 @@ class TableQuery(Unary):
             what = f"a sub-query is used as a value, and {self.input.name} has several rows{where}"
             hint = "Choose one: SELECT MAX(…), or a condition that only one row meets."
             raise refuse("R167", what, hint)
+
+
+def rows_given(tick: Tick, node: Operator, table: Delta) -> DataFrame:
+    """Return the rows of a table in their order, in one partition, so that results that depend on an order repeat."""
+    if table.rows is not None:
+        return table.rows.coalesce(1).sortWithinPartitions(ROW_NUMBER)
+    kinds = zip(node.emits().names, tick.types(node), strict=True)
+    nothing = [f"CAST(NULL AS {kind or 'STRING'}) AS {quoted(name)}" for name, kind in kinds]
+    return tick.spark.range(0).selectExpr(*nothing)
+
+
+def written(tick: Tick, node: Operator, state: Kept, rows: DataFrame) -> Sequence[Segment]:
+    """Write the rows to a file; raises ``Refused`` (R168) if one of them cannot be computed."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - `check` works without Spark
+
+    try:
+        return state.write(tick, node, rows, None)
+    except PySparkException as wrong:
+        if _OF_A_VALUE not in str(wrong):
+            raise
+        tables = ", ".join(table.name for table in node.inputs)
+        what = f"a sub-query of {tables} cannot be computed: {str(wrong).partition(' SQLSTATE')[0]}"
+        raise refuse("R168", what, "Leave such rows out: … AND v <> 0, or TRY_CAST(v AS INT).") from wrong
 
 
 def columns_of(node: TableQuery) -> list[str]:

@@ -92,13 +92,8 @@ class AsOf:
 
     # -- refusals ---------------------------------------------------------------------
 
-    def _check(self) -> None:
-        clause, source = self.clause, self.clause.node.this
-        version = source.args["version"]
-        if clause.tabled:
-            what = "a table has one version: its rows at the first start"
-            raise self._refused(what, version, "Leave FOR SYSTEM_TIME out, or define the table with REFRESH EVERY.")
-        leading = [one.alias for one in clause.inputs[LEFT] if one.rowtime == PLACES[LEFT][0]]
+    def check_time(self, version: exp.Expr, leading: Sequence[str]) -> None:
+        """Raise ``Refused`` unless the time is the rowtime of one of the inputs ``leading``."""
         hint = f"Write FOR SYSTEM_TIME AS OF {leading[0]}.ROWTIME."
         if (version.name.upper(), version.text("kind").upper()) != ("TIMESTAMP", "AS OF"):
             raise self._refused("streams can be joined AS OF a rowtime only", version, hint)
@@ -106,6 +101,14 @@ class AsOf:
         known = isinstance(at, exp.Column) and at.name.lower() == "rowtime"
         if not known or at.text("table").lower() not in [alias.lower() for alias in leading]:
             raise self._refused("the time of a join as of a time must be the rowtime of its left row", version, hint)
+
+    def _check(self) -> None:
+        clause, source = self.clause, self.clause.node.this
+        version = source.args["version"]
+        if clause.tabled:
+            what = "a table has one version: its rows at the first start"
+            raise self._refused(what, version, "Leave FOR SYSTEM_TIME out, or define the table with REFRESH EVERY.")
+        self.check_time(version, [one.alias for one in clause.inputs[LEFT] if one.rowtime == PLACES[LEFT][0]])
         if clause.outer[RIGHT]:
             what, hint = (
                 "an input as of a time gives only the last row of each key, not all rows",

@@ -12,9 +12,11 @@ from sqlglot import exp
 from rowtime.core.errors import Problem, Refused
 from rowtime.operators.order.limit import Limit
 from rowtime.operators.rows.lifetimes import is_lifetimes
+from rowtime.plan.bind.correlation import placed
 from rowtime.plan.bind.lateral_views import OF_JSON
 from rowtime.plan.bind.panes import has_panes
 from rowtime.plan.bind.sources import Binder, BoundQuery
+from rowtime.plan.bind.tables import Tables
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.nodes import Panes
 from rowtime.sql.numbers import whole_number
@@ -102,6 +104,9 @@ def bind_with(binder: Binder, query: exp.Expr, name: str) -> None:
         if unique in binder.sources.catalog.views or binder.sources.catalog.stream(unique) is not None:
             what = f"the query {key} of WITH goes by {unique}, which is a stream or view"
             raise refuse_at(binder.text, cte, "R203", what, "Give it another name.")
+        if Tables(binder.text, binder.sources).is_static(cte.this):
+            _put_in_place(query, cte)
+            continue
         bound = binder.bind(cte.this, unique)
         columns = [identifier.name for identifier in cte.args["alias"].args.get("columns") or ()]
         place = place_of(binder.text, cte)
@@ -119,6 +124,17 @@ def _named(query: exp.Expr, name: str) -> Iterator[exp.Table]:
             above = above.parent
         if read.lower() == name and above is query:
             yield table
+
+
+def _put_in_place(query: exp.Expr, cte: exp.CTE) -> None:
+    """Read a query over tables where its name stands."""
+    names = cte.args["alias"].args.get("columns") or []
+    for table in list(_named(query, cte.alias.lower())):
+        alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name, quoted=True))
+        given = table.args.get("alias")
+        columns = (given.args.get("columns") if given is not None else None) or names
+        alias.set("columns", [name.copy() for name in columns] or None)
+        table.replace(placed(exp.Subquery(this=cte.this.copy(), alias=alias), table))
 
 
 def _defines(node: exp.Expr, name: str) -> bool:

@@ -15,13 +15,13 @@ from rowtime.core.errors import Refused
 from rowtime.expr.many_rows import has_aggregates
 from rowtime.sql.numbers import whole_number
 from rowtime.sql.places import refuse_at
-from rowtime.sql.statements import CreateTable
 
 NamesOf = Callable[[exp.Expr], Sequence[str]]
-Tables = Callable[[exp.Table], CreateTable | None]
-"""Returns the definition of a table by its name; ``None`` for other names."""
+Tables = Callable[[exp.Expr], Sequence[str] | None]
+"""The columns of a table or of a query over tables; ``None`` for everything else."""
 _KNOWN = frozenset({"expressions", "from_", "where", "group", "having", "distinct", "stream", "kind"})
 _WORDS = {"joins": "a join", "limit": "LIMIT", "order": "ORDER BY", "laterals": "LATERAL VIEW", "with_": "WITH"}
+_WHOLE = "whole"
 _PLAIN = (
     "A sub-query reads one table or stream, and may have WHERE. If it reads a table, it may also have GROUP BY and "
     "HAVING."
@@ -86,7 +86,8 @@ class Inner:
     @property
     def outside(self) -> list[exp.Column]:
         """Return the columns in it that belong to the outer query."""
-        return [column for column in _columns(self.query) if not self._own(column)]
+        inside = {id(column) for column in self.source.find_all(exp.Column)}
+        return [column for column in _columns(self.query) if id(column) not in inside and not self._own(column)]
 
     def asks(self, node: exp.Expr) -> bool:
         """Return True if an expression reads a column of the source."""
@@ -183,7 +184,7 @@ class Derived:
 
 def read(text: str, node: exp.Expr, tables: Tables, names_of: NamesOf) -> Inner:
     """Analyse a sub-query; raises ``Refused`` (R105, R190) unless it is one SELECT over one input."""
-    query = node.unnest()
+    query = in_one_select(node.unnest(), tables)
     source = query.args.get("from_") if isinstance(query, exp.Select) else None
     if not isinstance(query, exp.Select) or source is None:
         what = "a sub-query within an expression must be one SELECT with a FROM"
@@ -192,9 +193,9 @@ def read(text: str, node: exp.Expr, tables: Tables, names_of: NamesOf) -> Inner:
     table = table_of(query, tables)
     if table is None and query.args.get("stream") is not True:
         raise refuse_at(text, query, "R105", "a stream cannot be read as a table", "Write SELECT STREAM.")
-    _without_schema(query, item)
+    without_schema(query, item)
     everything = exp.Select(expressions=[exp.Star()], from_=source.copy(), stream=True)
-    columns = [one.name for one in table.columns] if table is not None else names_of(everything)
+    columns = table if table is not None else names_of(everything)
     inner = Inner(text, query, item, [column.lower() for column in columns], table is not None)
     more = next((clause for clause, value in query.args.items() if value and clause not in _KNOWN), None)
     if more is not None:
@@ -209,7 +210,7 @@ def read(text: str, node: exp.Expr, tables: Tables, names_of: NamesOf) -> Inner:
     return inner
 
 
-def _without_schema(query: exp.Select, source: exp.Expr) -> None:
+def without_schema(query: exp.Select, source: exp.Expr) -> None:
     """Name columns by the last part of the name of their input alone: ``app.t.item`` is ``t.item``."""
     path = [part.name.lower() for part in source.parts] if isinstance(source, exp.Table) else []
     if len(path) < 2 or source.args.get("alias"):  # noqa: PLR2004 - a schema and a name
@@ -234,11 +235,56 @@ def is_subquery(join: exp.Join) -> bool:
     return is_derived(join) or bool(join.meta.get("subquery"))
 
 
-def table_of(query: exp.Expr, tables: Tables) -> CreateTable | None:
-    """Return the static table that a query reads."""
+def table_of(query: exp.Expr, tables: Tables) -> Sequence[str] | None:
+    """Return the columns of the static table that a query reads."""
     source = query.unnest().args.get("from_")
-    item = source.this if source is not None else None
-    return tables(item) if isinstance(item, exp.Table) else None
+    return tables(source.this) if source is not None else None
+
+
+def in_one_select(query: exp.Expr, tables: Tables) -> exp.Expr:
+    """Put a query over tables that is more than a SELECT over one input into the FROM of such a SELECT, in its place.
+
+    If only conditions without a column of the outer row have queries inside, these conditions go there.
+    """
+    if not isinstance(query, exp.Query) or not _is_more(query):
+        return query
+    whole = _in_parentheses(query.copy(), _WHOLE)
+    if tables(whole) is not None:
+        return _replaced(query, exp.Select(expressions=[exp.Star()], from_=exp.From(this=whole)))
+    source = query.args.get("from_")
+    if not isinstance(query, exp.Select) or source is None or not source.this.alias_or_name:
+        return query
+    parts = conjuncts_of(query.args["where"].this) if query.args.get("where") else []
+    inside = [part for part in parts if part.find(exp.Query)]
+    below = exp.Select(expressions=[exp.Star()], from_=source.copy(), stream=query.args.get("stream"))
+    below.set("where", exp.Where(this=exp.and_(*(part.copy() for part in inside))) if inside else None)
+    given = _in_parentheses(below, source.this.alias_or_name)
+    if not inside or (not query.args.get("stream") and tables(given) is None):
+        return query
+    source.set("this", given)
+    left = [part.copy() for part in parts if part not in inside]
+    query.set("where", exp.Where(this=exp.and_(*left)) if left else None)
+    return query
+
+
+def _is_more(query: exp.Expr) -> bool:
+    """Return True for a query that is more than a SELECT over one input, or has other queries in its expressions."""
+    if not isinstance(query, exp.Select):
+        return True
+    if any(query.args.get(clause) for clause in (*_WORDS, "qualify", "windows", "offset")):
+        return True
+    clauses = (query.args.get(clause) for clause in ("where", "having", "group"))
+    return any(part is not None and part.find(exp.Query) for part in (*query.expressions, *clauses))
+
+
+def _in_parentheses(query: exp.Expr, name: str) -> exp.Subquery:
+    return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
+
+
+def _replaced(query: exp.Expr, made: exp.Select) -> exp.Select:
+    placed(made, query)
+    query.replace(made)
+    return made
 
 
 def listed_for(inner: Inner, values: Sequence[exp.Expr], node: exp.Expr) -> list[exp.Expr]:

@@ -27,6 +27,7 @@ from rowtime.plan.bind.periods import Periods, split_off
 from rowtime.plan.bind.scope import From
 from rowtime.plan.bind.sources import Binder, BoundQuery
 from rowtime.plan.bind.table_queries import TableQueries
+from rowtime.plan.bind.tables import Tables
 from rowtime.plan.bind.window_tables import WINDOW_TABLES, WindowTable
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.nodes import MatchRecognize
@@ -87,7 +88,10 @@ class FromClause:
         """Return an input with its window; a table is possible only in a join."""
         if isinstance(item, exp.Subquery) and item.meta.get("derived"):
             return TableQueries(self.text, self.sources, self.name, item).bind()
-        table = self.sources.static(item) if isinstance(item, exp.Table) else None
+        table = Tables(self.text, self.sources).static(item)
+        if table is not None and not isinstance(item, exp.Table) and not self.query.args.get("joins"):
+            hint = "Join it with a stream, or use it in a sub-query of an expression."
+            raise refuse_at(self.text, item, "R124", "a query over tables cannot be read as a stream", hint)
         if table is not None and self.query.args.get("joins"):
             if item.args.get("over"):
                 hint = "Leave out OVER; each row of the stream is joined with the whole table."

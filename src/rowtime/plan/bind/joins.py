@@ -60,9 +60,11 @@ class Joins:
         tables = [is_table(source.node) for source in (left, right)]
         clause = self._clause(left, right, node, tabled=any(tables))
         on, merged = self._condition(clause)
-        if node.this.args.get("version") and not refreshed(right.node):
-            time = unique(f"{clause.inputs[1][0].alias}_rowtime", self._taken)
-            return AsOf(self.binder, self.name, clause, time).bind(on, merged)
+        if (version := node.this.args.get("version")) is not None:
+            as_of = AsOf(self.binder, self.name, clause, unique(f"{clause.inputs[1][0].alias}_rowtime", self._taken))
+            if not refreshed(right.node):
+                return as_of.bind(on, merged)
+            as_of.check_time(version, [one.alias for one in clause.inputs[0] if one.rowtime])
         if any(tables):
             return self._with_table(clause, tables, on, merged)
         found, stamps = self._range(clause, on)

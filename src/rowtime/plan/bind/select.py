@@ -47,6 +47,7 @@ from rowtime.plan.bind.scope import From, Scope, follows
 from rowtime.plan.bind.select_list import items_of
 from rowtime.plan.bind.sources import Binder, BoundQuery, Sources
 from rowtime.plan.bind.subqueries import Subqueries, has_group_subqueries, has_subqueries
+from rowtime.plan.bind.tables import Tables
 from rowtime.plan.bind.union_order import common, distinct_union, flat, sorted_union
 from rowtime.plan.bind.windows import has_clock, refuse_outside
 from rowtime.sql.nodes import recognizes
@@ -111,7 +112,9 @@ class QueryBinder:
         return None
 
     def _subqueries(self, query: exp.Select, name: str) -> Subqueries:
-        return Subqueries(self.text, query, self.sources.table_of, lambda inner: self._apart().bind(inner, name).node)
+        apart = self._apart()
+        tables = Tables(self.text, apart.sources)
+        return Subqueries(self.text, query, tables.columns, lambda inner: self._apart().bind(inner, name).node)
 
     def _of_sets(self, query: exp.Select, name: str) -> BoundQuery:
         """Bind a query that groups by several sets."""

@@ -26,7 +26,6 @@ from rowtime.operators.order.ordered import Ordered
 from rowtime.operators.panes.event_time import FORWARDED
 from rowtime.operators.rows.select import Item, Select, extended
 from rowtime.operators.streams.stream import Stream
-from rowtime.operators.streams.table import Table
 from rowtime.operators.streams.union_all import UnionAll
 from rowtime.plan.bind.catalog import Catalog
 from rowtime.plan.bind.declared import declared, order_of, tolerance
@@ -39,12 +38,12 @@ from rowtime.plan.bind.pump_edge import PumpEdge, edge_of, pump_name
 from rowtime.plan.bind.pump_list import by_place
 from rowtime.plan.bind.rejected import refused_by_pump, refused_rows
 from rowtime.plan.bind.scope import mark_of, null_of
-from rowtime.plan.bind.stream_defs import TEMPORARY, StreamDef, demands_of, duration
+from rowtime.plan.bind.stream_defs import TEMPORARY, StreamDef, demands_of
 from rowtime.plan.enforce import Enforcer
 from rowtime.plan.formats import read_problems
 from rowtime.plan.formats.lake import LAKES
 from rowtime.sql.places import place_of, refuse_at
-from rowtime.sql.statements import CreatePump, CreateTable, CreateView
+from rowtime.sql.statements import CreatePump, CreateView
 
 SINGLE_WRITER = frozenset({"parquet", "csv", "json", "rate", "delta", "iceberg", "ledger"})
 
@@ -103,7 +102,7 @@ class Starts:
             raise refuse("R157", f"a stream of {stream.format} cannot be read FROM NOW", hint, place)
 
 
-_OURS = "\0"  # begins a key that is no name of a script: no text contains it
+OURS = "\0"  # begins a key that is no name of a script: no text contains it
 
 
 @dataclass
@@ -135,32 +134,13 @@ class Sources:
 
     def table(self, binder: Binder, item: exp.Table) -> tuple[Operator, Mapping[str, exp.Expr]]:
         """Return the operator of a table item: a stream, a view, or ``gate.rejected``."""
-        name = _full_name(item)
+        name = full_name(item)
         if item.text("db") and item.name.lower() == "rejected":
             return self._rejected(binder, item, name.removesuffix(".rejected")), {}
         now = item.args.get("now")
         self.starts.note(self.catalog, name, place_of(binder.text, now or item), now=now is not None)
         found = self.named(binder, name, item)
         return found.node, found.lineage
-
-    def static(self, item: exp.Table) -> Operator | None:
-        """Return the operator of a table of the script or of the session; ``None`` for other names."""
-        name, statement = _full_name(item), self.table_of(item)
-        if statement is None:
-            return None
-        key = f"{_OURS}table {name}"
-        if key not in self.bound:
-            columns = tuple(Column(column.name, column.type) for column in statement.columns)
-            source = ((statement.using or "").lower(), statement.options)
-            refresh = duration(statement.refresh, "REFRESH EVERY", statement.place) or 0
-            self.bound[key] = BoundQuery(Table(self.fresh(name), name, columns, source, refresh))
-        return self.bound[key].node
-
-    def table_of(self, item: exp.Table) -> CreateTable | None:
-        """Return the definition of a table of the script or of the session."""
-        name = _full_name(item)
-        ours = system_stream(name) is not None or (item.text("db") and item.name.lower() == "rejected")
-        return self.catalog.tables.get(name) if ours else self.catalog.table(name)
 
     def named(self, binder: Binder, name: str, item: exp.Expr) -> BoundQuery:
         """Return the query or stream behind a name, bound once."""
@@ -302,7 +282,7 @@ class Sources:
 
     def pump(self, binder: Binder, pump: CreatePump) -> BoundQuery:
         """Return the query of a pump, bound once for its sink and for the readers of its stream."""
-        key = f"{_OURS}pump {pump_name(pump)}"
+        key = f"{OURS}pump {pump_name(pump)}"
         if key not in self.bound:
             if key in self.open:
                 raise refuse("R123", f"the pump {pump_name(pump)} reads what it writes", place=pump.place)
@@ -333,7 +313,7 @@ class Sources:
         return BoundQuery(Select(self.fresh(name), bound.node, items), moved)
 
     def _rejected(self, binder: Binder, item: exp.Table, name: str) -> Operator:
-        key = f"{_OURS}rejected {name}"
+        key = f"{OURS}rejected {name}"
         pump = self.catalog.pumps.get(name)
         other = name in self.catalog.views or self.catalog.stream(name) is not None
         if key not in self.bound and pump is not None and not other:
@@ -346,7 +326,7 @@ class Sources:
         return self.bound[key].node
 
 
-def _full_name(item: exp.Table) -> str:
+def full_name(item: exp.Table) -> str:
     """Return a name with its schema, which is a part of it: ``app.orders``."""
     return ".".join(part.name.lower() for part in item.parts)
 

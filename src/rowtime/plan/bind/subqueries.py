@@ -15,7 +15,16 @@ from sqlglot import exp
 
 from rowtime.expr.many_rows import has_aggregates
 from rowtime.operators.contract import Operator
-from rowtime.plan.bind.correlation import Inner, Tables, conjuncts_of, listed_for, read, table_of, with_inputs
+from rowtime.plan.bind.correlation import (
+    Inner,
+    Tables,
+    conjuncts_of,
+    in_one_select,
+    listed_for,
+    read,
+    table_of,
+    with_inputs,
+)
 from rowtime.plan.bind.table_values import TableValues
 from rowtime.sql.places import refuse_at
 
@@ -52,6 +61,10 @@ class Subqueries:
         if self.query.args.get("from_") is None:
             return self.query
         made, values = _with_where(self.query), TableValues(self.text, self._fresh, self.joins)
+        for part in (*_where(made), *made.expressions):
+            for node in [*part.find_all(exp.Query)]:
+                if not isinstance(node, exp.Subquery) and _stands(node, part):
+                    in_one_select(node, self.tables)
         conditions = [exp.Paren(this=part.copy()) for part in _where(made) if not self._filters(part)]
         for part in (*conditions, *(() if _groups(made) else made.expressions)):
             for node in [*part.find_all(exp.In, exp.Exists)]:

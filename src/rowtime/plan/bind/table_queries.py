@@ -12,11 +12,10 @@ from rowtime.expr.many_rows import has_aggregates, is_aggregate
 from rowtime.operators.contract import Column
 from rowtime.operators.rows.select import Item
 from rowtime.operators.streams.table_query import TableQuery
-from rowtime.operators.streams.table_versions import refreshed
 from rowtime.plan.bind.scope import From, Scope, type_of
 from rowtime.plan.bind.sources import Sources
+from rowtime.plan.bind.tables import Tables, check_unchanging
 from rowtime.plan.bind.windows import refuse_outside
-from rowtime.sql.places import refuse_at
 
 
 class TableQueries:
@@ -26,12 +25,9 @@ class TableQueries:
         self.text, self.sources = text, sources
         self.name, self.item, self.query = f"{name}.{item.alias}", item, item.this
         source = self.query.args["from_"].this
-        table = sources.static(source)
+        table = Tables(text, sources).static(source)
         assert table is not None
-        if refreshed(table):
-            what = f"a sub-query of {source.name}, a table with REFRESH EVERY, is not supported"
-            hint = "Join it: JOIN t ON …; SEMI JOIN t ON … for IN and EXISTS, ANTI JOIN t ON … for NOT EXISTS."
-            raise refuse_at(text, source, "R190", what, hint)
+        check_unchanging(text, table, source)
         rows = From.one(table, source.alias_or_name, {})
         inputs = tuple(replace(one, rowtime="") for one in rows.inputs)
         self.scope = Scope(text, replace(rows, inputs=inputs))

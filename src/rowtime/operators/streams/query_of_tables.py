@@ -1,0 +1,109 @@
+"""A query of Spark's over static tables: computed once, from their rows at the first start (semantics 5).
+
+It is what a query joins or asks for if that is more than one table: a sub-query with further sub-queries, a join, a
+view of tables. It is a table like any other: its rows are kept, and every later tick and start reads the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sqlglot import exp
+
+from rowtime.core.clock import Clocks
+from rowtime.core.columns import ROW_NUMBER
+from rowtime.core.errors import refuse
+from rowtime.core.time import BEGINNING, END
+from rowtime.operators.contract import AGGREGATION, Column, DataFrame, Delta, Link, Made, Operator, Shape, Tick, quoted
+from rowtime.operators.contract.state import Kept, StateNote
+from rowtime.operators.streams.table import PINNED, Pinned
+from rowtime.operators.streams.table_query import rows_given, written
+from rowtime.sql.generate import to_spark
+
+READ = "rowtime_table_{}"
+"""The name by which the query reads its n-th input."""
+
+
+@dataclass(frozen=True)
+class QueryOfTables(Operator):
+    """``query`` is Spark SQL over the tables ``inputs``, and gives ``columns``."""
+
+    name: str
+    inputs: tuple[Operator, ...]
+    query: exp.Expr
+    columns: tuple[Column, ...]
+
+    control: ClassVar = Pinned
+    kind: ClassVar[str] = "query of tables"
+    in_traces: ClassVar[bool] = False
+    promise: ClassVar[str] = "the end"
+    reason: ClassVar[str] = "its rows are computed at the first start, and none come later"
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """Return the rows, once."""
+        return (self._state.noted("its rows, computed at the first start", "the checkpoint is given up", "one"),)
+
+    def emits(self) -> Shape:
+        """Return the columns; rows have a number and no rowtime, like those of a table."""
+        return Shape(self.columns, order=(ROW_NUMBER,), extra=(ROW_NUMBER,), placed=False, single=True, released=True)
+
+    def promises(self, clocks: Sequence[Clocks], control: object) -> Clocks:  # noqa: ARG002 - tables have no clock
+        """Return the end."""
+        return {"": END}
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - any
+        """Return all rows of the tables: no trace lists them."""
+        return Link()
+
+    def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - Spark decides
+        """Return all columns of the tables."""
+        return self.inputs[n].emits().names
+
+    def made_from(self, n: int, column: str) -> Made | None:  # noqa: ARG002 - any may contribute
+        """Return all columns of the table."""
+        return Made(frozenset(self.inputs[n].emits().names), AGGREGATION)
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:  # noqa: ARG002 - the tables
+        """Return the same operator: it does not change."""
+        return self
+
+    def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
+        """Return the columns over no rows."""
+        return self._computed([rows(table) for table in self.inputs])
+
+    @property
+    def _state(self) -> Kept:
+        return Kept(ROW_NUMBER, (*self.emits().names, ROW_NUMBER), PINNED)
+
+    def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
+        """Return all rows, in every tick; they are computed in the first."""
+        control, segments = tick.control(self), tick.segments(self, PINNED)
+        if not control.pinned:
+            tick.describe(self, "compute a query of tables")
+            given = [rows_given(tick, table, delta) for table, delta in zip(self.inputs, deltas, strict=True)]
+            rows = self._computed(given).coalesce(1)
+            rows = rows.selectExpr("*", f"monotonically_increasing_id() AS {ROW_NUMBER}")
+            segments.add(written(tick, self, self._state, rows))
+            tick.remember(self, pinned=True)
+        found = segments.overlapping(BEGINNING, END)
+        return Delta(segments.read(found) if found else None, {"": END}, segments.rows)
+
+    def _computed(self, tables: Sequence[DataFrame]) -> DataFrame:
+        """Return the rows; raises ``Refused`` (R107) if Spark refuses the query."""
+        from pyspark.errors import AnalysisException  # noqa: PLC0415 - `check` works without Spark
+
+        spark = tables[0].sparkSession
+        names = [READ.format(n) for n in range(len(tables))]
+        for name, node, rows in zip(names, self.inputs, tables, strict=True):
+            rows.select(*map(quoted, node.emits().names)).createOrReplaceTempView(name)
+        try:
+            return spark.sql(to_spark(self.query))
+        except AnalysisException as wrong:
+            said = str(wrong).partition(" SQLSTATE")[0]
+            what = f"Spark refuses the query of {', '.join(table.name for table in self.inputs)}: {said}"
+            raise refuse("R107", what) from wrong
+        finally:
+            for name in names:
+                spark.catalog.dropTempView(name)
