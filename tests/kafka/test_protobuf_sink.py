@@ -125,9 +125,9 @@ def theirs(fields: str) -> str:
         ),
         (
             theirs("optional string name = 1; optional uint32 n = 3;"),
-            "the field n is of the kind uint32, of which no type has just the values",
-            "Leave the column out",
-            "name STRING",
+            "the field n is of the kind uint32, and the column may have other values",
+            r"Declare (n INT CHECK \(n >= 0\))",
+            "name STRING, {0}",
         ),
         (
             proto("message Other {} message T { optional string name = 4; optional int32 n = 5; "
@@ -155,6 +155,37 @@ def test_the_schema_may_be_that_of_others(
             rows.append(class_of(schema, "T").FromString(value[7:]))
     seconds = sorted(row.rowtime.seconds for row in rows)
     assert seconds == [START // 1_000_000 + s for s in expected]
+
+
+def test_an_enum_and_unsigned_numbers_are_written_if_checks_limit_the_columns(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    kind = "enum Kind { NONE = 0; x = 1; z = 7; } "
+    schema = theirs(f"{kind} Kind name = 4; optional uint32 n = 5; fixed64 m = 6; ")
+    registered(tmp_path, f"{topic}-value", schema)
+    more = ", schema.registry.auto.register.schemas 'false', protobuf.message 'T'"
+    columns, query = "name STRING NOT NULL, n BIGINT, m BIGINT NOT NULL", "name, CAST(n AS BIGINT), n * 4000000000"
+    with pytest.raises(Refused) as refused:
+        pumped(spark, tmp_path, broker, topic, columns, query, more=more).run_available(tmp_path / "refused")
+    hints = [problem.hint for problem in refused.value.problems]
+    assert hints == [
+        "Declare name STRING CHECK (name IN ('NONE', 'x', 'z')).",
+        "Declare n BIGINT CHECK (n >= 0 AND n <= 4294967295).",
+        "Declare m BIGINT CHECK (m >= 0).",
+    ]
+    first, *others = [hint.removeprefix("Declare ").removesuffix(".") for hint in hints]
+    columns = ", ".join([f"{first} NOT NULL", others[0], f"{others[1]} NOT NULL"])
+    made = pumped(spark, tmp_path, broker, topic, columns, query, more=more)
+    made.run_available(tmp_path / "check")
+    insert(tmp_path, ("x", 1), ("y", 2), ("z", -3), ("NONE", None), ("z", 2))
+    done = made.run_available(tmp_path / "check")
+    assert done.ledger["p"]["MALFORMED"] == 3  # y is no name, -3 is below 0, and m is NULL
+    rows = [
+        class_of(schema, "T").FromString(bytes(one["value"])[7:])
+        for one in records(spark, broker, topic)
+        if "rowtime-seq" in headers(one)
+    ]
+    assert sorted((row.name, row.n, row.m) for row in rows) == [(1, 1, 4_000_000_000), (7, 2, 8_000_000_000)]
 
 
 @pytest.mark.parametrize(

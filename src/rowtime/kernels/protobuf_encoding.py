@@ -18,8 +18,10 @@ from rowtime.kernels.varints import written_varints, zigzag
 from rowtime.kernels.wire_tokens import LENGTH
 
 _EMPTY: Final = pa.scalar(b"", pa.binary())
-_WIDTHS: Final = {"float": 4, "sfixed32": 4, "double": 8, "sfixed64": 8}
-_SIGNED: Final = {"float": "<f4", "sfixed32": "<i4", "double": "<f8", "sfixed64": "<i8"}
+_WIDTHS: Final = {"float": 4, "sfixed32": 4, "fixed32": 4, "double": 8, "sfixed64": 8, "fixed64": 8}
+_FORMS: Final = {
+    "float": "<f4", "sfixed32": "<i4", "fixed32": "<u4", "double": "<f8", "sfixed64": "<i8", "fixed64": "<u8"
+}  # fmt: skip
 _NANOS: Final = 1000  # in a µs
 
 
@@ -93,21 +95,31 @@ def _bodies(one: Field, values: pa.Array) -> tuple[pa.BinaryArray, np.ndarray | 
         texts = pc.fill_null(values, "" if one.kind == "string" else b"")
         found = texts.cast(pa.binary())
         return _sized(found), np.diff(_offsets(found)) == 0
-    return _numbers(one.kind, values)
+    return _numbers(one.kind, _of_names(one, values) if one.kind == "enum" else values)
+
+
+def _of_names(one: Field, values: pa.Array) -> pa.Array:
+    """Return the numbers of the names of an enum; digits stand for a number without a name."""
+    numbers = {name: number for number, name in one.names.items()}
+    given = pc.dictionary_encode(pc.fill_null(values, next(iter(numbers))))
+    known = [numbers[text] if text in numbers else int(text) for text in given.dictionary.to_pylist()]
+    found = pa.array(known, pa.int64()).take(given.indices)
+    return pc.if_else(values.is_null(), pa.scalar(0, pa.int64()), found)
 
 
 def _numbers(kind: str, values: pa.Array) -> tuple[pa.BinaryArray, np.ndarray]:
-    filled = pc.fill_null(values, False if kind == "bool" else 0)
+    plain = values.cast(pa.uint64()) if kind in ("uint64", "fixed64") else values
+    filled = pc.fill_null(plain, False if kind == "bool" else 0)
     numbers = filled.to_numpy(zero_copy_only=False)
     if kind in _WIDTHS:
         width = _WIDTHS[kind]
-        data = numbers.astype(_SIGNED[kind])
+        data = numbers.astype(_FORMS[kind])
         offsets = np.arange(len(data) + 1) * width
         return _binary(offsets, data.view(np.uint8)), data.view(f"<u{width}") == 0
     if kind in ("sint32", "sint64"):
         unsigned = zigzag(numbers.astype(np.int64))
     else:
-        unsigned = numbers.astype(np.int64).view(np.uint64)
+        unsigned = numbers if numbers.dtype == np.uint64 else numbers.astype(np.int64).view(np.uint64)
     data, offsets = written_varints(unsigned)
     return _binary(offsets, data), unsigned == 0
 

@@ -12,7 +12,7 @@ from rowtime.expr.store_assignment import as_read
 from rowtime.operators.sinks.sink import Sink
 from rowtime.operators.streams.stream import Stream
 from rowtime.plan.bind.sink_options import TopicOptions
-from rowtime.plan.bind.stream_defs import StreamDef
+from rowtime.plan.bind.stream_defs import StreamDef, checks_of
 from rowtime.plan.formats.registry import AVRO, FRAMED, KIND_OF, RegistryOptions, form_of
 from rowtime.plan.program import Program
 from rowtime.runtime.schemas.avro import Unreadable, framed, loaded, types_of
@@ -74,7 +74,7 @@ def _of_sink(node: Sink, defined: StreamDef, choice: Choice, spark: SparkSession
     types = {name: type_of(as_read(kind)) for name, kind in defined.columns}
     required = [*defined.required, node.rowtime]
     try:
-        choice.made(spark, record_of(node, types), required)
+        choice.made(spark, record_of(node, types), required, checks_of(defined))
     except Refused as refused:
         place = defined.places.get("")
         named = f"the stream {defined.name}: "

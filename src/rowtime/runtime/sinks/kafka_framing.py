@@ -36,6 +36,7 @@ from rowtime.state.files import make_folder, write_over
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
+    from sqlglot import exp
 
 # Spark's default format of a timestamp in JSON has only milliseconds.
 JSON_OPTIONS: Final = {
@@ -125,14 +126,18 @@ class Choice:
         return {} if self.kind == JSON else types_of(spark, framed(schema))
 
     def made(
-        self, spark: SparkSession, columns: StructType, required: Sequence[str] | None = None
+        self,
+        spark: SparkSession,
+        columns: StructType,
+        required: Sequence[str] | None = None,
+        checks: Sequence[exp.Expr] = (),
     ) -> Framing | ProtobufFraming:
         """Choose it; raises ``Refused`` (R549) if the registry does not accept it, or if it does not fit the columns.
 
-        ``required``: the columns that are never NULL, if that is to be checked.
+        ``required``: the columns that are never NULL, if that is to be checked; ``checks``: the conditions on them.
         """
         if self.kind == PROTOBUF:
-            return self._message(columns, required)[0]
+            return self._message(columns, required, checks)[0]
         own, subject = self._own(spark, columns), self.options.subject_of(self.topic)
         schema = own if self.options.registers else self.registry.latest(subject) or own
         number = self.registry.id_of(subject, schema, register=self.options.registers)
@@ -155,7 +160,9 @@ class Choice:
         hint = f"Set {REGISTERS} 'true', with another subject: schema.registry.subject '…'."
         return refuse("R549", what, hint)
 
-    def _message(self, columns: StructType, required: Sequence[str] | None) -> tuple[ProtobufFraming, Schema]:
+    def _message(
+        self, columns: StructType, required: Sequence[str] | None, checks: Sequence[exp.Expr] = ()
+    ) -> tuple[ProtobufFraming, Schema]:
         """Return a message of the newest schema, or one of the columns, with the numbers of the newest schema."""
         subject, name = self.options.subject_of(self.topic), self.options.message
         newest = self.registry.latest(subject)
@@ -163,7 +170,7 @@ class Choice:
             if newest is not None and not self.options.registers:
                 number = self.registry.id_of(subject, newest, register=False)
                 framing = ProtobufFraming.of(number, newest, name, columns)
-                _refuse_misfits(subject, list(protobuf_misfits(framing, required)))
+                _refuse_misfits(subject, list(protobuf_misfits(framing, required, checks)))
                 return framing, newest
             before = None
             if newest is not None and newest.kind == PROTOBUF:

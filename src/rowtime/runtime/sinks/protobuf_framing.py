@@ -18,17 +18,22 @@ from rowtime.kernels.protobuf_encoding import encode
 from rowtime.kernels.protobuf_types import Field, Message, Repeats
 from rowtime.operators.contract import quoted
 from rowtime.operators.rows.values import type_text
+from rowtime.plan.bind.declared import declared
 from rowtime.runtime.schemas.fitting import converted, fits
 from rowtime.runtime.schemas.protobuf import compiled
 from rowtime.runtime.schemas.protobuf_shape import shape_of
 from rowtime.runtime.schemas.registry import Schema
 from rowtime.runtime.sources.protobuf_rows import heads_of
+from rowtime.sql.generate import to_rowtime
+from rowtime.sql.script import parse_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 UNWRITTEN: Final = ("enum", "group", "uint32", "fixed32", "uint64", "fixed64")
 """Kinds of fields that accept only some values of each possible column type."""
+_LARGEST: Final = dict.fromkeys(("uint32", "fixed32"), 2**32 - 1) | dict.fromkeys(("uint64", "fixed64"), 2**64 - 1)
+_OF_TYPE: Final = {"TINYINT": 2**7 - 1, "SMALLINT": 2**15 - 1, "INT": 2**31 - 1, "BIGINT": 2**63 - 1}
 VALUE: Final = "value"  # the column of a record's value
 _ID_BYTES: Final = 4
 
@@ -91,8 +96,13 @@ class _Encoder:
             yield pa.RecordBatch.from_arrays(arrays, batch.schema.names)
 
 
-def protobuf_misfits(framing: ProtobufFraming, required: Sequence[str] | None) -> Iterator[tuple[str, str]]:
-    """Yield the columns that a message of others does not accept, and the fixes."""
+def protobuf_misfits(
+    framing: ProtobufFraming, required: Sequence[str] | None, checks: Sequence[exp.Expr]
+) -> Iterator[tuple[str, str]]:
+    """Yield the columns that a message of others does not accept, and the fixes.
+
+    ``checks``: the conditions on the columns, which limit their values to those of an enum or an unsigned number.
+    """
     fields = {one.name: one for one in framing.message.fields}
     for name, kind in framing.given.items():
         one, given = fields.get(name), framing.types.get(name)
@@ -100,17 +110,57 @@ def protobuf_misfits(framing: ProtobufFraming, required: Sequence[str] | None) -
             yield f"there is no field {name}", f"Leave the column out; there are {', '.join(fields)}."
         elif given is None:
             yield f"the field {name} is a message that contains itself, or one without fields", "Leave the column out."
-        elif (odd := next(_unwritten(one), None)) is not None:
+        elif not _is_limited(one) and (odd := next(_unwritten(one), None)) is not None:
             yield f"the field {name} is {odd}, of which no type has just the values", "Leave the column out."
         elif not _takes(kind, given):
             hint = f"Declare {name} {given}."
             yield f"the field {name} is {given}, which does not take every {kind}", hint
         elif _has_zero(one) and required is not None and name not in required:
             yield f"the field {name} is never null, as NULL would be read as zero", f"Declare {name} NOT NULL."
+        elif _is_limited(one) and required is not None:
+            yield from _beyond(one, kind, checks)
     for name, one in fields.items():
         if name not in framing.given and one.required:
             hint = f"Declare a column {name} {framing.types.get(name, '')} NOT NULL."
             yield f"the field {name} is never null, and no column has it", hint
+
+
+def _is_limited(one: Field) -> bool:
+    """Return True if a CHECK can limit a column to the values of the field."""
+    return one.repeats is Repeats.ONCE and (bool(one.names) or one.kind in _LARGEST)
+
+
+def _beyond(one: Field, kind: str, checks: Sequence[exp.Expr]) -> Iterator[tuple[str, str]]:
+    """Yield the values that a column may have beside those of the field, and the CHECK that excludes them."""
+    own = [check for check in checks if {column.name for column in check.find_all(exp.Column)} == {one.name}]
+    if one.names:
+        names = list(dict.fromkeys(one.names.values()))
+        if not any(values and values <= set(names) for values in map(_listed, own)):
+            listed = ", ".join(f"'{name}'" for name in names)
+            hint = f"Declare {one.name} STRING CHECK ({one.name} IN ({listed}))."
+            yield f"the field {one.name} is an enum, and the column may have other values", hint
+        return
+    fact = declared(parse_column(" ".join([quoted(one.name), kind, *(f"CHECK ({to_rowtime(one)})" for one in own)])))
+    largest, most = _LARGEST[one.kind], _OF_TYPE.get(kind)
+    limits = [most if fact.high is None else fact.high, *([] if most is None else [most])]
+    high = min((limit for limit in limits if limit is not None), default=None)
+    if fact.low is None or fact.low < 0 or high is None or high > largest:
+        upper = "" if most is not None and most <= largest else f" AND {one.name} <= {largest}"
+        hint = f"Declare {one.name} {kind} CHECK ({one.name} >= 0{upper})."
+        yield f"the field {one.name} is of the kind {one.kind}, and the column may have other values", hint
+
+
+def _listed(check: exp.Expr) -> set[str]:
+    """Return the texts that a condition on a column allows; none if it is not a list of texts."""
+    test = check.unnest()
+    if isinstance(test, exp.In) and isinstance(test.this, exp.Column):
+        values = test.expressions
+    elif isinstance(test, exp.EQ) and isinstance(test.this, exp.Column):
+        values = [test.expression]
+    else:
+        return set()
+    plain = all(isinstance(value, exp.Literal) and value.is_string for value in values)
+    return {value.name for value in values} if plain else set()
 
 
 def _has_zero(one: Field) -> bool:
