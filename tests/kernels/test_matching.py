@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import rowtime.kernels.matching.automaton as automaton_module
 import rowtime.kernels.matching.matcher as matcher_module
 import rowtime.kernels.matching.paths as paths_module
+from rowtime.core.time import END
 from rowtime.kernels.frames import Frames, Ints
 from rowtime.kernels.matching.automaton import automaton
 from rowtime.kernels.matching.matcher import Clause, Matches, matches
@@ -141,6 +142,10 @@ def _check(case: dict[str, Any]) -> None:
     rows = Rows(np.array(begins[:-1]), np.array(begins[1:]), np.array(times, np.int64), over, whole, bound, ahead)
     clause = Clause(machine, case["within"], case["skip"], to, case["behind"], case["whole"])
     found = matches(clause, rows, _conditions(kinds, names, np.array(values, np.int64), rows), rows.begins)
+    in_turn = replace(clause, in_turn=True)
+    again = matches(in_turn, rows, _conditions(kinds, names, np.array(values, np.int64), rows), rows.begins)
+    for part in fields(found):  # nothing fails, so it makes no difference
+        assert getattr(again, part.name).tolist() == getattr(found, part.name).tolist()
     for n, (low, high) in enumerate(zip(begins, begins[1:], strict=False)):
         _compare(case, found, n, (low, high, rows, values, ahead, list(names), machine, kinds))
 
@@ -210,6 +215,28 @@ def test_the_matches_do_not_depend_on_how_many_starts_are_tried_at_once(case: di
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(matcher_module, "AT_ONCE", size)
         _check(case)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "least"), [("A B", END), ("A B+", 0)], ids=["the failing start is skipped", "it may have its turn"]
+)
+def test_a_condition_that_fails_for_a_skipped_start_does_not_hold_rows(pattern: str, least: int) -> None:
+    """The second row fails as a start; where the match from the first row takes it, the bound is as if it did not."""
+
+    def test(_: Ints, picked: Any, __: Any) -> Any:
+        if 1 in picked[0]:
+            raise ZeroDivisionError
+        return np.ones(len(picked[0]), np.bool_)
+
+    parsed = parse(pattern)
+    asked = Asked((Picked(frozenset({0}), last=True),), (), test)
+    no, yes = np.zeros(1, np.bool_), np.ones(1, np.bool_)
+    rows = Rows(np.array([0]), np.array([3]), np.array([0, 1, 2]), no, yes, 2)
+    clause = Clause(automaton(parsed), within=10)
+    with pytest.raises(ZeroDivisionError):
+        matches(clause, rows, Conditions(of_paths={1: asked}), rows.begins)
+    found = matches(replace(clause, in_turn=True), rows, Conditions(of_paths={1: asked}), rows.begins)
+    assert found.least.tolist() == [least]
 
 
 def _later_starts_hold_nothing(patch: pytest.MonkeyPatch) -> None:

@@ -180,14 +180,27 @@ class _Search:
         stands = np.flatnonzero(self.stands)
         if not len(stands):
             return least
-        if self.clause.whole or self.clause.in_turn:
+        if self.clause.whole:
             least[stands] = self.rows.times[self.next[stands]]
-            return least
+        elif self.clause.in_turn:
+            for stand in stands.tolist():
+                self._lower(least, stand)
+        else:
+            self._lower_by_matches(least, stands)
+        return least
+
+    def _lower(self, least: Ints, stand: int) -> None:
+        """Set the least of a partition, to its first start where a condition fails for one that may have its turn."""
+        try:
+            self._lower_by_matches(least, np.array([stand]))
+        except Exception:  # noqa: BLE001 - of any expression; it is raised when it is the turn of the start
+            least[stand] = self.rows.times[self.next[stand]]
+
+    def _lower_by_matches(self, least: Ints, stands: Ints) -> None:
         low = np.searchsorted(self.viable, self.next[stands])
         counts = np.searchsorted(self.viable, self.rows.ends[stands]) - low
         outcome = self.paths.run(np.asarray(self.viable[_ranges(low, counts)]))
         np.minimum.at(least, self.rows.partition[outcome.starts], outcome.least)
-        return least
 
 
 def _ranges(begins: Ints, counts: Ints) -> Ints:
