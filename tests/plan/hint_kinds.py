@@ -200,6 +200,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Check that the folder exists, who may write to it, and the space on its disk. The tick is repeated.",
         "Check the catalog, who may write to it, and the space on its disk. The tick is repeated.",
         "Check url, user, password and the table; the tick's rows are written again.",
+        "Check url, user, password, dbtable and driver.",
         "Check …, that the brokers run, and the security options (kafka.security.protocol, …).",
         "Create the topic, or correct its name.",
         "Give the user the right to read the topic, or leave transactions out.",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rowtime.api.python_functions import PythonFunction, check_names, register
 from rowtime.core.errors import refuse
 from rowtime.core.stores import Place
+from rowtime.operators.streams.table import tables_of
 from rowtime.plan.formats.registry import AVRO, form_of
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ def _with(conf: Mapping[str, str], needed: Mapping[str, str]) -> dict[str, str]:
 
 def _jars(program: Program) -> list[str]:
     formats = {*(stream.source[0] for stream in program.streams), *(sink.format for sink in program.sinks)}
-    urls = [dict(node.options).get("url", "") for node in program.sinks if node.format == "jdbc"]
+    asked = [(node.format, node.options) for node in program.sinks]
+    asked += [node.source for node in tables_of(program.operators)]
+    urls = [dict(options).get("url", "") for kind, options in asked if kind == "jdbc"]
     from rowtime.runtime.jars import avro_jars, jdbc_jars, kafka_jars  # noqa: PLC0415
 
     topics = kafka_jars() if "kafka" in formats else []

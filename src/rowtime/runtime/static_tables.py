@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from pyspark.sql import DataFrame, SparkSession
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-from rowtime.core.errors import refuse
+from rowtime.core.errors import Failure, Problem, refuse
 from rowtime.expr.store_assignment import as_read
 from rowtime.operators.contract import quoted
 from rowtime.operators.streams.table import Table
+from rowtime.plan.bind.sink_options import driver_of
 from rowtime.plan.formats.lake import STATIC
 from rowtime.plan.session_tables import SESSION
 from rowtime.runtime.sources.failures import naming
@@ -35,8 +37,21 @@ def rows_of(spark: SparkSession, node: Table, given: Callable[[SparkSession], Da
             reader = spark.read.format(kind).options(**reachable(spark, dict(options)))
         if kind in ("csv", "json"):  # these have no types of their own
             reader = reader.schema(", ".join(f"{quoted(column)} {of}" for column, of in columns))
-        rows = reader.load() if kind == "jdbc" else unskipped(reader.load())
+        rows = _of_database(reader, name, dict(options)) if kind == "jdbc" else unskipped(reader.load())
     else:
         hint = "Say where they are: CREATE TABLE … USING parquet OPTIONS (path '…')."
         raise refuse("R155", f"the table {name} has no rows", hint)
     return rows.selectExpr(*(f"CAST({quoted(column)} AS {of}) AS {quoted(column)}" for column, of in columns))
+
+
+def _of_database(reader: DataFrameReader, name: str, options: Mapping[str, str]) -> DataFrame:
+    """The rows of a table of a database. Spark finds no driver of its jars unless it is told the class."""
+    url = next((value for key, value in options.items() if key.lower() == "url"), "")
+    driver = driver_of(url)
+    if driver and not any(key.lower() == "driver" for key in options):
+        reader = reader.option("driver", driver)
+    try:
+        return reader.load()
+    except Py4JJavaError as error:
+        what = f"the table {name} cannot be read: {str(error.java_exception.getMessage()).strip()}"
+        raise Failure(Problem("R501", what, hint="Check url, user, password, dbtable and driver.")) from error

@@ -40,7 +40,7 @@ class TableOptions:
         options = {name.lower(): value for name, value in named.items()}
         url, table = (_needed(options, name, _DATABASE) for name in ("url", "dbtable"))
         mode, key = mode_and_key(options, "a database")
-        driver = options.get("driver") or DRIVERS.get(url.split(":")[1] if ":" in url else "", "")
+        driver = options.get("driver") or driver_of(url)
         if not driver:
             hint = "Name its class: OPTIONS (driver '…')."
             raise refuse("R504", f"the driver of {shown('url', url)} is not known", hint)
@@ -141,6 +141,11 @@ class LakeOptions:
     def written(self, names: Sequence[str]) -> list[str]:
         """Return the columns of the rows that are written to the table."""
         return [name for name in names if self.mode != "changes" or name != CHANGE]
+
+
+def driver_of(url: str) -> str:
+    """The class of the driver for a JDBC url; empty if it is not known."""
+    return DRIVERS.get(url.split(":")[1] if ":" in url else "", "")
 
 
 def partitions_of(kind: str, options: Iterable[tuple[str, str]]) -> tuple[str, ...]:
