@@ -20,7 +20,7 @@ _TABLE: Final = """CREATE TEMPORARY TABLE {name} (rowtime TIMESTAMP(3), {types},
   WATERMARK FOR rowtime AS rowtime - INTERVAL '{late}' MINUTE)
   WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'json', 'json.timestamp-format.standard' = 'SQL')"""
 _VERSIONS: Final = """CREATE TEMPORARY VIEW versions AS SELECT rowtime, k, v, n, c, d, f, ts FROM (
-  SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY rowtime DESC) AS rn FROM b) WHERE rn = 1"""
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY rowtime DESC) AS rn FROM b WHERE k IS NOT NULL) WHERE rn = 1"""
 
 
 class Flink:

@@ -26,6 +26,7 @@ LEFT_OUT: Final = (
     "patterns in which a row can be taken as two variables: Flink's greedy quantifiers give no row back",
     "WHERE over SESSION windows: Flink filters before it makes sessions; here these are of all rows, as the query says",
     "ROWTIME of rows with SESSION windows: in Flink the time of the row, here the end of the session (12)",
+    "NULL in the keys of FOR SYSTEM_TIME: Flink's join takes NULL for equal to NULL, and as in SQL it is not",
     "late rows: Flink drops what is behind the watermark, which moves every 200 ms; here the rows alone decide (7.1)",
 )
 FLINK: Final = Words(

@@ -21,18 +21,20 @@ from rowtime.plan.stored import StoredOperator
 from rowtime.runtime.claims import pump_of
 from rowtime.runtime.file_form import lines_of
 from rowtime.runtime.sinks.directory import files_of
+from rowtime.runtime.sinks.iceberg_table import iceberg_table
 from rowtime.runtime.sinks.lake import app_of
 from rowtime.runtime.sinks.staging import TEXT_FORMATS
 from rowtime.runtime.sinks.stream_log import writer_of
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.memory import read_table
 
-DELTA: Final = "delta"
+DELTA, ICEBERG = "delta", "iceberg"
 KINDS: Final[Mapping[str, str]] = {
     "parquet": "directory",
     **dict.fromkeys(TEXT_FORMATS, "directory"),
     "log": "log",
     DELTA: "lake",
+    ICEBERG: "lake",
 }
 BETWEEN: Final = 1_000_000  # stands for a number of rows at which no tick ends
 
@@ -119,6 +121,8 @@ def _counts(sink: StoredOperator, checkpoint: Checkpoint, home: Place) -> list[i
         return _running(entry.count for entry in entries_of(log, writer_of(pump)) if isinstance(entry, Rows))
     if sink.fields["format"] == DELTA:
         return _marks(place_of(options["path"]), app_of(checkpoint.identity, pump))
+    if sink.fields["format"] == ICEBERG:
+        return iceberg_table(options, pump).marks(app_of(checkpoint.identity, pump))
     ticks: dict[str, int] = {}
     for file in files_of(Path(options["path"]).absolute(), pump, checkpoint.identity):
         tick = file.name.split("-")[1]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reliability.crash.cases import Case
+from reliability.crash.cases import KINDS, Case
 from reliability.crash.inside import Sample, undisturbed
 from reliability.model.campaign import main
 from reliability.model.checker import checked
@@ -100,8 +100,11 @@ def test_a_journal_that_is_no_behaviour_is_refused() -> None:
 
 
 @pytest.mark.slow
-def test_a_real_journal_is_a_behaviour_until_something_of_it_changes(spark: SparkSession, tmp_path: Path) -> None:
-    run = undisturbed(Case(4, tmp_path / "live"), spark, tmp_path / "kept", Sample(random.Random(4), 1000))
+@pytest.mark.parametrize("number", [4, KINDS.index("iceberg tables")], ids=["files", "iceberg tables"])
+def test_a_real_journal_is_a_behaviour_until_something_of_it_changes(
+    spark: SparkSession, tmp_path: Path, number: int
+) -> None:
+    run = undisturbed(Case(number, tmp_path / "live"), spark, tmp_path / "kept", Sample(random.Random(4), 1000))
     found = behaviours(run.case.check, run.case.home, "live")
     assert found
     assert not refused(found)

@@ -32,6 +32,7 @@ _RETRIES: Final = "commit.retry.num-retries"
 _SCHEME: Final = "file://"
 _DATA: Final = "data"
 PUMP: Final = "rowtime.pump"  # in the properties of a snapshot
+ROWS: Final = "rowtime.rows"  # of the pump, up to this snapshot
 _VERSIONS: Final = (1, 2)
 _GONE: Final = "A file that the catalog or the table names is gone. Restore it from a copy; nothing else was changed."
 _HINT: Final = "Check the catalog, who may write to it, and the space on its disk. The tick is repeated."
@@ -121,6 +122,12 @@ class IcebergTable:
         mark = Mark(*map(int, said.split())) if said else Mark()
         return Found(str(table.metadata.table_uuid), columns, partitions, mark, odd)
 
+    def marks(self, app: str) -> list[int]:
+        """Return how many rows of a pump the table had by each of its snapshots."""
+        table = self._opened()
+        said = (one.summary for one in table.snapshots() if one.summary) if table is not None else ()
+        return [int(one[ROWS]) for one in said if one.get(PUMP) == app]
+
     def create(self, columns: StructType, partitions: Sequence[str]) -> None:
         """Create the table. Raises `Conflict` if somebody else just has."""
         from pyiceberg.exceptions import (  # noqa: PLC0415 - an extra
@@ -156,7 +163,13 @@ class IcebergTable:
         told = {**table.metadata.properties, _RETRIES: "0"}
         table.metadata = table.metadata.model_copy(update={"properties": told})
         mark = f"{ready.mark.tick} {ready.mark.rows}"
-        said = {PUMP: ready.app, "rowtime.tick": str(ready.mark.tick), "rowtime.bound": to_text(ready.bound)}
+        bound = to_text(ready.bound)
+        said = {
+            PUMP: ready.app,
+            "rowtime.tick": str(ready.mark.tick),
+            ROWS: str(ready.mark.rows),
+            "rowtime.bound": bound,
+        }
         merging = Merging(table, ready, self._place / _DATA, self._spelled) if ready.key else None
         before = table.metadata.current_snapshot_id
         try:
