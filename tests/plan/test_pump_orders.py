@@ -157,3 +157,24 @@ def test_what_nobody_else_reads_is_paused() -> None:
     assert "app.u" in paused("app.third")
     assert {"app.s", "app.keep.sink", "app.odd name.sink"} <= paused("app.keep", "app.odd name")
     assert "app.u" not in paused("app.keep", "app.odd name")
+
+
+def test_who_stops_a_pump_is_told_that_it_cannot_start_again(tmp_path: Path) -> None:
+    grouped = """
+    CREATE STREAM counts (h TIMESTAMP, n BIGINT) USING csv OPTIONS (path '/tmp/nowhere else');
+    CREATE PUMP counted AS INSERT INTO counts
+      SELECT STREAM FLOOR(x.ROWTIME TO HOUR) AS h, COUNT(*) AS n FROM s AS x GROUP BY FLOOR(x.ROWTIME TO HOUR);
+    """
+    place = started(tmp_path, SCRIPT.partition("-- ")[0] + grouped)
+    place.journal.commit(0, {"segments": {}, "held": {}, "outputs": {}})
+    assert "app.counted is new, and its group by would need rows" in give(tmp_path, "ALTER PUMP app.counted STOP").final
+    assert give(tmp_path, "ALTER PUMP app.counted START").final == ""
+    assert give(tmp_path, "ALTER PUMP * STOP").final == ""  # its stream stops as well
+
+
+def test_a_pump_without_a_schema_is_not_taken_for_one_of_the_schema() -> None:
+    script = "CREATE STREAM t (v INT); CREATE STREAM u (v INT); CREATE STREAM s (v INT);"
+    script += "CREATE PUMP p AS INSERT INTO t SELECT STREAM v FROM s; SET SCHEMA 'a';"
+    script += "CREATE PUMP p AS INSERT INTO u SELECT STREAM v FROM s"
+    program = compile_script(script, orders=Orders().after(Order({"p": False}, "", 0)))
+    assert (program.stopped, compile_script(program.described().sql).stopped) == ({"p"}, {"p"})

@@ -55,8 +55,9 @@ ORDERS = 1.0  # seconds between two looks for orders to pumps
 class Query:
     """Represents a running pipeline.
 
-    ``listener`` is called with the progress of every tick, and with each failure after which the tick is tried again;
-    if it raises, the run ends. ``listeners`` have the methods of Spark's ``StreamingQueryListener``.
+    ``listener`` is called with the progress of every tick, with each failure after which the tick is tried again, and
+    with ``{"changed": […]}`` after an order to pumps; if it raises, the run ends. ``listeners`` have the methods of
+    Spark's ``StreamingQueryListener``.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a query, and its options
@@ -343,9 +344,8 @@ class Query:
             return
         try:
             for changes in take_up(self._pipeline, self.engine):
-                self.recentProgress.append({"changed": [*changes]})
                 if self._listener is not None:
-                    self._listener(self.recentProgress[-1])
+                    self._listener({"changed": [*changes]})
         except Exception as error:
             if self._available_now or permanent(error):
                 raise

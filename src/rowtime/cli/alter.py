@@ -52,7 +52,8 @@ def _lines(given: Ordered) -> list[str]:
     said = [f"{pump}: {already.get(pump, '')}{_state(start)}" for pump, start in given.pumps.items()]
     when = {True: "between two ticks", False: "at its next start", None: "between two ticks, or at its next start"}
     changes = [f"  {line}" for line in given.changes or ()]
-    return [*said, *changes, f"the pipeline takes this up {when[given.running]}"]
+    final = [f"note: the opposite order will be refused: {given.final}"] if given.final else []
+    return [*said, *changes, *final, f"the pipeline takes this up {when[given.running]}"]
 
 
 def _state(start: bool) -> str:

@@ -59,7 +59,9 @@ class Figures:
         self.last_output = self.began
 
     def take(self, progress: Mapping[str, Any], now: float) -> None:
-        """Add one tick, or one failed try."""
+        """Add one tick, or one failed try; a change of the plan counts as neither."""
+        if "changed" in progress:
+            return
         if "failure" in progress:
             self.failure, self.failures = progress["failure"], progress.get("failures", 1)
             return

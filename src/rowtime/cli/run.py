@@ -256,8 +256,7 @@ def _run_as_json(pipeline: Pipeline, program: Program, folder: str | Path, how: 
     figures = Figures(time.monotonic())
 
     def listener(progress: dict[str, Any]) -> None:
-        if "changed" not in progress:
-            figures.take(progress, time.monotonic())
+        figures.take(progress, time.monotonic())
         write_json(progress, indent=None)
 
     query = pipeline.start(folder, **how, listener=listener)

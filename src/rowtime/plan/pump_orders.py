@@ -14,6 +14,7 @@ from rowtime.core.errors import refuse
 from rowtime.sql.statements import CreatePump, Name
 
 OWN_SCRIPT = "A pump runs in the script that defines it: write this after its CREATE PUMP."
+_NO_SCHEMA = "\n;SET SCHEMA 'rowtime_orders';SET PATH 'rowtime_orders'"
 BY_CHECKPOINT = "To start or stop pumps of another script: rowtime alter FILE --checkpoint DIR."
 
 
@@ -68,8 +69,9 @@ class Orders:
 
     def script(self, pumps: Collection[str]) -> str:
         """Return the orders to pumps of a script, as statements to append to it."""
-        said = ((name, "START" if order["start"] else "STOP") for name, order in self.pumps.items() if name in pumps)
-        return "".join(f"\n;ALTER PUMP {_quoted(name)} {what}" for name, what in said)
+        said = {name: "START" if order["start"] else "STOP" for name, order in self.pumps.items() if name in pumps}
+        found = any(pump.endswith(f".{name}") for name in said for pump in pumps)  # in the schema of the script's end
+        return (_NO_SCHEMA if found else "") + "".join(f"\n;ALTER PUMP {_quoted(name)} {said[name]}" for name in said)
 
 
 def _quoted(name: str) -> str:

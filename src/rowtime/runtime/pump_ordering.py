@@ -7,7 +7,7 @@ with the plan. A pipeline that needs something from Python (functions, streams) 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from rowtime.plan.difference import statements_of
 from rowtime.plan.program import Program, compile_script
 from rowtime.plan.pump_orders import Order, Orders, named
 from rowtime.plan.stored import StoredPlan
-from rowtime.plan.upgrade import upgrade_of
+from rowtime.plan.upgrade import Upgrade, upgrade_of
 from rowtime.runtime.upgrades import holding
 from rowtime.sql.filled import FilledText
 from rowtime.sql.schemas import looked_up
@@ -41,13 +41,15 @@ _TAKE_OVER: Final = "Start the pipeline with --take-over, or write the statement
 class Ordered:
     """What was ordered: by pump whether it shall run; ``unchanged``: those that do so already.
 
-    ``changes``: what becomes of the plan, in words; ``None`` if only the pipeline can tell. ``running``: it takes the
-    order up between two ticks, else at its next start; ``None`` if that is not known.
+    ``changes``: what becomes of the plan, in words; ``None`` if only the pipeline can tell. ``final``: why what is
+    stopped could not start again by the opposite order, or empty. ``running``: the pipeline takes the order up between
+    two ticks, otherwise at its next start; ``None`` if that is not known.
     """
 
     pumps: Mapping[str, bool]
     unchanged: tuple[str, ...]
     changes: tuple[str, ...] | None
+    final: str
     running: bool | None
 
     def as_json(self) -> dict[str, Any]:
@@ -78,16 +80,17 @@ def give_order(
     before = make(orders)
     order = _order(text, variables or {}, before)
     after = make(orders.after(order))
-    changes = None
+    changes, final = None, ""
     if not before.problems and (orders != plan.orders or plan.is_of(before.operators)):
         if after.problems:
             raise Refused(*after.problems)
         upgrade = None if last is None else upgrade_of(plan, after, holding(last))
         changes = () if upgrade is None else upgrade.lines
+        final = "" if upgrade is None else _final(before, after, upgrade)
     pump_orders.put(place.folder, order)
     same = tuple(name for name, start in order.pumps.items() if before.catalog.pumps[name].started == start)
     state = liveness(place.folder).state
-    return Ordered(order.pumps, same, changes, None if state == UNKNOWN else state in (RUNNING, RETRYING))
+    return Ordered(order.pumps, same, changes, final, None if state == UNKNOWN else state in (RUNNING, RETRYING))
 
 
 def _compiled(plan: StoredPlan, home: Home, variables: Mapping[str, str], orders: Orders) -> Program:
@@ -96,6 +99,15 @@ def _compiled(plan: StoredPlan, home: Home, variables: Mapping[str, str], orders
     secrets = {name: name for name, *_ in FilledText.of(plan.sql, values).missing()}
     hidden = Without(home, frozenset(statements_of(plan.sql)))
     return compile_script(plan.sql, hidden, {**secrets, **values}, orders=orders)
+
+
+def _final(before: Program, after: Program, upgrade: Upgrade) -> str:
+    """Say why the program before an order could not continue after it, if it stops pumps that need past rows."""
+    try:
+        upgrade_of(replace(after.described(), paused=upgrade.paused), before, ())
+    except Refused as refused:
+        return refused.problems[0].message
+    return ""
 
 
 def _order(text: str, variables: Mapping[str, str], program: Program) -> Order:
