@@ -22,7 +22,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 # Tests start many processes; each would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Java is looked up each time, because it belongs to the machine, not to the environment.
+# Java is looked up each time: it belongs to the machine, not to the environment.
 WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
@@ -111,7 +111,7 @@ docs: $(DOCS_VENV)/.ready ## build the site of the docs into site/; a broken lin
 options: env ## rewrite the tables of options in docs/ from the declarations of the formats
 	@$(BIN)/python scripts/option_tables.py
 
-pictures: env ## draw the pictures of the docs again, from runs of rowtime
+pictures: env ## draw the pictures of the docs from runs of rowtime
 	@$(WITH_JAVA) $(BIN)/python scripts/pictures.py
 
 $(DOCS_VENV)/.ready: requirements/docs.lock scripts/setup_venv.sh

@@ -23,14 +23,14 @@ ALWAYS = ("I03",)
     "case",
     [pytest.param(case, id=case.name, marks=[] if case.name in ALWAYS else [pytest.mark.slow]) for case in CASES],
 )
-def test_an_event_list_gives_what_it_expects(spark: SparkSession, case: EventCase) -> None:
+def test_an_event_list_gives_its_expected_output(spark: SparkSession, case: EventCase) -> None:
     _, cut = list(cuts(case.transcript))[-1]
     judge(case, play(derive(spark), case.transcript, cut))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_an_event_list_gives_what_it_expects_however_it_is_cut(spark: SparkSession, case: EventCase) -> None:
+def test_an_event_list_gives_its_expected_output_however_it_is_cut(spark: SparkSession, case: EventCase) -> None:
     for _, cut in cuts(case.transcript):
         judge(case, play(derive(spark), case.transcript, cut))
 

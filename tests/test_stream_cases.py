@@ -96,7 +96,7 @@ LONGER = [pytest.param(name, marks=pytest.mark.slow) for name in ("S05", "S06", 
 
 
 @pytest.mark.parametrize("name", ["S02", "S03", "S08", "S16", *LONGER])
-def test_panes_fire_as_the_case_says_whatever_the_cut(spark: SparkSession, name: str) -> None:
+def test_panes_fire_as_the_case_says_in_any_cut(spark: SparkSession, name: str) -> None:
     case, expected = _transcript(name, queries.PANES[name]), CASES[name]["expected"]
     triggers = [entry for entry in expected if entry.get("event", "trigger") == "trigger"]
     discarded = {entry["after"] for entry in expected if entry.get("event") == "discarded"}
@@ -112,7 +112,7 @@ def test_panes_fire_as_the_case_says_whatever_the_cut(spark: SparkSession, name:
             assert not found.held or name == "S05", "a closed pane is still held"
 
 
-def test_a_tuple_is_in_every_pane_that_holds_its_time(spark: SparkSession) -> None:
+def test_a_row_is_in_every_pane_that_contains_its_time(spark: SparkSession) -> None:
     case = _transcript("S01", queries.PANES["S01"], ends=True)
     wanted = {_micros(e["t"]): {tuple(map(_micros, pane)) for pane in e["panes"]} for e in CASES["S01"]["expected"]}
     for _, found in _played(spark, case):
@@ -123,7 +123,7 @@ def test_a_tuple_is_in_every_pane_that_holds_its_time(spark: SparkSession) -> No
         assert got == wanted
 
 
-def test_the_bound_that_goes_on_is_the_least_of_the_inputs(spark: SparkSession) -> None:
+def test_the_passed_bound_is_the_least_of_the_inputs(spark: SparkSession) -> None:
     case = _transcript("S13", queries.BOTH)
     for cut, found in _played(spark, case):
         reached: list[int] = []

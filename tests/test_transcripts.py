@@ -22,7 +22,7 @@ FILES = [path for path in (*sorted(CASES.glob("*.yaml")), *sorted(CASES.parent.g
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
-def test_the_case_is_met(spark: SparkSession, path: Path) -> None:
+def test_the_case_passes(spark: SparkSession, path: Path) -> None:
     case = load(path)
     _, cut = list(cuts(case))[-1]
     assert findings(case, play(derive(spark), case, cut)) == []
@@ -30,11 +30,11 @@ def test_the_case_is_met(spark: SparkSession, path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
-def test_the_case_is_met_whatever_the_cut(spark: SparkSession, path: Path) -> None:
+def test_the_case_passes_in_any_cut(spark: SparkSession, path: Path) -> None:
     assert run_case(derive(spark), load(path)) == []
 
 
-def test_a_case_that_is_not_met_fails_with_what_differs(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_failing_case_reports_the_differences(spark: SparkSession, tmp_path: Path) -> None:
     text = (CASES / "ties_keep_arrival_order.yaml").read_text()
     (tmp_path / "wrong.yaml").write_text(text.replace("v: 2}}", "v: 7}}", 1))
     (tmp_path / "broken.yaml").write_text("title: no input")

@@ -75,7 +75,7 @@ def test_a_method_has_the_plan_of_its_sql(sql: str, tmp_path: Path) -> None:
     assert pipeline.compile().described().operators == expected.described().operators
 
 
-def test_a_view_of_events_and_what_is_selected_of_them_are_events(tmp_path: Path) -> None:
+def test_a_view_of_events_and_selections_from_it_are_events(tmp_path: Path) -> None:
     pipeline = rt.Pipeline(home=tmp_path)
     view = pipeline.events("s", COLUMNS, shape=SHAPE).where("x > 0").view("v")
     view.select("k").stitch().to()

@@ -83,7 +83,7 @@ def test_functions_of_each_kind_in_each_clause_give_the_same_however_rows_are_cu
     assert {name for (name, *_) in session.sql("SHOW USER FUNCTIONS").collect()} == before
 
 
-def test_a_function_stays_for_a_run_what_it_was_at_its_start(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_function_does_not_change_during_a_run(spark: SparkSession, tmp_path: Path) -> None:
     session = spark.newSession()
     session.udf.register("f", lambda v: v + 1, "BIGINT")
     got: list[int] = []
@@ -129,7 +129,7 @@ def test_a_function_that_is_not_deterministic_is_refused_until_it_is_declared(
         rt.Pipeline(session, home=tmp_path / "home").sql(STREAM + sql).deterministic("nobody").run_available()
 
 
-def test_what_is_beside_a_declared_function_is_refused_as_before(spark: SparkSession, tmp_path: Path) -> None:
+def test_other_functions_than_a_declared_one_are_still_refused(spark: SparkSession, tmp_path: Path) -> None:
     from pyspark.sql.functions import udf
 
     session = spark.newSession()

@@ -102,7 +102,7 @@ def test_one_row_is_made_of_the_events_of_a_window(spark: SparkSession, tmp_path
 
 
 @pytest.mark.slow  # many ticks
-def test_what_changes_is_taken_back(spark: SparkSession, tmp_path: Path) -> None:
+def test_changed_results_are_retracted(spark: SparkSession, tmp_path: Path) -> None:
     got = _run(spark, tmp_path, f"{SEVERAL} EMIT CHANGES", [5, 2, 4, 1, 0, 3], 2)
     left: Counter[tuple[int, ...]] = Counter()
     for row in got:

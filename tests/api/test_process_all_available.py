@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_what_was_sent_before_has_been_delivered(spark: SparkSession, tmp_path: Path) -> None:
+def test_earlier_input_has_been_delivered(spark: SparkSession, tmp_path: Path) -> None:
     got: list[Any] = []
     made = rt.Pipeline(spark, home=tmp_path / "home").sql("CREATE STREAM s (v INT); SELECT STREAM v FROM s;")
     made.sink("result", lambda batch: got.extend(batch.table().column("v").to_pylist() if batch.count else []))
@@ -29,7 +29,7 @@ def test_what_was_sent_before_has_been_delivered(spark: SparkSession, tmp_path: 
     query.processAllAvailable()
 
 
-def test_what_a_streaming_dataframe_has_is_waited_for(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_of_a_streaming_dataframe_are_awaited(spark: SparkSession, tmp_path: Path) -> None:
     got: list[Any] = []
     (tmp_path / "in").mkdir()
     rows = spark.readStream.schema("v INT, at TIMESTAMP").json(str(tmp_path / "in"))
@@ -46,7 +46,7 @@ def test_what_a_streaming_dataframe_has_is_waited_for(spark: SparkSession, tmp_p
         query.stop()
 
 
-def test_what_ends_the_query_is_raised(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_error_that_ends_the_query_is_raised(spark: SparkSession, tmp_path: Path) -> None:
     def fail(_batch: Any) -> None:
         raise ZeroDivisionError("for the test")
 

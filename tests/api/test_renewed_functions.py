@@ -73,7 +73,7 @@ def calling(called: Callable[[int], int]) -> Callable[[int], int]:
         (calling(lambda v: v + 1), calling(lambda v: v + 2), False),
     ],
 )
-def test_a_function_is_known_by_what_it_does(one: Any, other: Any, same: bool) -> None:
+def test_a_function_is_identified_by_its_behaviour(one: Any, other: Any, same: bool) -> None:
     assert (print_of(one) == print_of(other)) is same
 
 
@@ -115,9 +115,7 @@ def rows(spark: SparkSession, at: Path) -> list[int]:
 @pytest.mark.parametrize(
     "way", ["session", *(pytest.param(way, marks=pytest.mark.slow) for way in ("pandas", "pipeline"))]
 )
-def test_another_function_is_refused_until_it_is_said_to_be_meant(
-    spark: SparkSession, tmp_path: Path, way: str
-) -> None:
+def test_a_changed_function_is_refused_until_it_is_confirmed(spark: SparkSession, tmp_path: Path, way: str) -> None:
     check = tmp_path / "check"
     given(spark, tmp_path, way, lambda v: 2 * v).run_available(check)
     send(tmp_path, 1, 1)

@@ -94,7 +94,7 @@ def test_each_form_has_the_plan_of_its_sql(name: str, tmp_path: Path) -> None:
     assert pipeline.compile().described().operators == wanted.described().operators
 
 
-def test_what_cannot_complete_is_refused_as_in_sql(tmp_path: Path) -> None:
+def test_queries_that_cannot_complete_are_refused_as_in_sql(tmp_path: Path) -> None:
     pipeline = rt.Pipeline(home=tmp_path)
     pipeline.stream("clicks", CLICKS).group_by("page").agg(hits="COUNT(*)").to()
     with pytest.raises(rt.Refused, match="R104"):

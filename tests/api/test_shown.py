@@ -81,7 +81,7 @@ def test_a_long_table_says_how_many_rows_it_leaves_out() -> None:
 
 
 @pytest.mark.parametrize("kernel", [True, False], ids=["notebook", "terminal"])
-def test_in_a_notebook_the_picture_of_a_query_follows_it(monkeypatch: pytest.MonkeyPatch, *, kernel: bool) -> None:
+def test_in_a_notebook_the_display_of_a_query_is_updated(monkeypatch: pytest.MonkeyPatch, *, kernel: bool) -> None:
     import IPython
     import IPython.display
 

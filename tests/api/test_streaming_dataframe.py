@@ -200,13 +200,13 @@ def test_edges_of_a_dataframe_are_matched_by_all_but_their_positions(
         ({"shape": "POINT (at); DROP STREAM s"}, "R101"),
     ],
 )
-def test_shapes_that_a_dataframe_cannot_have(folder: Folder, wrong: dict[str, Any], says: str) -> None:
+def test_shapes_that_a_dataframe_does_not_support(folder: Folder, wrong: dict[str, Any], says: str) -> None:
     made = rt.Pipeline().source("events", folder.frame, **wrong).sql("SELECT STREAM who FROM events EMIT CHANGES")
     with pytest.raises(Refused, match=says):
         made.compile()
 
 
-def test_a_rate_stream_goes_on_until_it_is_stopped(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_rate_stream_continues_until_it_is_stopped(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).option("numPartitions", 2)
     frame = frame.option("startTimestamp", 1_704_067_200_000).option("advanceMillisPerBatch", 60_000).load()
     sql = "SELECT STREAM COUNT(*) AS n, SUM(value) AS total FROM events s GROUP BY FLOOR(s.ROWTIME TO MINUTE)"
@@ -304,7 +304,7 @@ def test_a_failing_batch_is_tried_again_by_a_run_that_goes_on(
     assert found.counts == {"10:01": (4, 7), "10:02": (2, 6), "10:03": (1, 4)}
 
 
-def test_a_handed_and_a_direct_stream_are_one_pipeline(spark: SparkSession, folder: Folder, tmp_path: Path) -> None:
+def test_a_given_and_a_direct_stream_are_one_pipeline(spark: SparkSession, folder: Folder, tmp_path: Path) -> None:
     sql = """CREATE STREAM logged (n BIGINT);
              SELECT STREAM n FROM events UNION ALL SELECT STREAM n FROM logged"""
     made, found = pipeline(spark, tmp_path, folder.frame, sql, **PLACED)
@@ -338,7 +338,7 @@ def test_arrival_never_goes_back_and_is_the_same_however_often_it_is_read(spark:
     assert source.discover(part.end, Limits(), state)[0].empty
 
 
-def test_rows_of_a_set_are_numbered_by_what_they_hold(spark: SparkSession) -> None:
+def test_rows_of_a_set_are_numbered_by_their_content(spark: SparkSession) -> None:
     rows = [(f"w{n % 3}", n, n) for n in range(30)]
     found = []
     for spread in (rows, rows[::-1]):
@@ -359,7 +359,7 @@ def test_rows_without_a_position_and_positions_that_go_back_are_reported(spark: 
         source.discover({"a": 5}, Limits(), {})
 
 
-def test_columns_that_are_not_there_are_refused(spark: SparkSession) -> None:
+def test_missing_columns_are_refused(spark: SparkSession) -> None:
     with pytest.raises(Refused, match=r"R103 .*no column when"):
         handed(spark, ("a", 1, 1), rowtime="when")
 

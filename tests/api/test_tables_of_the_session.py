@@ -89,7 +89,7 @@ def test_a_view_a_udf_in_where_and_group_and_a_typed_sink_go_on_after_a_restart(
     assert rt.verify(tmp_path / "check", pipeline, home=tmp_path / "home").equal
 
 
-def test_a_view_with_other_columns_is_still_what_it_was(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_view_with_other_columns_keeps_its_first_definition(spark: SparkSession, tmp_path: Path) -> None:
     sql = STREAM + "SELECT STREAM v, city FROM a JOIN cities USING (k)"
     got: list[dict[str, Any]] = []
 
@@ -126,7 +126,7 @@ def test_a_table_of_a_catalog_and_one_that_the_script_declares(spark: SparkSessi
 
 
 @pytest.mark.slow
-def test_what_a_view_computes_is_what_the_session_sees(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_view_computes_what_the_session_shows(spark: SparkSession, tmp_path: Path) -> None:
     """Times in words of the zone of the session, and division as it does it."""
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
@@ -141,7 +141,7 @@ def test_what_a_view_computes_is_what_the_session_sees(spark: SparkSession, tmp_
         assert [(row["at"], row["q"]) for row in got] == [("1970-01-01 09:00:00", None)], name
 
 
-def test_what_the_script_and_the_home_define_comes_first(spark: SparkSession, tmp_path: Path) -> None:
+def test_definitions_of_the_script_and_the_home_come_first(spark: SparkSession, tmp_path: Path) -> None:
     session = session_of(spark, CITIES)
     for name in ("a", "ledger", "v"):
         session.sql("SELECT 1 AS x").createOrReplaceTempView(name)
@@ -150,7 +150,7 @@ def test_what_the_script_and_the_home_define_comes_first(spark: SparkSession, tm
     assert not [node for node in program.operators if node.kind == "table"]
 
 
-def test_what_is_no_table_is_refused_with_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
+def test_anything_but_a_table_is_refused_with_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
     session = session_of(spark, CITIES)
 
     def refused(sql: str) -> tuple[str, str]:

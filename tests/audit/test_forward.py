@@ -58,7 +58,7 @@ def went(found: Trace, operator: str) -> list[tuple[str, object]]:
     return [(to_text(item.at)[14:], item.columns.get("n")) for item in found.of(operator) if item.kind == "row"]
 
 
-def test_a_row_is_followed_to_every_output_that_it_had_a_part_in(spark: SparkSession, place: Path) -> None:
+def test_a_row_is_traced_to_every_output_that_it_contributed_to(spark: SparkSession, place: Path) -> None:
     found = forward(pipeline(spark, place), place / "check", "clicks", f"t = TIMESTAMP '{at(50)}'")
     assert went(found, "d.sink") == [("01:00", 2)]
     assert went(found, "e.sink") == [("00:50", 1), ("01:05", 2)]
@@ -68,7 +68,7 @@ def test_a_row_is_followed_to_every_output_that_it_had_a_part_in(spark: SparkSes
 
 
 @pytest.mark.slow
-def test_the_way_up_is_the_way_down_turned_round(spark: SparkSession, place: Path) -> None:
+def test_tracing_up_is_the_inverse_of_tracing_down(spark: SparkSession, place: Path) -> None:
     made, check = pipeline(spark, place), place / "check"
     down = {
         (sink, number): {
@@ -99,14 +99,12 @@ def test_a_row_that_was_refused_goes_no_further_than_its_gate(spark: SparkSessio
         ("clicks", "price > 1", "no row can be found with this condition"),
     ],
 )
-def test_a_row_that_is_not_there_is_refused(
-    spark: SparkSession, place: Path, stream: str, where: str, told: str
-) -> None:
+def test_a_missing_row_is_refused(spark: SparkSession, place: Path, stream: str, where: str, told: str) -> None:
     with pytest.raises(Refused, match=f"R409 {told}"):
         forward(pipeline(spark, place), place / "check", stream, where)
 
 
-def test_rows_beyond_those_that_are_listed_are_looked_at(
+def test_rows_beyond_the_listed_ones_are_traced_too(
     spark: SparkSession, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rowtime.audit.forward.MOST", 1)

@@ -84,7 +84,7 @@ def test_from_now_a_reader_sees_what_comes_after_its_first_start(spark: SparkSes
 
 
 @pytest.mark.parametrize("timed", [True, False])
-def test_from_now_the_clocks_are_those_of_then(timed: bool, spark: SparkSession, tmp_path: Path) -> None:
+def test_from_now_the_clocks_are_those_at_the_start(timed: bool, spark: SparkSession, tmp_path: Path) -> None:
     define(tmp_path, STREAMS)
     for writer in ("one", "other"):
         with rt.writer("a", home=tmp_path / "home", writer=writer) as log:
@@ -157,7 +157,7 @@ def test_a_view_that_is_used_twice_is_computed_once(tmp_path: Path) -> None:
         ("CREATE STREAM r (v BIGINT) USING rate; SELECT STREAM v FROM r FROM NOW", "a stream of rate cannot be read"),
     ],
 )
-def test_what_begins_nowhere_or_twice_is_refused(sql: str, message: str, tmp_path: Path) -> None:
+def test_invalid_uses_of_from_now_are_refused(sql: str, message: str, tmp_path: Path) -> None:
     define(tmp_path, STREAMS)
     [problem] = compile_script(sql, Home(tmp_path / "home")).problems
     assert (problem.code, message in problem.message) == ("R157", True)

@@ -55,7 +55,7 @@ def test_early_rows_come_back_once_when_time_has_caught_up(feed: Any, tmp_path: 
     assert query.ledger["g"] == {"in": 13, "accepted": 11, "EARLY": 2}
 
 
-def test_what_is_too_late_by_now_stays_in_the_ledger(feed: Any, tmp_path: Path) -> None:
+def test_rows_that_are_too_late_by_now_stay_in_the_ledger(feed: Any, tmp_path: Path) -> None:
     feed(0, 15)
     feed(9, 18, 26)
     assert again(tmp_path) == (0, 0, 1)
@@ -141,7 +141,7 @@ CREATE PUMP open AS INSERT INTO edges SELECT STREAM n FROM o EMIT EDGES (edge, a
 
 
 @pytest.mark.slow
-def test_early_events_were_not_taken(spark: SparkSession, tmp_path: Path) -> None:
+def test_early_events_were_not_readmitted(spark: SparkSession, tmp_path: Path) -> None:
     got: dict[str, list[dict[str, Any]]] = {"events": [], "counts": [], "edges": []}
 
     def run(*minutes: int) -> rt.Query:

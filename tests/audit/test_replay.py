@@ -100,7 +100,7 @@ def test_a_writer_that_joins_cuts_the_input(spark: SparkSession, tmp_path: Path)
     assert again.entry["totals"] == {"s": {"in": 7, "accepted": 6, "LATE": 1}}
 
 
-def test_a_bound_that_is_set_by_hand_cuts_the_input(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_manual_bound_cuts_the_input(spark: SparkSession, tmp_path: Path) -> None:
     run = Run(spark, tmp_path, SORTED.replace("'10' SECOND", "'1' HOUR"))
     for number in range(3):
         insert(run, "a", [number * 10, number * 10 + 5])
@@ -120,7 +120,7 @@ def test_a_bound_that_is_set_by_hand_cuts_the_input(spark: SparkSession, tmp_pat
     assert again.entry["totals"]["sorted"]["LATE"] == 2, "those behind the bound"
 
 
-def test_where_there_is_no_tick_there_is_nothing_to_run_again(tmp_path: Path) -> None:
+def test_without_a_tick_there_is_nothing_to_replay(tmp_path: Path) -> None:
     with pytest.raises(rt.Refused) as refused:
         recorded(Checkpoint(tmp_path))
     assert refused.value.problems[0].code == "R405"

@@ -107,7 +107,7 @@ def operators(found: Trace) -> dict[str, list[str]]:
     return {kind: [name for name in names if found.kinds[name] == kind] for kind in set(found.kinds.values())}
 
 
-def test_few_rows_are_looked_up_without_a_spark_job(spark: SparkSession, clicks: Path) -> None:
+def test_few_rows_are_found_without_a_spark_job(spark: SparkSession, clicks: Path) -> None:
     jobs = JobTimes(spark)
     before = jobs.next()
     found = trace(pipeline(spark, clicks), clicks / "check", "page = 'a' AND n = 2", sink="d")
@@ -116,7 +116,7 @@ def test_few_rows_are_looked_up_without_a_spark_job(spark: SparkSession, clicks:
 
 
 @pytest.mark.slow
-def test_of_a_snapshot_count_the_events_that_are_alive_or_touch_it(spark: SparkSession, flights: Path) -> None:
+def test_a_trace_of_a_snapshot_lists_the_events_that_are_alive_or_touch_it(spark: SparkSession, flights: Path) -> None:
     found = trace(pipeline(spark, flights, FLIGHTS_SQL), flights / "check", {"origin": "A", "n": 2}, sink="a")
     assert rows(found, found.sink)[0][:3] == (1, "row", 6)
     (group,) = operators(found)["snapshot"]
@@ -134,7 +134,7 @@ def test_of_a_snapshot_count_the_events_that_are_alive_or_touch_it(spark: SparkS
 
 
 @pytest.mark.slow
-def test_of_a_join_of_intervals_the_two(spark: SparkSession, flights: Path) -> None:
+def test_a_trace_of_an_interval_join_lists_both_events(spark: SparkSession, flights: Path) -> None:
     found = trace(pipeline(spark, flights, FLIGHTS_SQL), flights / "check", "one = 3 AND other = 4", sink="b")
     (join,) = operators(found)["lifetime join"]
     assert rows(found, join)[0][:4] == (1, "insert", 8, 9)
@@ -142,7 +142,7 @@ def test_of_a_join_of_intervals_the_two(spark: SparkSession, flights: Path) -> N
 
 
 @pytest.mark.slow
-def test_of_a_retraction_what_it_takes_back_and_what_made_it_do_so(spark: SparkSession, flights: Path) -> None:
+def test_a_trace_of_a_retraction_lists_the_retracted_event_and_its_cause(spark: SparkSession, flights: Path) -> None:
     made, where = pipeline(spark, flights, FLIGHTS_SQL), "change = 'retract' AND origin = 'A' AND n = 1"
     found = trace(made, flights / "check", where, sink="c")
     (group,) = operators(found)["speculative groups"]
@@ -154,7 +154,7 @@ def test_of_a_retraction_what_it_takes_back_and_what_made_it_do_so(spark: SparkS
     assert rows(found, "flights")[:-1] == [(0, "insert", 0, 10, 1, "A", "r"), (0, "insert", 3, 6, 2, "A", "r")]
 
 
-def test_of_a_group_its_rows_and_the_bound_that_closed_it(spark: SparkSession, clicks: Path) -> None:
+def test_a_trace_of_a_group_lists_its_rows_and_the_bound_that_closed_it(spark: SparkSession, clicks: Path) -> None:
     found = trace(pipeline(spark, clicks), clicks / "check", number=0, sink="d")
     assert rows(found, "clicks") == [(0, "row", 10, None, "a"), (0, "row", 50, None, "a"), (1, "bound", 70, None)]
 
@@ -198,7 +198,7 @@ def test_each_row_is_joined_with_those_that_made_it_and_with_no_others(spark: Sp
 
 
 @pytest.mark.slow
-def test_of_a_row_with_a_window_the_rows_of_the_window(spark: SparkSession, clicks: Path) -> None:
+def test_a_trace_of_a_window_lists_the_rows_of_the_window(spark: SparkSession, clicks: Path) -> None:
     where = f"page = 'a' AND rowtime = TIMESTAMP '{at(65)}'"
     found = trace(pipeline(spark, clicks), clicks / "check", where, sink="e")
     assert rows(found, "clicks")[:-1] == [(0, "row", 50, None, "a"), (1, "row", 65, None, "a")]
@@ -214,7 +214,7 @@ def test_a_query_traces_its_own_rows(spark: SparkSession, tmp_path: Path) -> Non
     assert rows(query.trace(number=0), "s") == rows(query.trace("k = 2"), "s")
 
 
-def test_a_row_that_is_not_there_is_refused(spark: SparkSession, clicks: Path) -> None:
+def test_a_missing_row_is_refused(spark: SparkSession, clicks: Path) -> None:
     made = pipeline(spark, clicks)
     for row, number, sink in ((None, 99, "d"), ("pag = 'a'", None, "d"), (None, 0, None), (None, 0, "x")):
         with pytest.raises(rt.Refused) as refused:

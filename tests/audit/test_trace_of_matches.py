@@ -38,7 +38,7 @@ def ticks(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder
 
 
-def test_of_a_match_the_rows_of_its_key_in_its_time(spark: SparkSession, ticks: Path) -> None:
+def test_a_trace_of_a_match_lists_the_rows_of_its_key_in_its_time(spark: SparkSession, ticks: Path) -> None:
     found = trace(pipeline(spark, ticks, SQL), ticks / "check", "k = 'a'", sink="one")
     (match,) = operators(found)["match"]
     [row] = [item for item in found.of(match) if item.kind == "row"]
@@ -49,7 +49,7 @@ def test_of_a_match_the_rows_of_its_key_in_its_time(spark: SparkSession, ticks: 
 
 
 @pytest.mark.slow
-def test_of_a_row_of_a_match_its_variable(spark: SparkSession, ticks: Path) -> None:
+def test_a_trace_of_a_row_of_a_match_lists_its_variable(spark: SparkSession, ticks: Path) -> None:
     found = trace(pipeline(spark, ticks, SQL), ticks / "check", "k = 'a' AND v = 1", sink="each")
     assert [row[4:] for row in rows(found, found.sink) if row[1] == "row"] == [("a", "B", 1)]
     assert [row[2] for row in rows(found, "ticks") if row[1] == "row"] == [30, 40, 65]

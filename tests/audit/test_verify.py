@@ -72,7 +72,7 @@ def differing(found: Verified) -> dict[str, tuple[str, ...]]:
     return {output.name: output.first for output in found.outputs if output.differences}
 
 
-def test_one_batch_gives_what_was_written(spark: SparkSession, place: Path) -> None:
+def test_one_batch_equals_the_output(spark: SparkSession, place: Path) -> None:
     found = verified(spark, place)
     assert differing(found) == {}
     assert found.equal

@@ -35,7 +35,7 @@ def accepted_one_by_one(rows: LateRows) -> list[dict[str, object]]:
     return found
 
 
-def test_a_row_is_accepted_as_long_as_its_minute_is_not_over(rows: LateRows) -> None:
+def test_a_row_is_accepted_until_its_minute_is_over(rows: LateRows) -> None:
     expected = accepted_one_by_one(rows)
     assert pa.concat_tables([*rows.accepted()]).to_pylist() == expected
     assert 0.08 < 1 - len(expected) / rows.count < 0.12

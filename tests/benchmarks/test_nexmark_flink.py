@@ -14,7 +14,7 @@ def test_there_is_a_text_for_each_query_and_no_other() -> None:
     assert {path.stem for path in TEXTS.iterdir()} == set(QUERIES)
 
 
-def test_values_are_written_as_flink_writes_them() -> None:
+def test_values_are_written_like_in_flink() -> None:
     at = datetime(2024, 1, 1, 10, 0, 0, 120_000, tzinfo=UTC)
     given = [Decimal("908.000"), at, at.replace(microsecond=0), "a", 7]
     assert [_plain(value) for value in given] == ["908", "2024-01-01 10:00:00.12", "2024-01-01 10:00:00", "a", "7"]
@@ -36,6 +36,6 @@ def test_running_averages_become_the_last_of_each_category() -> None:
     assert [*_last_averages([(1, 10, 5.0), (2, 11, 7.9), (3, 10, 6.5)])] == [(10, 6), (11, 7)]
 
 
-def test_an_array_of_bids_becomes_a_row_a_place() -> None:
+def test_an_array_of_bids_becomes_one_row_per_element() -> None:
     bids = [{"price": 9, "bidder": 1, "dateTime": "x"}, {"price": 8, "bidder": 2, "dateTime": "y"}]
     assert [*_one_by_one([(5, bids)])] == [(5, 9, 1, "x", 1), (5, 8, 2, "y", 2)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.measurement import against, answers_of, summary
 
 
-def test_the_last_line_counts_and_names_what_was_missed() -> None:
+def test_the_last_line_counts_and_names_the_misses() -> None:
     results = [
         {"name": "group", "ratios": [against("default", 1.5, 1.2), against("rocksdb", 1.9, 2.0)]},
         {"name": "tick", "ratios": [against("default", 1.1, 1.0, most=True)], "answers": {"default": "equal"}},

@@ -47,7 +47,7 @@ def test_a_good_script_is_ok(rowtime: Callable[..., Result], tmp_path: Path) -> 
     assert (result.exit_code, result.stdout) == (0, "ok: 2 statements\n")
 
 
-def test_all_problems_of_a_file_are_said_at_once_with_their_places(
+def test_all_problems_of_a_file_are_reported_together_with_their_places(
     rowtime: Callable[..., Result], tmp_path: Path
 ) -> None:
     (tmp_path / "bad.sql").write_text(BAD)

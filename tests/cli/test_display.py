@@ -105,7 +105,7 @@ def test_the_progress_towards_a_known_end_is_reported() -> None:
     assert shares == ["25 %", "99 %", "100 %"], "100 % only once nothing is left"
 
 
-def test_what_the_tick_under_way_reads_is_not_read_yet() -> None:
+def test_the_input_of_the_current_tick_counts_as_unread() -> None:
     figures = Figures(began=0.0)
     figures.take(with_backlog(0, 1_000, 3_000, "bytes"), now=1.0)
     snapshot = replace(seen(figures, 2.0), backlogs={"clicks": {"unit": "bytes", "taken": 2_000, "left": 5_000}})
@@ -142,7 +142,7 @@ def test_lines_come_at_most_once_a_second_and_none_is_lost() -> None:
     assert last.endswith("out 5  clicks at 2024-01-01 00:00:04")
 
 
-def test_a_line_says_what_waits_when_nothing_comes_out() -> None:
+def test_a_line_says_what_waits_without_output() -> None:
     figures, file = Figures(began=0.0), io.StringIO()
     lines = Lines(file)
     figures.take(progress(0, 10), now=0.5)

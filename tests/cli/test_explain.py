@@ -62,7 +62,7 @@ def test_json_says_the_same_inputs_first(rowtime: Callable[..., Result], tmp_pat
     assert group["promises"]["reason"]
 
 
-def test_a_promise_without_a_reason_is_the_inputs_own() -> None:
+def test_a_promise_without_a_reason_is_that_of_the_input() -> None:
     def reasons(node: Operator) -> str:
         return node.reason
 

@@ -98,7 +98,7 @@ def test_the_doctor_starts_spark_and_runs_a_job_with_a_python_worker(process: Pr
     assert {one["state"] for one in found.values()} <= {"ok", "missing", "warning"}
 
 
-def test_the_doctor_tells_a_missing_and_an_old_java(
+def test_the_doctor_reports_a_missing_and_an_old_java(
     rowtime: Rowtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -117,7 +117,7 @@ def test_the_doctor_tells_a_missing_and_an_old_java(
     assert (found["state"], found["found"]) == ("failed", f"11, {command}")
 
 
-def test_the_doctor_tells_a_worker_of_another_python(
+def test_the_doctor_reports_a_worker_of_another_python(
     rowtime: Rowtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tmp_path / "python3"
@@ -132,7 +132,7 @@ def test_the_doctor_tells_a_worker_of_another_python(
     assert "does not run" in told(rowtime("doctor", "--no-spark", "--json"))["PYSPARK_PYTHON"]["found"]
 
 
-def test_the_doctor_tells_full_disks_ports_in_use_and_what_is_not_installed(
+def test_the_doctor_reports_full_disks_ports_in_use_and_missing_packages(
     rowtime: Rowtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health.shutil, "disk_usage", lambda _: SimpleNamespace(free=2**20))

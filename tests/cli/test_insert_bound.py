@@ -177,7 +177,7 @@ def test_writers_that_are_open_elsewhere_are_named(rowtime: Callable[..., Result
     assert "no bound for writer busy, which a running process has open" in result.stderr
 
 
-def test_text_that_is_no_time_is_refused(rowtime: Callable[..., Result], home: Home) -> None:
+def test_text_that_is_not_a_time_is_refused(rowtime: Callable[..., Result], home: Home) -> None:
     result = rowtime("bound", "clicks", "noon")
     assert result.exit_code == 1
     assert "R301 'noon' is not a timestamp" in result.stderr

@@ -42,9 +42,7 @@ CREATE PUMP p AS INSERT INTO pages SELECT STREAM page FROM clicks;
 )
 
 
-def test_results_have_standard_output_to_themselves(
-    rowtime: Callable[..., Result], spark: SparkSession, tmp_path: Path
-) -> None:
+def test_standard_output_has_only_results(rowtime: Callable[..., Result], spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "by_minute.sql").write_text(BY_MINUTE)
     result = rowtime("run", "by_minute.sql", "--available-now")
     assert result.exit_code == 0, result.stderr
@@ -57,9 +55,7 @@ def test_results_have_standard_output_to_themselves(
 
 
 @pytest.mark.parametrize("script", [CLICKS + "SELECT STREAM nothing FROM clicks;", "SELECT"], ids=["refused", "no SQL"])
-def test_a_run_leaves_the_loggers_of_the_process_as_they_were(
-    rowtime: Callable[..., Result], tmp_path: Path, script: str
-) -> None:
+def test_a_run_restores_the_loggers_of_the_process(rowtime: Callable[..., Result], tmp_path: Path, script: str) -> None:
     loggers = [logging.getLogger("rowtime"), logging.getLogger("SQLQueryContextLogger")]
     before = [(logger.level, logger.propagate, list(logger.handlers)) for logger in loggers]
     (tmp_path / "script.sql").write_text(script)
@@ -198,7 +194,7 @@ def test_settings_and_jars_of_spark_reach_the_session_that_a_run_makes(
     assert done.stdout.splitlines()[-1] == "mine 600m True"
 
 
-def test_what_is_no_setting_of_spark_is_a_usage_error(rowtime: Callable[..., Result], tmp_path: Path) -> None:
+def test_an_invalid_spark_setting_is_a_usage_error(rowtime: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "run.sql").write_text(TO_FILES)
     for wrong, said in {"spark.app.name": "KEY=VALUE", "app.name=mine": "no setting of Spark"}.items():
         for command in (["run"], ["check", "--spark"]):

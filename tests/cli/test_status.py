@@ -43,7 +43,7 @@ def checkpoint(tmp_path: Path) -> Checkpoint:
     return made
 
 
-def test_all_that_a_journal_entry_knows_is_said(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:
+def test_status_shows_everything_in_a_journal_entry(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:
     checkpoint.journal.commit(41, ENTRY)
     result = rowtime("status", "checkpoint")
     assert result.exit_code == 0, result.stderr
@@ -67,7 +67,7 @@ def test_all_that_a_journal_entry_knows_is_said(rowtime: Callable[..., Result], 
     assert "waits for writer slow of clicks" in lines[12]
 
 
-def test_behind_a_damaged_entry_the_one_before_it_is_shown(
+def test_if_an_entry_is_damaged_the_one_before_it_is_shown(
     rowtime: Callable[..., Result], checkpoint: Checkpoint
 ) -> None:
     checkpoint.journal.commit(0, ENTRY)
@@ -94,7 +94,7 @@ def test_behind_a_damaged_entry_the_one_before_it_is_shown(
     assert "R406" in none.stderr
 
 
-def test_waiting_says_who_holds_and_what_to_type(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:
+def test_waiting_says_what_holds_and_what_to_type(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:
     checkpoint.journal.commit(0, ENTRY)
     text = rowtime("status", "checkpoint", "--waiting").stdout
     assert text.startswith("query.group holds 3 partial results")
@@ -143,7 +143,7 @@ def test_panes_wait_for_the_bound_of_their_event_time(
     assert text.startswith("query holds 2 partial results at 2024-01-01 00:01:30: waits for ")
 
 
-def test_where_nothing_is_held_nothing_waits(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:
+def test_without_held_rows_nothing_waits(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:
     checkpoint.journal.commit(0, {**ENTRY, "held": {}})
     assert rowtime("status", "checkpoint", "--waiting").stdout == "nothing waits\n"
 
@@ -157,7 +157,7 @@ def test_json_has_the_same_in_plain_values(rowtime: Callable[..., Result], check
     assert found["streams"][0]["writers"][1] == {"writer": "old", "clock": None, "offset": 2, "set_aside": "idle"}
 
 
-def test_before_the_first_tick_there_is_little_to_say(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:
+def test_before_the_first_tick_the_status_is_short(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:
     result = rowtime("status", "checkpoint")
     assert (result.exit_code, result.stdout) == (0, "checkpoint\n  no tick yet\n")
     assert rowtime("status", "checkpoint", "--json").exit_code == 0

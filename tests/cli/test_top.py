@@ -52,7 +52,7 @@ def test_a_failing_pipeline_is_reported_with_its_error(rowtime: Callable[..., Re
     assert "factory: OSError: [red]no space left" in text
 
 
-def test_json_gives_numbers_and_names_what_is_not_known_as_null(rowtime: Callable[..., Result], factory: Path) -> None:
+def test_json_has_numbers_and_null_for_unknown_values(rowtime: Callable[..., Result], factory: Path) -> None:
     (factory.parent / "empty").mkdir()
     empty, found = json.loads(rowtime("top", "--json").stdout)
     assert (empty["state"], empty["tick"], empty["problems"][0]["code"]) == ("unreadable", None, "R405")
@@ -78,7 +78,7 @@ def test_a_home_without_pipelines_says_how_to_start_one(rowtime: Callable[..., R
     assert json.loads(rowtime("top", "--json").stdout) == []
 
 
-def test_a_tick_that_takes_its_time_is_reported(rowtime: Callable[..., Result], factory: Path) -> None:
+def test_a_slow_tick_is_reported(rowtime: Callable[..., Result], factory: Path) -> None:
     driver = Checkpoint(factory)
     driver.acquire()
     began = time.time_ns() // 1000 - 12_500_000

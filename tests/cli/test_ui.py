@@ -55,7 +55,7 @@ def test_without_the_extra_it_says_what_to_install(
         (Settings(port=0, token="mine"), True),  # noqa: S106 - no secret
     ],
 )
-def test_a_token_is_asked_for_where_others_could_ask_or_where_it_may_act(settings: Settings, asks: bool) -> None:
+def test_a_token_is_required_if_others_can_reach_it_or_if_it_may_act(settings: Settings, asks: bool) -> None:
     made = Server(Watched(Home(), ()), settings)
     with made.beside() as url:
         assert ("?token=" in url) is asks

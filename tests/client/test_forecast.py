@@ -48,7 +48,7 @@ def test_an_insert_into_a_stream_that_has_ended_says_that_all_is_refused(
     assert "the stream will refuse all 2 (OUT_OF_ORDER or LATE): s has ended for this writer" in result.stderr
 
 
-def test_an_insert_behind_the_end_of_the_stream_says_so_for_any_writer(
+def test_an_insert_after_the_end_of_the_stream_says_so_for_any_writer(
     home: Home, insert: Callable[..., Result]
 ) -> None:
     with rt.writer("s", home=home.path, writer="*") as everyone:
@@ -66,14 +66,14 @@ def test_rows_below_the_clock_of_their_writer_are_counted(home: Home, insert: Ca
     assert "refuse" not in insert('{"n": 2}\n').stderr
 
 
-def test_nothing_is_said_of_a_stream_with_a_guard(home: Home, insert: Callable[[str], Result]) -> None:
+def test_nothing_is_predicted_for_a_stream_with_a_guard(home: Home, insert: Callable[[str], Result]) -> None:
     home.define("s", {"columns": [{"name": "n", "type": "INT"}], "early": 1}, replace=True)
     with rt.writer("s", home=home.path) as log:
         log.insert([{"n": 1, "rowtime": f"{NOON}05"}])
     assert "refuse" not in insert(f'{{"n": 1, "rowtime": "{NOON}01"}}\n').stderr
 
 
-def test_the_forecast_is_what_the_gate_refuses(spark: SparkSession, home: Home, tmp_path: Path) -> None:
+def test_the_forecast_equals_the_refusals_of_the_gate(spark: SparkSession, home: Home, tmp_path: Path) -> None:
     random.seed(7)
     with rt.writer("s", home=home.path) as log:
         seen = Forecast(log.log, log.name, home.definition("s") or {})
@@ -99,6 +99,6 @@ def after(seen: Forecast, log: rt.Writer) -> Forecast:
     return found
 
 
-def test_the_name_that_streams_use_inside_is_no_name_of_a_writer(home: Home) -> None:
+def test_the_internal_name_of_streams_is_refused_for_a_writer(home: Home) -> None:
     with pytest.raises(rt.Refused, match="R207 this writer's name is reserved"):
         rt.writer("s", home=home.path, writer="\U0010ffff")

@@ -97,7 +97,7 @@ def test_a_value_that_is_not_rows_is_refused_and_nothing_is_written(
     assert not scan(home.log_path("s"), {}).get("main")
 
 
-def test_what_the_hint_says_works(home: Home) -> None:
+def test_the_hint_works(home: Home) -> None:
     with rt.writer("s", home=home.path) as writer:
         with pytest.raises(Refused, match=re.escape("insert([{…}])")):
             writer.insert({"k": "a"})  # type: ignore[arg-type]  # what the test is about

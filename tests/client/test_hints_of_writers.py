@@ -50,7 +50,7 @@ def test_a_definition_is_replaced(home: Home) -> None:
     assert [column["name"] for column in definition["columns"]] == ["x"]
 
 
-def test_names_that_are_there(home: Home) -> None:
+def test_existing_names_are_replaced_or_kept(home: Home) -> None:
     name = told(lambda: rt.writer("ss", home=home), "there: plain, (.*)[.]")
     with rt.writer(name, home=home) as log:
         column, key = "", ""

@@ -64,7 +64,7 @@ def test_replace_changes_a_definition(home: Home) -> None:
     assert home.definition("bids") == ASKS
 
 
-def test_of_many_who_define_at_once_one_wins_and_nothing_is_left_behind(home: Home) -> None:
+def test_of_many_concurrent_definitions_one_wins_and_nothing_is_left_behind(home: Home) -> None:
     def attempt(number: int) -> bool:
         try:
             home.define("bids", {**BIDS, "options": {"number": str(number)}})
@@ -136,7 +136,7 @@ def test_a_broken_definition_is_a_failure_that_names_the_file(home: Home, text: 
     assert code(caught) == "R501"
 
 
-def test_an_order_that_is_none_is_a_broken_definition(home: Home) -> None:
+def test_an_invalid_order_is_a_broken_definition(home: Home) -> None:
     home.define("bids", {"columns": [{"name": "v", "type": "INT"}], "orders": [["v", "INT", "NOT NULL"]]})
     problems = rt.check("SELECT STREAM v FROM bids", home=home)
     assert [problem.code for problem in problems] == ["R501"]
@@ -179,7 +179,7 @@ UTC = pa.timestamp("us", tz="UTC")
         ),
     ],
 )
-def test_types_are_read_as_spark_reads_them(text: str, expected: pa.DataType) -> None:
+def test_types_are_parsed_like_in_spark(text: str, expected: pa.DataType) -> None:
     assert arrow_type(text) == expected
 
 
@@ -188,7 +188,7 @@ def test_types_are_read_as_spark_reads_them(text: str, expected: pa.DataType) ->
     ["", "MONEY", "INT INT", "DECIMAL(39)", "DECIMAL(2,3)", "DECIMAL(5,2,0)", "DECIMAL()", "ARRAY", "ARRAY<INT",
      "MAP<INT>", "STRUCT<>", "STRUCT<a: INT,>", "a;b"],
 )  # fmt: skip
-def test_text_that_is_no_type_is_refused(text: str) -> None:
+def test_text_that_is_not_a_type_is_refused(text: str) -> None:
     with pytest.raises(Refused) as caught:
         arrow_type(text)
     assert code(caught) == "R208"

@@ -75,7 +75,7 @@ def images(folder: Path, place: Path, act: Callable[[], object]) -> list[Path]:
 
 
 @pytest.mark.parametrize("committed", [False, True])
-def test_whoever_settles_a_start_may_die(tmp_path: Path, committed: bool) -> None:
+def test_a_process_that_settles_a_start_may_die(tmp_path: Path, committed: bool) -> None:
     live = tmp_path / "live"
     home = home_of(live)
     before = seen(home)
@@ -99,7 +99,7 @@ def test_whoever_settles_a_start_may_die(tmp_path: Path, committed: bool) -> Non
         assert left in ([], [".lock"]) or not [name for name in left if not name.startswith(".")], number
 
 
-def test_a_start_counts_while_it_lives_and_says_itself_how_it_ended(tmp_path: Path) -> None:
+def test_a_start_counts_while_it_runs_and_records_how_it_ended(tmp_path: Path) -> None:
     home = home_of(tmp_path)
     before = seen(home)
     for succeeded in (False, True):
@@ -111,7 +111,7 @@ def test_a_start_counts_while_it_lives_and_says_itself_how_it_ended(tmp_path: Pa
     assert seen(home)["gone"] is None
 
 
-def test_what_others_wrote_or_defined_since_stays(tmp_path: Path) -> None:
+def test_later_rows_and_definitions_of_others_stay(tmp_path: Path) -> None:
     home = home_of(tmp_path)
     start = begun(home)
     with rt.writer("new", home=home, writer="other") as log:

@@ -92,7 +92,7 @@ def test_a_schema_is_dropped_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (status, "R145 DROP SCHEMA b" in told) == (1, True)
 
 
-def test_a_checkpoint_that_does_not_say_which_statements_it_had_goes_on(
+def test_a_checkpoint_without_a_record_of_its_statements_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

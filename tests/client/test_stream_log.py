@@ -80,7 +80,7 @@ def test_names_sort_as_positions_do(found: list[int]) -> None:
 
 
 @pytest.mark.parametrize("name", [".insert", "r-1.parquet", "b-00000000000000000001", "_SUCCESS", "notes.txt"])
-def test_other_files_are_no_entries(name: str) -> None:
+def test_other_files_are_not_entries(name: str) -> None:
     assert parse_entry(name) is None
 
 
@@ -97,7 +97,7 @@ def test_a_writer_exists_from_its_first_item(log: Path) -> None:
         assert scan(log, {}) == {"quiet": [Bound(0, -5, path, 70)]}
 
 
-def test_bounds_of_older_logs_tell_no_arrival() -> None:
+def test_bounds_of_older_logs_have_no_arrival() -> None:
     assert parse_entry("b-00000000000000000007--5") == Bound(7, -5, "b-00000000000000000007--5")
     assert log_items.file_name(Bound(7, -5)) == "b-00000000000000000007--5"
 
@@ -179,7 +179,7 @@ def test_a_file_that_a_listing_misses_is_found_by_the_second(log: Path, monkeypa
     assert firsts(scan(log, {})["main"]) == [0, 1, 2]
 
 
-def test_what_follows_a_gap_that_just_opened_waits(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_items_after_a_new_gap_wait(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(log, 4)
     original, answers = log_folder.shard_entries, iter([[1], [0, 1, 3]])
 
@@ -200,7 +200,7 @@ def test_a_lost_file_is_a_failure_never_a_silent_gap(log: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_shards")
-def test_a_new_reader_starts_at_what_is_retained_and_an_old_one_fails(log: Path) -> None:
+def test_a_new_reader_starts_at_the_first_retained_item_and_an_old_one_fails(log: Path) -> None:
     fill(log, 9)
     shutil.rmtree(log / "main" / log_folder.shard_name(0))
     assert firsts(scan(log, {})["main"]) == [4, 5, 6, 7, 8]
@@ -227,7 +227,7 @@ def test_the_end_is_not_seen_while_a_living_writer_inserts(log: Path) -> None:
     assert marker.exists()
 
 
-def test_what_is_inserted_after_the_end_was_seen_arrives_after_the_survey_began(log: Path) -> None:
+def test_items_inserted_after_the_end_was_seen_arrive_after_the_survey_began(log: Path) -> None:
     """The law of ``Seen.to_end``, tried on a writer that inserts as fast as it can."""
     fill(log, 1)
     promised, last = 0, 0

@@ -22,7 +22,7 @@ HEAD = "CREATE STREAM a (v INT); CREATE TEMPORARY STREAM t (v INT);"
 
 
 @pytest.mark.slow
-def test_its_rows_are_grouped_written_and_verified_and_it_is_nowhere(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_of_a_temporary_stream_are_grouped_written_and_verified(spark: SparkSession, tmp_path: Path) -> None:
     script = f"""CREATE STREAM a (v INT); CREATE STREAM b (v INT);
         CREATE TEMPORARY STREAM both (v BIGINT, side STRING);
         CREATE PUMP pa AS INSERT INTO both SELECT STREAM v, 'a' FROM a;
@@ -62,11 +62,11 @@ def test_its_rows_are_grouped_written_and_verified_and_it_is_nowhere(spark: Spar
         ("CREATE PUMP p AS INSERT INTO t SELECT STREAM v FROM t", "R123"),
     ],
 )
-def test_what_it_cannot_be_is_refused(script: str, code: str) -> None:
+def test_unsupported_temporary_streams_are_refused(script: str, code: str) -> None:
     assert {problem.code for problem in compile_script(f"{HEAD} {script}").problems} == {code}
 
 
-def test_a_pump_into_an_unread_stream_is_no_sink() -> None:
+def test_a_pump_into_an_unread_stream_is_not_a_sink() -> None:
     program = compile_script(f"{HEAD} CREATE PUMP p AS INSERT INTO t SELECT STREAM v FROM a; SELECT STREAM v FROM a")
     assert program.problems == ()
     assert [sink.name for sink in program.sinks] == ["query.result"]

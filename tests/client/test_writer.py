@@ -75,7 +75,7 @@ def test_rows_are_stored_with_position_arrival_and_the_rowtime_given(log: Path) 
     ]
 
 
-def test_names_of_files_tell_the_range_and_the_order_of_rowtimes(log: Path) -> None:
+def test_names_of_files_have_the_range_and_the_order_of_rowtimes(log: Path) -> None:
     with Writer(log, clock=lambda: 99) as writer:
         for times in ([3, 3, 5], [5, 4], [None, None], [2, None, 9], [-7]):
             writer.insert([{"x": 0, "rowtime": time} for time in times])
@@ -89,7 +89,7 @@ def test_names_of_files_tell_the_range_and_the_order_of_rowtimes(log: Path) -> N
     ]
 
 
-def test_bounds_stand_in_order_among_the_rows_weaker_ones_too(log: Path) -> None:
+def test_bounds_are_in_order_among_the_rows_weaker_ones_too(log: Path) -> None:
     with Writer(log) as writer:
         writer.insert([{"x": 1}])
         writer.set_rowtime_bound(NOON)
@@ -116,7 +116,7 @@ def test_an_empty_insert_writes_nothing(log: Path) -> None:
     assert len(scan(log, {})["main"]) == 1
 
 
-def test_a_writer_opened_again_goes_on_where_it_stopped(log: Path) -> None:
+def test_a_reopened_writer_continues_where_it_stopped(log: Path) -> None:
     with Writer(log, clock=lambda: 500) as writer:
         writer.insert([{"x": 1}, {"x": 2}])
         writer.set_rowtime_bound(9)
@@ -127,7 +127,7 @@ def test_a_writer_opened_again_goes_on_where_it_stopped(log: Path) -> None:
     assert arrivals == [500, 500], "an arrival clock that went back is raised to where it was"
 
 
-def test_a_second_process_is_refused_the_same_writer_and_told_what_to_do(log: Path) -> None:
+def test_a_second_process_with_the_same_writer_is_refused_with_what_to_do(log: Path) -> None:
     program = (
         "import sys; from rowtime.client.writer import Writer\n"
         "w = Writer(sys.argv[1]); print('open', flush=True); input()\n"
@@ -212,7 +212,7 @@ def test_an_insert_is_durable_before_it_returns(log: Path, monkeypatch: pytest.M
         assert synced == ["s-00000000000000000000"]
 
 
-def test_a_failing_disk_is_a_failure_and_the_writer_goes_on(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_disk_is_a_failure_and_the_writer_continues(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -226,7 +226,7 @@ def test_a_failing_disk_is_a_failure_and_the_writer_goes_on(log: Path, monkeypat
         assert writer.insert([{"x": 2}]) == 0
 
 
-def test_a_log_whose_positions_are_used_up_takes_no_row(log: Path) -> None:
+def test_a_log_without_free_positions_accepts_no_row(log: Path) -> None:
     with Writer(log) as writer:
         writer.insert([{"x": 1}])
     [file] = log.rglob("r-*.parquet")
@@ -385,7 +385,7 @@ def test_null_where_the_stream_says_not_null_is_refused(home: Home) -> None:
 
 
 @pytest.mark.parametrize("time", ["whenever", END, -(2**60), True])
-def test_a_rowtime_that_is_none_is_refused(log: Path, time: object) -> None:
+def test_an_invalid_rowtime_is_refused(log: Path, time: object) -> None:
     rows: list[Mapping[str, object]] = [{"x": 1}, {"x": 2, "rowtime": time}]
     with Writer(log) as writer, pytest.raises(Refused, match="row 1, column rowtime"):
         writer.insert(rows)

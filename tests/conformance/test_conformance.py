@@ -37,7 +37,7 @@ def test_the_page_has_every_suite_and_nothing_is_wrong() -> None:
     assert re.search(r"\d random pipelines with [\d,]+ rows beside DuckDB, 0 wrong", PAGE.read_text())
 
 
-def test_the_page_lists_reasons_with_how_many_there_are() -> None:
+def test_the_page_lists_reasons_with_their_counts() -> None:
     verdicts = [Verdict("a", RIGHT), Verdict("b", REFUSED, "no"), Verdict("c", REFUSED, "no"), Verdict("d", WRONG, "x")]
     text = page([Suite("S: t", "there", [*verdicts, Verdict("e", DIFFERENT, "8.3: so")])], [differential.Compared()], 1)
     assert "| S: t | 5 | 1 | 2 | 1 | 1 |" in text
@@ -46,7 +46,7 @@ def test_the_page_lists_reasons_with_how_many_there_are() -> None:
     assert len(OUTCOMES) == 4
 
 
-def test_what_was_wrong_in_one_round_is_wrong() -> None:
+def test_a_case_that_was_wrong_in_one_round_is_wrong() -> None:
     right, wrong = Verdict("a", RIGHT), Verdict("a", WRONG, "no")
     for rounds in ([wrong], [wrong, right], [right, wrong]):
         assert flink.merged([*rounds, Verdict("b", RIGHT)]) == [wrong, Verdict("b", RIGHT)]

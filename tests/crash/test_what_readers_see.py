@@ -135,7 +135,7 @@ def test_a_reader_that_polls_sees_only_whole_prefixes(spark: SparkSession, tmp_p
     assert numbers(spark, tmp_path) == list(range(FILES * ROWS))
 
 
-def test_what_a_torn_commit_left_is_swept_and_not_believed(spark: SparkSession, tmp_path: Path) -> None:
+def test_leftovers_of_a_torn_commit_are_removed_and_ignored(spark: SparkSession, tmp_path: Path) -> None:
     write_input(tmp_path)
     engine = engine_of(spark, tmp_path)
     engine.tick()
@@ -244,7 +244,7 @@ def insert(folder: Path, number: int) -> None:
         writer.insert([{"n": number, "rowtime": f"2024-01-01 10:00:0{number}"}])
 
 
-def test_a_query_that_is_over_gives_its_writers_back(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_query_that_has_ended_releases_its_writers(spark: SparkSession, tmp_path: Path) -> None:
     queries: list[rt.Query] = []
     for number in (1, 2):
         pipeline = logs(spark, tmp_path)

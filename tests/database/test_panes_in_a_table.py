@@ -52,7 +52,7 @@ def _table(server: Postgres, name: str) -> Answer:
     return Counter((airport, hour, int(arrivals), int(total)) for airport, hour, arrivals, total in rows)
 
 
-def test_what_is_left_is_the_batch_answer_and_a_restart_repeats_nothing(
+def test_the_table_equals_the_batch_answer_and_a_restart_repeats_nothing(
     spark: SparkSession, postgres: Postgres, tmp_path: Path
 ) -> None:
     made = (

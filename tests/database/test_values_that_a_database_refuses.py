@@ -166,7 +166,7 @@ def test_a_column_that_the_table_lacks_was_found_after_the_commit(
 
 
 @pytest.mark.parametrize("kind", ["INT", "BIGINT"])
-def test_a_checkpoint_from_before_the_gate_looked_at_the_table_goes_on(
+def test_a_checkpoint_from_before_the_gate_checked_the_table_continues(
     monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     jdbc = "USING jdbc OPTIONS (url 'jdbc:postgresql:d', dbtable 't')"

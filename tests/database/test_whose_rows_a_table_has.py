@@ -172,7 +172,7 @@ def test_a_checkpoint_of_an_older_version_adopts_its_table(
 
 
 @pytest.mark.slow
-def test_what_took_a_table_over_goes_on_after_a_death_at_any_statement(
+def test_a_takeover_of_a_table_survives_a_crash_at_any_statement(
     spark: SparkSession, postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = Table(spark, postgres, tmp_path, "deaths").written("check1", 0, 1)
@@ -196,7 +196,7 @@ def test_what_took_a_table_over_goes_on_after_a_death_at_any_statement(
 
 
 @pytest.mark.slow
-def test_an_older_copy_of_a_checkpoint_took_new_rows_for_repeats(
+def test_an_older_copy_of_a_checkpoint_mistook_new_rows_for_repeats(
     spark: SparkSession, postgres: Postgres, tmp_path: Path
 ) -> None:
     table = Table(spark, postgres, tmp_path, "copied").written("check", 0)

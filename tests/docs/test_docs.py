@@ -59,7 +59,7 @@ def test_the_page_on_lifetimes_is_one_script_that_binds() -> None:
 
 
 @pytest.mark.parametrize(("page", "code", "sql"), refused_blocks())
-def test_what_the_sql_page_calls_refused_is_refused(page: str, code: str, sql: str) -> None:
+def test_statements_that_the_sql_page_calls_refused_are_refused(page: str, code: str, sql: str) -> None:
     script = "".join(blocks(page, "sql"))
     assert {problem.code for problem in compile_script(script + sql).problems} == {code}
 
@@ -141,7 +141,7 @@ def _first_rows(folder: Path, seconds: float) -> list[dict[str, object]]:
     pytest.fail(f"no rows within {seconds} s")
 
 
-def test_the_transcript_of_the_page_is_met(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_transcript_of_the_page_passes(spark: SparkSession, tmp_path: Path) -> None:
     [text] = blocks("docs/transcripts.md", "yaml")
     assert yaml.safe_load(text)["title"]
     (tmp_path / "page.yaml").write_text(text, encoding="utf-8")

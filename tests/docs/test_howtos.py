@@ -31,7 +31,7 @@ def test_there_are_pages_to_follow() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_what_is_written_in_other_languages_parses(page: Path) -> None:
+def test_blocks_in_other_languages_parse(page: Path) -> None:
     for block in blocks_of(page):
         text = "\n".join(line.removeprefix("   ") for line in block.text.splitlines())
         if block.kind.strip() == "yaml":

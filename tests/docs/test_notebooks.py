@@ -31,7 +31,7 @@ def told(output: Any) -> dict[str, Any] | None:
 
 @pytest.mark.slow  # a kernel with a Spark of its own; tests/api/test_shown.py tells what notebooks are shown
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
-def test_a_notebook_shows_what_stands_in_it(path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_notebook_gives_the_output_stored_in_it(path: Path, request: pytest.FixtureRequest) -> None:
     notebook = nbformat.read(path, as_version=4)
     before = [[*map(told, cell.get("outputs", ()))] for cell in notebook.cells]
     resources = {"metadata": {"path": str(FOLDER)}}

@@ -61,7 +61,7 @@ def test_an_option_with_a_meaning_has_a_default_and_values(kind: str) -> None:
     assert bool(passed) == bool(form.passed), passed
 
 
-def test_what_a_check_accepts_is_said_in_its_own_words() -> None:
+def test_the_table_describes_what_a_check_accepts() -> None:
     assert values_of(boolean) == "true or false"
     assert values_of(whole(1, 9)) == "a whole number from 1 to 9"
     assert values_of(few_characters) == "one character"

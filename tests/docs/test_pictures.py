@@ -33,7 +33,7 @@ RUNS = json.loads(PICTURES.RUNS.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", [*PICTURES.PICTURES, "packages"])
-def test_a_picture_is_drawn_from_its_run_and_stands_on_a_page(name: str) -> None:
+def test_a_picture_is_drawn_from_its_run_and_is_on_a_page(name: str) -> None:
     [(path, text)] = [(path, text) for path, text in PICTURES.drawn(RUNS).items() if path.stem == name]
     assert path.read_text(encoding="utf-8") == text, "run make pictures"
     assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314 - our own file
@@ -52,11 +52,11 @@ def test_the_cuts_of_a_run_give_the_same_rows() -> None:
 
 
 @pytest.mark.slow
-def test_the_picture_of_invariance_is_that_of_runs(spark: SparkSession) -> None:
+def test_the_picture_of_invariance_comes_from_runs(spark: SparkSession) -> None:
     assert json.loads(json.dumps(PICTURES.cut(spark))) == RUNS["invariance"], "run make pictures"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(PICTURES.CASES))
-def test_the_numbers_of_a_picture_are_those_of_a_run(spark: SparkSession, name: str) -> None:
+def test_the_numbers_of_a_picture_come_from_a_run(spark: SparkSession, name: str) -> None:
     assert json.loads(json.dumps(PICTURES.run(spark, PICTURES.CASES[name]))) == RUNS[name], "run make pictures"

@@ -57,9 +57,7 @@ def test_there_must_be_something_to_release(release: ModuleType, tmp_path: Path)
         release.set_version("0.7.0")
 
 
-def test_what_was_not_built_is_reported(
-    release: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_missing_builds_are_reported(release: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         release.check(tmp_path)
     assert "rowtime-0.1.0-py3-none-any.whl was not built" in capsys.readouterr().err

@@ -204,5 +204,5 @@ def test_optional_parts_and_choices_are_expanded_with_and_without() -> None:
     "line",
     ["ALTER STREAM stream SET ROWTIME BOUND timestamp [STRICTLY]", "CREATE { STREAM | RIVER } name ( column type )"],
 )
-def test_a_form_that_is_no_sql_is_noticed(line: str) -> None:
+def test_a_form_that_is_not_sql_is_noticed(line: str) -> None:
     assert refused("", line)

@@ -116,9 +116,7 @@ def pairs(table: pa.Table) -> Iterator[tuple[int, int, int, int]]:
 
 @pytest.mark.parametrize("days", DAYS)
 @pytest.mark.parametrize("shape", ["INTERVAL", pytest.param("EDGE", marks=pytest.mark.slow)])
-def test_how_many_are_in_the_air_is_what_a_sweep_finds(
-    spark: SparkSession, tmp_path: Path, shape: str, days: int
-) -> None:
+def test_the_number_in_the_air_equals_a_sweep(spark: SparkSession, tmp_path: Path, shape: str, days: int) -> None:
     table = flights(days)
     expected = Counter(sweep(table))
     given = table if shape == "INTERVAL" else as_edges(table)
@@ -127,7 +125,7 @@ def test_how_many_are_in_the_air_is_what_a_sweep_finds(
 
 @pytest.mark.parametrize("days", DAYS[:1])
 @pytest.mark.parametrize("shape", [pytest.param("INTERVAL", marks=pytest.mark.slow), "EDGE"])
-def test_who_is_on_the_same_route_at_once_is_what_a_sweep_finds(
+def test_flights_on_the_same_route_at_once_equal_a_sweep(
     spark: SparkSession, tmp_path: Path, shape: str, days: int
 ) -> None:
     table = flights(days)

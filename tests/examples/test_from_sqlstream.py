@@ -16,6 +16,6 @@ FOLDER = Path(__file__).parents[2] / "examples" / "from_sqlstream"
 
 
 @pytest.mark.slow  # three pipelines
-def test_each_script_is_met(spark: SparkSession) -> None:
+def test_each_script_gives_its_expected_output(spark: SparkSession) -> None:
     said: list[str] = []
     assert run_paths([FOLDER], said.append, spark) == (3, 0), said

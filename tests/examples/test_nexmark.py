@@ -38,7 +38,7 @@ def test_the_same_events_come_whenever_they_are_made() -> None:
     assert Chunk(5_000, 500).tables["bid"] != Chunk(5_500, 500).tables["bid"]
 
 
-def test_whoever_is_named_has_come_before(events: Path) -> None:
+def test_references_point_to_earlier_events(events: Path) -> None:
     people, auctions, bids = (times(events, name) for name in STREAMS)
     opened = dict(zip(auctions["id"], auctions["at"], strict=True))
     registered = dict(zip(people["id"], people["at"], strict=True))
@@ -105,7 +105,7 @@ def test_the_answers_are_those_of_the_batch_however_many_files_a_tick_takes(
         assert not difference(ours, expected)
 
 
-def test_a_difference_is_seen() -> None:
+def test_a_difference_is_found() -> None:
     one = pa.table({"a": [1, 2, 2], "b": [0.5, None, None]})
     assert not difference(one, one.take([2, 0, 1]))
     assert difference(one, one.slice(1)) == "3 rows against 2"

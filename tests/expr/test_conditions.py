@@ -41,5 +41,5 @@ def test_comparisons_within_a_kind_never_fail(text: str) -> None:
         "b AND 1 / n > 0",
     ],
 )
-def test_what_spark_casts_or_computes_may_fail(text: str) -> None:
+def test_expressions_that_spark_casts_or_computes_may_fail(text: str) -> None:
     assert not never_fails(parse_expression(text), KINDS)

@@ -33,7 +33,7 @@ LARGE = [2**53 - 1, 2**53, 2**53 + 1]
         ("INT STRICTLY ASCENDING", "TRY_CAST(v AS DOUBLE)", "none"),
     ],
 )
-def test_what_stays_strict(kind: str, expression: str, order: str) -> None:
+def test_strictness_is_kept_where_possible(kind: str, expression: str, order: str) -> None:
     assert rt.order_of(expression, {"v": kind}) == order
 
 

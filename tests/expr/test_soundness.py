@@ -109,7 +109,7 @@ def test_no_rule_is_broken_at_the_ends_of_the_types(spark: SparkSession) -> None
         assert search.pairs > 5_000
 
 
-def test_the_table_is_about_what_is_proved() -> None:
+def test_the_table_has_only_proved_expressions() -> None:
     orders = [prove_text(text, FACTS).order for text in TABLE]
     assert sum(order.moves for order in orders) > 500
     assert orders.count(Order.NONE) > 100

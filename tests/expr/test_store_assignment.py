@@ -43,7 +43,7 @@ EXTREMES = {
 }
 
 
-def test_what_may_be_assigned_is_what_spark_says(spark: SparkSession) -> None:
+def test_assignments_are_allowed_as_in_spark(spark: SparkSession) -> None:
     catalyst: Any = spark._jvm.org.apache.spark.sql.catalyst  # type: ignore[union-attr]
     parser = spark._jsparkSession.sessionState().sqlParser()
     kinds = {text: parser.parseDataType(text) for text in TYPES}
@@ -52,7 +52,7 @@ def test_what_may_be_assigned_is_what_spark_says(spark: SparkSession) -> None:
         assert (given, target, may_assign(given, target)) == (given, target, theirs)
 
 
-def test_what_always_fits_fits_for_the_extremes(spark: SparkSession) -> None:
+def test_types_that_always_fit_fit_for_the_extremes(spark: SparkSession) -> None:
     """And what does not is refused for one of them: so nothing is looked at in vain."""
     spark.conf.set("spark.sql.ansi.enabled", "true")
     pairs = [(g, t) for g, t in product(EXTREMES, TYPES) if may_assign(g, t) and t != "VARIANT"]
@@ -81,7 +81,7 @@ def test_what_always_fits_fits_for_the_extremes(spark: SparkSession) -> None:
         ("a type of tomorrow", "INT", False),
     ],
 )
-def test_texts_and_types_of_which_the_plan_knows_less(given: str, target: str, *, fits: bool) -> None:
+def test_texts_and_types_about_which_the_plan_knows_less(given: str, target: str, *, fits: bool) -> None:
     assert always_fits(given, target) is fits
     assert may_assign(given, target) is (None if "tomorrow" in given else True)
 

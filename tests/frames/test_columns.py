@@ -36,7 +36,7 @@ PLAIN = [
 
 
 @pytest.mark.parametrize("text", PLAIN)
-def test_what_is_plain_needs_no_query(text: str) -> None:
+def test_plain_select_lists_need_no_query(text: str) -> None:
     sql = item(text, SCOPE).value.sql
     found = selected(ROWS, [sql])
     assert found is not None
@@ -44,7 +44,7 @@ def test_what_is_plain_needs_no_query(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["n + 1 AS x", "'it''s' AS w", f"{passed(1, 'i')} AS p", "n > 1 AS b"])
-def test_what_is_not_plain_is_left_to_a_query(text: str) -> None:
+def test_other_select_lists_need_a_query(text: str) -> None:
     assert selected(ROWS, [item("n AS n", SCOPE).value.sql, item(text, SCOPE).value.sql]) is None
 
 
@@ -74,16 +74,16 @@ def test_places_are_those_of_row_number(seed: int) -> None:
     assert [place for _, place in by_number] == asked["p"].to_pylist()
 
 
-def test_places_of_null_are_left_to_a_query() -> None:
+def test_places_of_nulls_need_a_query() -> None:
     assert places_in(ROWS, {2: "string"}) is None
 
 
 @pytest.mark.parametrize("kind", ["double", "float", "decimal(10,2)", "binary", "struct<a:int>"])
-def test_types_that_arrow_may_sort_otherwise_are_left_to_a_query(kind: str) -> None:
+def test_types_that_arrow_may_sort_differently_need_a_query(kind: str) -> None:
     assert places_in(ROWS, {0: kind}) is None
 
 
-def test_numbers_that_change_are_put_in_where_they_belong() -> None:
+def test_changing_numbers_are_inserted_in_their_places() -> None:
     def condition(low: int, high: int) -> str:
         return translated.tested(
             f"n > {passed(low, 'n')} AND unix_micros(t) <= {passed(high, 'unix_micros(t)')}", SCOPE
@@ -94,7 +94,7 @@ def test_numbers_that_change_are_put_in_where_they_belong() -> None:
         assert Query(f"SELECT c0 FROM t WHERE {condition(low, high)}", {"t": ROWS}).rows().equals(fresh)
 
 
-def test_a_number_that_somebody_wrote_stays_as_it_is() -> None:
+def test_a_number_of_the_user_stays_as_it_is() -> None:
     written = f"n = 8765432109876543211 OR n = {passed(5, 'n')}"
     assert "8765432109876543211" in translated.tested(written, SCOPE)
     assert item(f"{passed(7, 'n')} AS `array(7L)`", SCOPE).name == "array(7L)"

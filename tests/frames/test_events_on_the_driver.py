@@ -69,7 +69,7 @@ def rows_of(spark: SparkSession, folder: Path, query: str, cut: int) -> list[tup
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUERIES)
-def test_events_from_edges_are_on_the_driver_what_they_are_in_spark(
+def test_events_from_edges_are_the_same_on_the_driver_and_in_spark(
     spark: SparkSession, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken = list[int]()

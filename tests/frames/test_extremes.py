@@ -63,7 +63,7 @@ def _rows(spark: SparkSession, seed: int, count: int) -> LocalFrame:
 
 
 @pytest.mark.parametrize("seed", range(15))
-def test_groups_by_places_are_those_of_the_engine(
+def test_groups_by_places_equal_those_of_the_engine(
     spark: SparkSession, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = _rows(spark, seed, random.Random(seed).choice([1, 3, 40]))
@@ -80,7 +80,7 @@ def _sorted(rows: Any) -> list[str]:
     return sorted(map(repr, rows.toArrow().to_pylist()))
 
 
-def test_places_that_are_the_same_are_sorted_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_places_are_sorted_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
     ranks = extremes._Ranks
     monkeypatch.setattr(extremes, "FEW_ROWS", 0)
@@ -94,7 +94,7 @@ def test_few_rows_are_left_to_the_engine(spark: SparkSession, monkeypatch: pytes
     assert grouped(_rows(spark, 1, 40), ["k"], AGGREGATES).count() == 4
 
 
-def test_other_aggregates_are_no_choice_by_place() -> None:
+def test_other_aggregates_are_not_chosen_by_place() -> None:
     by = decompose(parse_expression("MAX_BY(x, y)"))
     assert by is not None
     assert placed_merges([f"{by.parts[0].merge.format('a')} AS a", "max(b) AS b", "max_by(a, b) AS c"]) == {}

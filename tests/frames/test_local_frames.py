@@ -82,7 +82,7 @@ def _listed(rows: DataFrame) -> list[str]:
 
 
 @pytest.mark.parametrize("what", MADE)
-def test_rows_are_those_that_spark_makes(spark: SparkSession, what: str) -> None:
+def test_rows_equal_those_of_spark(spark: SparkSession, what: str) -> None:
     here = MADE[what](_frame(spark))
     there = MADE[what](_frame(spark).spark())
     assert is_local(here), "Spark has made them"
@@ -93,7 +93,7 @@ def test_rows_are_those_that_spark_makes(spark: SparkSession, what: str) -> None
 
 
 @pytest.mark.parametrize("order", [["k", "n"], ["k DESC", "v"], ["v DESC NULLS FIRST", "n"], ["t NULLS LAST"]])
-def test_rows_are_sorted_as_spark_sorts_them(spark: SparkSession, order: list[str]) -> None:
+def test_rows_are_sorted_like_in_spark(spark: SparkSession, order: list[str]) -> None:
     here = _frame(spark).in_order([*order, "n"])
     assert here is not None
     _frame(spark).spark().createOrReplaceTempView("some_rows")
@@ -106,32 +106,32 @@ def test_rows_are_sorted_as_spark_sorts_them(spark: SparkSession, order: list[st
     "lag(n) IGNORE NULLS OVER (ORDER BY k, n)",
     "count(n) OVER (ORDER BY n RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)", "trim(LEADING 'a' FROM k)",
 ])  # fmt: skip
-def test_what_has_no_translation_is_computed_by_spark(spark: SparkSession, text: str) -> None:
+def test_spark_computes_what_has_no_translation(spark: SparkSession, text: str) -> None:
     found = _frame(spark).selectExpr("n", f"{text} AS x")
     assert not is_local(found)
     assert _listed(found) == _listed(_frame(spark).spark().selectExpr("n", f"{text} AS x"))
 
 
-def test_a_text_that_looks_like_sql_of_ours_is_a_text(spark: SparkSession) -> None:
+def test_a_text_that_looks_like_generated_sql_stays_a_text(spark: SparkSession) -> None:
     found = _frame(spark).selectExpr("n", "'x FROM {} -- \\'; c0' AS s").where("s <> '{'")
     assert is_local(found)
     assert set(found.toArrow()["s"].to_pylist()) == {"x FROM {} -- '; c0"}
 
 
 @pytest.mark.parametrize("text", ["n * 4", "n DIV (n - 1)", "n % (n - 1)", "v / (n - 1)"])
-def test_what_cannot_be_computed_raises_and_is_not_left_out(spark: SparkSession, text: str) -> None:
+def test_rows_that_cannot_be_computed_raise_and_are_not_dropped(spark: SparkSession, text: str) -> None:
     with pytest.raises(Uncomputed):
         _frame(spark).computed([text])
 
 
-def test_a_series_that_goes_down_is_sparks(spark: SparkSession) -> None:
+def test_spark_computes_a_descending_series(spark: SparkSession) -> None:
     """Without a step Spark counts down, and with one it refuses: DuckDB would give no row."""
     for step in ("", ", 1L"):
         with pytest.raises(Uncomputed, match="ivision by zero"):
             _frame(spark).selectExpr(f"explode(sequence(n, 2L{step})) AS x").toArrow()
 
 
-def test_types_of_aggregates_are_sparks(spark: SparkSession) -> None:
+def test_aggregates_have_the_types_of_spark(spark: SparkSession) -> None:
     """So that the first tick need not ask Spark for them."""
     fields = [("d", "decimal(30,4)"), ("i", "smallint"), *FIELDS]
     empty = LocalFrame(
@@ -152,7 +152,7 @@ NOT_READ = [
 
 
 @pytest.mark.parametrize("text", NOT_READ)
-def test_what_a_rule_does_not_read_is_not_translated(spark: SparkSession, text: str) -> None:
+def test_parts_that_a_rule_does_not_read_are_not_translated(spark: SparkSession, text: str) -> None:
     """A rule that reads a part of a node only, such as a series without its step, would give another value."""
     assert not _frame(spark).can(text)
 
@@ -176,7 +176,7 @@ def test_a_shared_frame_is_computed_once(spark: SparkSession, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("kind", ["string collate UTF8_LCASE", "interval day to second", "variant"])
-def test_types_that_differ_are_not_held(spark: SparkSession, kind: str) -> None:
+def test_tables_of_other_types_are_not_accepted(spark: SparkSession, kind: str) -> None:
     assert LocalFrame.of(spark, pa.table({"x": ["a"]}), [("x", kind)]) is None
 
 
@@ -193,6 +193,6 @@ def test_a_group_of_both_zeros_has_the_positive_one(spark: SparkSession, zeros: 
         assert repr(found) == repr([{"v": 0.0, "n": len(zeros)}])
 
 
-def test_equal_names_are_no_columns_to_speak_of(spark: SparkSession) -> None:
+def test_duplicate_names_cannot_be_used(spark: SparkSession) -> None:
     frame = LocalFrame(spark, [("a", "bigint"), ("A", "bigint")], pa.table({"c0": [1], "c1": [2]}))
     assert not frame.can("a")

@@ -20,11 +20,11 @@ Check = Callable[["SparkSession"], None]
 
 
 def _rows(what: str) -> Check:
-    return lambda spark: of_rows.test_rows_are_those_that_spark_makes(spark, what)
+    return lambda spark: of_rows.test_rows_equal_those_of_spark(spark, what)
 
 
 def _values(types: tuple[str, str]) -> Check:
-    return lambda spark: of_values.test_an_expression_has_the_value_that_spark_gives_it(spark, *types)
+    return lambda spark: of_values.test_an_expression_has_the_value_of_spark(spark, *types)
 
 
 def _law(name: str) -> Check:
@@ -36,12 +36,12 @@ CHECKED: list[tuple[faults.Plant, str, Check]] = [
     *((plant, " ".join(types), _values(types)) for types, plant in faults.VALUES),
     *((plant, name, _law(name)) for name, plant in faults.LAWS),
     (faults.nulls_are_sorted_last, "sorted rows",
-     lambda spark: of_rows.test_rows_are_sorted_as_spark_sorts_them(spark, ["k", "n"])),
+     lambda spark: of_rows.test_rows_are_sorted_like_in_spark(spark, ["k", "n"])),
     (faults.both_zeros_are_groups, "a negative zero",
      lambda spark: of_rows.test_a_group_of_both_zeros_has_the_positive_one(spark, [-0.0])),
     (faults.sums_wrap_around, "a sum beyond its type", of_rows.test_a_sum_beyond_its_type_is_not_computed),
     (faults.what_cannot_be_computed_is_no_rows, "an overflow",
-     lambda spark: of_rows.test_what_cannot_be_computed_raises_and_is_not_left_out(spark, "n * 4")),
+     lambda spark: of_rows.test_rows_that_cannot_be_computed_raise_and_are_not_dropped(spark, "n * 4")),
 ]  # fmt: skip
 
 

@@ -107,7 +107,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("one", "other"), sorted({case[:2] for case in CASES}))
-def test_an_expression_has_the_value_that_spark_gives_it(spark: SparkSession, one: str, other: str) -> None:
+def test_an_expression_has_the_value_of_spark(spark: SparkSession, one: str, other: str) -> None:
     texts = [text for first, second, listed in CASES if (first, second) == (one, other) for text in listed]
     rows = list(product(VALUES[one], VALUES[other]))
     table = pa.table(
@@ -150,7 +150,7 @@ def test_an_expression_has_the_value_that_spark_gives_it(spark: SparkSession, on
 
 
 @pytest.mark.parametrize(("kind", "texts"), [("timestamp", [*TIME, *INSTANT, *PARTS]), ("string", TEXT)])
-def test_what_is_listed_is_translated(kind: str, texts: list[str]) -> None:
+def test_listed_functions_are_translated(kind: str, texts: list[str]) -> None:
     """So that the comparison with Spark compares something."""
     scope = scope_of({name: Value(name, kind) for name in "ab"})
     for text in texts:

@@ -139,7 +139,7 @@ def test_the_schema_may_be_that_of_others(
     assert [row["rowtime"] for row in rows] == [1_704_067_200_000 + 1000 * s for s in seconds]
 
 
-def test_what_the_registry_does_not_take_is_refused_before_the_first_row(
+def test_schemas_that_the_registry_does_not_accept_are_refused_before_the_first_row(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     with serving(tmp_path, "test") as server:

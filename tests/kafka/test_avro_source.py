@@ -112,7 +112,7 @@ def test_types(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) 
     assert tuple(row["inner"]) == (1, None)
 
 
-def test_what_does_not_decode_is_malformed_and_whole(
+def test_records_that_do_not_decode_are_malformed_and_shown_completely(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     number = registered(tmp_path, "s", TRIP)
@@ -191,7 +191,7 @@ def test_names_of_other_schemas_are_found(spark: SparkSession, broker: Broker, t
     assert (row["start"]["city"], row["stop"]["city"]) == ("Ulm", "Bonn")
 
 
-def test_what_was_read_is_read_again_whatever_the_registry_says_later(
+def test_records_are_read_again_unchanged_whatever_the_registry_says_later(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     number = registered(tmp_path, "s", TRIP)

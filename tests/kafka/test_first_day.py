@@ -135,7 +135,7 @@ def test_the_example_says_which_partition_holds_and_what_to_type(
 
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("way", ["record", "end"])
-def test_the_other_ways_that_it_tells_work_too(
+def test_the_other_offered_remedies_work_too(
     spark: SparkSession, broker: Broker, held: str, tmp_path: Path, way: str
 ) -> None:
     with started(spark, tmp_path, example(broker, held)) as (query, rows):
@@ -152,7 +152,7 @@ def test_the_other_ways_that_it_tells_work_too(
 
 
 @pytest.mark.usefixtures("warm")
-def test_a_bound_releases_what_is_grouped_by_the_given_rowtime(
+def test_a_bound_releases_groups_of_the_given_rowtime(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     sql = f"""CREATE STREAM trips (vehicle STRING) USING kafka OPTIONS (

@@ -44,7 +44,7 @@ def test_without_maven_the_coordinates_are_reported(monkeypatch: pytest.MonkeyPa
         jars.kafka_jars(cache=tmp_path / "cache")
 
 
-def test_what_was_fetched_is_kept(mvn: Path, tmp_path: Path) -> None:
+def test_fetched_jars_are_kept(mvn: Path, tmp_path: Path) -> None:
     pretend(
         mvn, "for a; do case $a in -DoutputDirectory=*) d=${a#*=}; mkdir $d; touch $d/b-1.jar $d/a-1.jar;; esac; done"
     )
@@ -54,14 +54,14 @@ def test_what_was_fetched_is_kept(mvn: Path, tmp_path: Path) -> None:
     assert jars.fetch([COORDINATES], cache=tmp_path / "cache") == found
 
 
-def test_what_maven_says_is_passed_on_and_nothing_is_kept(mvn: Path, tmp_path: Path) -> None:
+def test_the_message_of_maven_is_passed_on_and_nothing_is_kept(mvn: Path, tmp_path: Path) -> None:
     pretend(mvn, "echo '[ERROR] the house is on fire'; echo '[ERROR] -> [Help 1]'; exit 1")
     with pytest.raises(Failure, match=r"R502 .*: the house is on fire\n"):
         jars.fetch([COORDINATES], cache=tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []
 
 
-def test_a_maven_that_hangs_is_given_up(mvn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_maven_is_stopped(mvn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(mvn, "exec sleep 60")
     monkeypatch.setattr(jars, "OFFLINE_SECONDS", 0.1)
     monkeypatch.setattr(jars, "ONLINE_SECONDS", 0.2)

@@ -51,9 +51,7 @@ def framed(number: int, value: Any) -> bytes:
     return b"\0" + number.to_bytes(4, "big") + text.encode()
 
 
-def test_records_are_json_behind_the_id_of_a_schema(
-    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
-) -> None:
+def test_records_are_json_after_a_schema_id(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
     number = registered(tmp_path, "s", TRIP, kind="JSON")
     avro = registered(tmp_path, "s", record("R", vehicle="string"))
     broken = [

@@ -100,7 +100,7 @@ def test_a_bound_goes_to_every_partition_after_the_rows(spark: SparkSession, bro
         assert found[-1]["value"] is None
 
 
-def test_what_the_sink_writes_the_source_reads(spark: SparkSession, broker: Broker, topic: str) -> None:
+def test_the_source_reads_what_the_sink_writes(spark: SparkSession, broker: Broker, topic: str) -> None:
     options = target(broker, topic, **{"key.column": "name"})
     rows = rows_of(spark, 20)
     write_kafka(rows, options, stream="s", first_sequence=0, columns=["name", "n"])

@@ -93,7 +93,7 @@ def test_an_empty_range_has_the_columns_of_a_full_one(spark: SparkSession, broke
     assert empty.count() == 0
 
 
-def test_a_range_is_read_again_as_it_was(spark: SparkSession, broker: Broker, topic: str) -> None:
+def test_a_range_is_read_again_unchanged(spark: SparkSession, broker: Broker, topic: str) -> None:
     broker.send(topic, *(Record(f'{{"a": {i}}}', i % 2) for i in range(10)))
     src = source(broker, topic)
     part = discover(src)
@@ -185,7 +185,9 @@ MALFORMED = [
 ]
 
 
-def test_what_does_not_decode_is_malformed_and_whole(spark: SparkSession, broker: Broker, topic: str) -> None:
+def test_records_that_do_not_decode_are_malformed_and_shown_completely(
+    spark: SparkSession, broker: Broker, topic: str
+) -> None:
     rows = items(spark, broker, topic, *(Record(text) for text in MALFORMED), Record('{"a": null, "c": 1}'), **GIVEN)
     assert [r["__m"] for r in rows] == [*MALFORMED, None]
     assert all(r.asDict().items() >= EMPTY_ROW.items() for r in rows)
@@ -199,7 +201,7 @@ def test_the_verdict_does_not_depend_on_the_columns_read(spark: SparkSession, br
     assert src.read(spark, part).where("__m IS NULL").count() == 0
 
 
-def test_a_tombstone_and_bytes_that_are_no_text_are_malformed(spark: SparkSession, broker: Broker, topic: str) -> None:
+def test_a_tombstone_and_bytes_that_are_not_text_are_malformed(spark: SparkSession, broker: Broker, topic: str) -> None:
     rows = items(spark, broker, topic, Record(None), Record(b'{"b": "\xff"}'))
     assert [r["__m"] for r in rows] == ["NULL", '{"b": "�"}']
 
@@ -308,7 +310,7 @@ def test_assign_takes_only_what_it_names(broker: Broker, topic: str) -> None:
     assert sorted(discover(src).end) == [f"{topic}/00000", f"{topic}/00002"]
 
 
-def test_lost_offsets_are_named_and_may_be_gone_without(spark: SparkSession, broker: Broker, topic: str) -> None:
+def test_lost_offsets_are_named_and_may_be_skipped(spark: SparkSession, broker: Broker, topic: str) -> None:
     broker.send(topic, *(Record(f'{{"a": {i}}}') for i in range(5)))
     start = {f"{topic}/{n:05d}": at for n, at in enumerate([1, 0, 0])}
     broker.delete_before(topic, 0, 3)
@@ -319,7 +321,7 @@ def test_lost_offsets_are_named_and_may_be_gone_without(spark: SparkSession, bro
     assert [r["a"] for r in read(spark, src, discover(src, start))] == [3, 4]
 
 
-def test_a_topic_made_anew_is_never_gone_on_with(broker: Broker, topic: str) -> None:
+def test_a_recreated_topic_is_never_continued(broker: Broker, topic: str) -> None:
     start = {f"{topic}/{n:05d}": 7 for n in range(3)}
     with pytest.raises(Failure, match=r"R503 .*created again"):
         discover(source(broker, topic, failOnDataLoss="false"), start)
@@ -354,13 +356,13 @@ def test_a_host_that_has_no_address_is_unreachable_too() -> None:
         discover(KafkaSource(options, COLUMNS))
 
 
-def test_a_topic_that_is_not_there_is_reported_and_not_made(broker: Broker) -> None:
+def test_a_missing_topic_is_reported_and_not_created(broker: Broker) -> None:
     for _ in range(2):
         with pytest.raises(Failure, match=r"R501 .*no topic 'absent'"):
             discover(source(broker, "absent"))
 
 
-def test_a_source_goes_on_after_it_was_closed(broker: Broker, topic: str) -> None:
+def test_a_source_continues_after_it_was_closed(broker: Broker, topic: str) -> None:
     src = source(broker, topic)
     src.close()
     before = discover(src)

@@ -114,7 +114,7 @@ def test_a_first_start_refuses_columns_that_no_record_fits(
 
 
 @pytest.mark.slow
-def test_a_later_start_goes_on_whatever_the_newest_schema_is(
+def test_a_later_start_works_with_any_newest_schema(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     number = registered(tmp_path, f"{topic}-value", TRIP)

@@ -73,7 +73,7 @@ def test_rows_are_messages_of_a_schema_that_the_registry_gets(
     assert [one.n if one.HasField("n") else None for _, one in found] == [1, None, 0, -3]
 
 
-def test_numbers_stay_and_those_of_columns_that_are_gone_are_reserved(
+def test_numbers_stay_and_those_of_removed_columns_are_reserved(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     with serving(tmp_path, "test") as server:

@@ -122,7 +122,7 @@ def test_types(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) 
     }  # fmt: skip
 
 
-def test_what_does_not_decode_is_malformed_and_whole(
+def test_records_that_do_not_decode_are_malformed_and_shown_completely(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     number = registered(tmp_path, "s", TRIP)

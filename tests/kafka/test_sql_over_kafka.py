@@ -76,7 +76,7 @@ def test_sorted_counts_of_disordered_partitions_go_to_a_function(
     assert rows.bound == to_micros("2024-01-01 10:03:00")
 
 
-def test_counts_go_to_a_directory_and_go_on_there(
+def test_counts_go_to_a_directory_and_continue_there(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -263,7 +263,7 @@ def test_names_of_options_may_be_quoted(tmp_path: Path, quote: str) -> None:
     assert dict(stream.options) == given
 
 
-def test_a_session_that_is_given_is_asked_for_no_jars(
+def test_a_given_session_needs_no_jars(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse() -> list[str]:
@@ -276,7 +276,7 @@ def test_a_session_that_is_given_is_asked_for_no_jars(
     assert len(rows.rows) == 1  # the others wait for their elders, who may send more at the same time
 
 
-def test_the_guard_of_a_stream_judges_records_and_heeds_bounds_among_them(
+def test_the_guard_of_a_stream_judges_records_and_uses_bounds_among_them(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     sql = """CREATE STREAM clicks (page STRING, ev TIMESTAMP)

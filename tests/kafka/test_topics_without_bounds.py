@@ -35,7 +35,7 @@ def names(spark: SparkSession, broker: Broker, topic: str) -> list[str]:
     return [json.loads(bytes(found[number]))["name"] for number in sorted(found)]
 
 
-def test_there_are_rows_alone_and_other_checkpoints_are_refused(
+def test_the_topic_has_only_rows_and_other_checkpoints_are_refused(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     made(spark, tmp_path, broker, topic).run_available(tmp_path / "check")
@@ -54,9 +54,7 @@ def test_there_are_rows_alone_and_other_checkpoints_are_refused(
     assert names(spark, broker, topic)[-1] == "later"
 
 
-def test_by_default_bounds_stand_among_the_rows(
-    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
-) -> None:
+def test_by_default_bounds_are_among_the_rows(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
     insert_into = made(spark, tmp_path, broker, topic, "true")
     insert_into.run_available(tmp_path / "check")
     insert(tmp_path, ("x", 1))

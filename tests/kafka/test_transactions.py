@@ -194,7 +194,7 @@ def test_another_process_of_the_checkpoint_or_one_that_takes_over_is_the_only_on
     assert target.rows() == target.values() == [0, 1, 2, 3]
 
 
-def test_who_has_lost_the_brokers_for_a_while_does_not_end_who_has_taken_over(target: Topic) -> None:
+def test_a_process_that_lost_the_brokers_does_not_stop_its_successor(target: Topic) -> None:
     more = ", bounds 'false'"
     target.run(more)
     target.send(0)
@@ -215,7 +215,7 @@ def test_who_has_lost_the_brokers_for_a_while_does_not_end_who_has_taken_over(ta
     assert target.rows() == [0, 1]
 
 
-def test_the_option_may_be_added_if_no_tick_is_half_there(target: Topic) -> None:
+def test_the_option_may_be_added_if_no_tick_is_incomplete(target: Topic) -> None:
     target.run(transacted="false")
     target.send(0, 1)
     target.run(transacted="false")
@@ -244,7 +244,7 @@ def test_the_option_may_be_added_if_no_tick_is_half_there(target: Topic) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("more", ["", ", bounds 'false', key.column 'name'"])
-def test_if_the_brokers_have_forgotten_the_mark_the_topic_says_which_rows_are_there(target: Topic, more: str) -> None:
+def test_without_a_mark_the_topic_says_which_rows_exist(target: Topic, more: str) -> None:
     target.run(more)
     target.send(0, 1, 2, 3)
     dies_in(target, "committed", more)
@@ -293,7 +293,7 @@ def test_a_transaction_of_others_that_is_open_holds_a_start(target: Topic, monke
     target.run(check="second", take_over=["p"])
 
 
-def test_without_the_package_it_is_said_how_to_install_it(target: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_error_says_how_to_install_it(target: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     with pytest.raises(Refused, match=r"R502 .*the package confluent-kafka") as told:
         target.run()

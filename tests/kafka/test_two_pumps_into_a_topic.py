@@ -54,7 +54,7 @@ def read(spark: SparkSession, home: Path, broker: Broker, topic: str) -> tuple[l
     return found, query.ledger["s"]
 
 
-def test_two_pumps_into_one_topic_lost_rows_for_who_reads_it_by_rowtime(
+def test_two_pumps_into_one_topic_lost_rows_for_readers_by_rowtime(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
     broker.create_topic("two", 1)
@@ -71,7 +71,7 @@ def test_two_pumps_into_one_topic_lost_rows_for_who_reads_it_by_rowtime(
     assert sorted(int(h["rowtime-seq"]) for h in headers if "rowtime-seq" in h) == [*range(12)]
 
 
-def test_a_death_between_commit_and_publish_of_two_pumps_lost_rows(
+def test_a_crash_between_commit_and_publish_of_two_pumps_lost_rows(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
     broker.create_topic("died", 1)
@@ -93,7 +93,7 @@ def test_a_death_between_commit_and_publish_of_two_pumps_lost_rows(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strict", ["true", "false"])
-def test_a_topic_made_anew_with_as_many_records_was_taken_for_the_old_one(
+def test_a_recreated_topic_with_as_many_records_was_mistaken_for_the_old_one(
     spark: SparkSession, broker: Broker, tmp_path: Path, strict: str
 ) -> None:
     topic = f"anew-{strict}"

@@ -81,7 +81,7 @@ def write_as_before_topics_had_owners(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(KafkaSink, "record", lambda *_: None)
 
 
-def test_what_an_old_pipeline_still_writes_does_not_make_the_topic_its_own_again() -> None:
+def test_late_writes_of_an_old_pipeline_do_not_reclaim_the_topic() -> None:
     old = Record("p", "old", "/old", 0)
     new = Record("p", "new", "/new", 1, before=({"identity": "old"},))
     third = Record("p", "third", "/third", 2, before=({"identity": "old"}, {"identity": "new"}))

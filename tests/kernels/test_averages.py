@@ -25,7 +25,7 @@ def beyond(total: int | None, count: int, scale: int) -> bool:
 
 
 @given(ROWS, st.integers(0, 38))
-def test_those_are_told_that_do_not_fit(rows: list[tuple[int | None, int]], scale: int) -> None:
+def test_averages_that_do_not_fit_are_found(rows: list[tuple[int | None, int]], scale: int) -> None:
     wide = Context(prec=80)
     values = [None if total is None else wide.scaleb(Decimal(total), -scale) for total, _ in rows]
     totals = pa.array(values, pa.decimal128(38, scale))

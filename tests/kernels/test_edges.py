@@ -32,7 +32,7 @@ def by_hand(edges: list[tuple[int, int, bool]], order: list[int]) -> tuple[dict[
 
 
 @given(EDGES, st.integers(0, 2**32), st.booleans(), st.sampled_from([1, 1 << 33]))
-def test_pairs_are_those_of_queues(edges: list[tuple[int, int, bool]], seed: int, mixed: bool, wide: int) -> None:
+def test_pairs_equal_those_of_queues(edges: list[tuple[int, int, bool]], seed: int, mixed: bool, wide: int) -> None:
     order = list(range(len(edges)))
     if mixed:
         random.Random(seed).shuffle(order)

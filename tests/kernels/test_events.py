@@ -62,7 +62,7 @@ def judged(made: Sequence[ScriptItem], cut: int) -> set[tuple[int, str]]:
     ),
     st.integers(0, 12),
 )
-def test_the_guard_is_that_of_a_loop(drawn: list[tuple[str, int | None, int]], cut: int) -> None:
+def test_the_guard_of_events_equals_a_loop(drawn: list[tuple[str, int | None, int]], cut: int) -> None:
     made = []
     for number, (kind, at, length) in enumerate(drawn, 1):
         stop = None if at is None or kind in ("point", "start") else at + length
@@ -74,13 +74,13 @@ def test_the_guard_is_that_of_a_loop(drawn: list[tuple[str, int | None, int]], c
 
 @pytest.mark.parametrize("at", [MAX_MICROS + 1, MIN_MICROS - 1, 1_704_067_200_000_000_000])
 @pytest.mark.parametrize("kind", [POINT, INTERVAL, BEGINS])
-def test_a_time_of_no_year_made_everything_behind_it_late(at: int, kind: int) -> None:
+def test_a_time_outside_the_calendar_made_everything_after_it_late(at: int, kind: int) -> None:
     rows = Items(*(np.array(part, np.int64) for part in ([1, 2], [kind, kind], [at, 5], [END, END])), np.zeros(2, bool))
     found = judge(EventShape("BY", "a", "b", "kind", rows=1), Mark(), rows, [])
     assert (found.reasons.tolist(), found.mark.highest) == ([NULL_ROWTIME, 0], 5)
 
 
-def test_an_end_of_no_year_is_not_an_open_end() -> None:
+def test_an_end_outside_the_calendar_is_not_an_open_end() -> None:
     rows = Items(*(np.array(part, np.int64) for part in ([1], [INTERVAL], [5], [MAX_MICROS + 7])), np.zeros(1, bool))
     assert judge(EventShape("INTERVAL", "a", "b"), Mark(), rows, []).reasons.tolist() == [NULL_ROWTIME]
 

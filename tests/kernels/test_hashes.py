@@ -31,7 +31,7 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_equal_keys_have_equal_hashes_wherever_they_stand_and_others_others(name: str) -> None:
+def test_equal_keys_have_equal_hashes_in_any_place_and_others_differ(name: str) -> None:
     kind, values = COLUMNS[name]
     found = hashes([pa.array(values, kind)])
     assert len(set(found.tolist())) == len(values)
@@ -40,7 +40,7 @@ def test_equal_keys_have_equal_hashes_wherever_they_stand_and_others_others(name
     assert hashes([pa.array(values[:1], kind)]).tolist() == found[:1].tolist()
 
 
-def test_keys_that_group_by_takes_for_one_have_one_hash() -> None:
+def test_keys_that_are_equal_in_group_by_have_one_hash() -> None:
     other = np.array([0x7FF8000000000001], np.int64).view(np.float64)[0]
     zero, minus, nan, another = hashes([pa.array([0.0, -0.0, math.nan, other])]).tolist()
     assert zero == minus
@@ -54,14 +54,14 @@ def test_the_order_of_columns_counts() -> None:
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_equal_values_have_one_number_and_others_another(name: str) -> None:
+def test_equal_values_have_one_number_and_others_differ(name: str) -> None:
     kind, values = COLUMNS[name]
     found = numbered(pa.array([*values, *reversed(values)], kind).slice(1))
     assert len(set(found.tolist())) == len(values)
     assert found[: len(values) - 1].tolist() == found[len(values) - 1 : -1].tolist()[::-1]
 
 
-def test_values_that_spark_takes_for_equal_have_one_number_inside_of_others_too() -> None:
+def test_nested_values_that_are_equal_in_spark_have_one_number() -> None:
     other = np.array([0x7FF8000000000001], np.int64).view(np.float64)[0]
     floats = pa.array([0.0, -0.0, math.nan, other], pa.float64())
     for column in (
@@ -76,7 +76,7 @@ def test_values_that_spark_takes_for_equal_have_one_number_inside_of_others_too(
     assert numbered(pa.nulls(2)).tolist() == [0, 0]
 
 
-def test_hashes_never_change_for_state_is_sorted_by_them() -> None:
+def test_hashes_never_change_because_state_is_sorted_by_them() -> None:
     columns = [pa.array([1, None]), pa.array(["a", "rowtime"]), pa.array([Decimal("1.50"), None])]
     assert hashes(columns).tolist() == [-6082668906506955586, -7096128590335941895]
 

@@ -152,7 +152,7 @@ def test_times_that_the_source_gave_are_judged_like_the_loop(piece: int, given_c
     withins,
     st.one_of(st.none(), withins),
 )
-def test_a_set_without_order_meets_the_mark_before_it(
+def test_a_set_without_order_is_judged_by_the_mark_before_it(
     piece: int, times: list[int | None], mark: int | None, within: int, early: int | None
 ) -> None:
     gate = Gate("__g", within, "LATE", {} if mark is None else {"w": mark}, batched=True, early=early)
@@ -339,7 +339,7 @@ def test_the_guard_over_blocks_equals_the_loop(
 
 @pytest.mark.parametrize(("block", "rounds"), [(1, 2), (3, 1), (3, blocks.ROUNDS)])
 @pytest.mark.parametrize("kind", ["t-sort", "bounds beside", "bounds among the rows"])
-def test_whatever_a_gate_asks_blocks_answer_like_all_rows_at_once(
+def test_blocks_judge_like_all_rows_at_once(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, block: int, rounds: int, kind: str
 ) -> None:
     monkeypatch.setattr(blocks, "BLOCK", block)

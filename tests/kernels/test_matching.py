@@ -205,7 +205,7 @@ OF_EMPTY_TURNS = _case(("rep", ("rep", A, 0, 1, False), 0, 2, True), [1, 2, 1])
 @example(OF_TWO_WAYS)
 @example(OF_EMPTY_TURNS)
 @example(_case(("rep", ("seq", [("rep", A, 0, 1, True), ("rep", B, 0, 1, False)]), 0, None, True), [1, 2, 1]))
-def test_the_matches_are_those_of_the_oracle(case: dict[str, Any]) -> None:
+def test_the_matches_equal_those_of_the_oracle(case: dict[str, Any]) -> None:
     _check(case)
 
 

@@ -36,7 +36,7 @@ def looped(left: Lives, right: Lives) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("most", [1, 3, 1000])
 @settings(deadline=None)
 @given(left=LIVES, right=LIVES)
-def test_the_pairs_are_those_of_a_loop(
+def test_the_pairs_equal_those_of_a_loop(
     left: list[tuple[int, int, int]], right: list[tuple[int, int, int]], most: int, room: int
 ) -> None:
     one, other = lives(left), lives(right)
@@ -59,7 +59,7 @@ KEYS = st.one_of(
 
 @settings(deadline=None)
 @given(left=KEYS, right=KEYS)
-def test_numbers_are_the_same_where_keys_are(
+def test_equal_keys_have_equal_numbers(
     left: list[tuple[str | None, int | None]], right: list[tuple[str | None, int | None]]
 ) -> None:
     columns = [

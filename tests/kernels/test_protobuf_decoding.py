@@ -76,10 +76,10 @@ def compare(seed: int) -> int:
 @pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32))
-def test_random_messages_are_read_as_by_googles_package(seed: int) -> None:
+def test_random_messages_are_read_like_by_googles_package(seed: int) -> None:
     compare(seed)
 
 
 @pytest.mark.slow
-def test_many_random_messages_are_read_as_by_googles_package() -> None:
+def test_many_random_messages_are_read_like_by_googles_package() -> None:
     assert sum(map(compare, range(3000))) > 60_000

@@ -139,7 +139,7 @@ def _alike(got: Any, wanted: Any) -> bool:
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES, ids=[f"{name} of {kind}" for name, kind in CASES])
-def test_a_function_gives_what_the_oracle_gives_however_the_rows_are_cut(name: str, kind: str) -> None:
+def test_a_function_equals_the_oracle_however_the_rows_are_cut(name: str, kind: str) -> None:
     function, aggregate, _ = FUNCTIONS[name]
 
     @many
@@ -168,7 +168,7 @@ def test_a_function_gives_what_the_oracle_gives_however_the_rows_are_cut(name: s
     holds()
 
 
-def test_an_average_goes_on_from_the_sums_that_earlier_versions_kept() -> None:
+def test_an_average_continues_from_the_sums_of_earlier_versions() -> None:
     windows = Windows((), (Wanted("f", "__a0", k.Avg(), Frame(None)),))
     columns = {"__p": [7], AT: [0], DUE: [0], "f.n": [2]}
     old = pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()} | {"f.s": [-5.0]})

@@ -239,7 +239,7 @@ DONE: Final[dict[str, Wrong]] = dict(
 
 
 @pytest.mark.parametrize(("kind", "form", "wrong", "where"), CASES)
-def test_what_is_wrong_has_a_code_a_name_and_what_to_do_and_nothing_is_lost(
+def test_problems_have_a_code_a_name_and_a_fix_and_nothing_is_lost(
     request: pytest.FixtureRequest,
     spark: SparkSession,
     tmp_path: Path,

@@ -153,7 +153,7 @@ def test_a_table_whose_columns_others_change_meanwhile_stays_as_it_is(tmp_path: 
     assert len(list(tmp_path.glob("*.parquet"))) == 3
 
 
-def test_whoever_is_slower_again_and_again_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_that_is_always_slower_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = filled(tmp_path, 3)
     real = delta_compaction.write_new
 
@@ -168,9 +168,7 @@ def test_whoever_is_slower_again_and_again_gives_up(tmp_path: Path, monkeypatch:
     assert len(list(tmp_path.glob("*.parquet"))) == 6
 
 
-def test_new_files_stay_where_nobody_knows_whether_the_log_has_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_new_files_stay_if_the_log_may_have_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table, real = filled(tmp_path, 3), delta_compaction.write_new
     before = content(tmp_path)
 
@@ -185,7 +183,7 @@ def test_new_files_stay_where_nobody_knows_whether_the_log_has_them(
     assert len(DeltaTable(str(tmp_path)).file_uris()) == 1
 
 
-def test_the_log_gets_its_checkpoint_also_where_its_turn_comes_with_a_compaction(tmp_path: Path) -> None:
+def test_a_compaction_writes_the_checkpoint_of_the_log_if_it_is_due(tmp_path: Path) -> None:
     table = filled(tmp_path, 4, configuration={"delta.checkpointInterval": "5"})
     assert table.version() == 3
     assert not (tmp_path / LOG / "_last_checkpoint").exists()

@@ -52,7 +52,7 @@ def row(n: int) -> pa.Table:
     return pa.table({"rowtime": pa.array([0], pa.timestamp("us", "UTC")), "n": pa.array([n], pa.int64())})
 
 
-def test_small_files_become_large_ones_by_count_and_by_hand(spark: SparkSession, tmp_path: Path) -> None:
+def test_small_files_are_combined_by_count_and_manually(spark: SparkSession, tmp_path: Path) -> None:
     assert BY_COUNT != ONE
     define(tmp_path, BY_COUNT)
     made = rt.Pipeline(spark, home=tmp_path / "home").sql(BY_COUNT.format(folder=tmp_path))
@@ -165,7 +165,7 @@ SELDOM = [pytest.param(what, marks=pytest.mark.slow) for what in ("overwrite", "
 
 
 @pytest.mark.parametrize("what", ["delete", *SELDOM])
-def test_who_changes_the_same_files_first_wins(
+def test_the_first_writer_to_change_the_same_files_wins(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     filled(spark, tmp_path)

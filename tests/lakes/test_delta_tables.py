@@ -154,7 +154,7 @@ def test_not_null_beside_timestamps_without_zone_is_a_feature_that_spark_asks_fo
     assert found.equal, found
 
 
-def test_a_table_that_was_restored_on_purpose_goes_on_from_there(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_restored_on_purpose_continues_from_there(spark: SparkSession, tmp_path: Path) -> None:
     define(tmp_path, ONE)
     for at in (0, 5):
         send(tmp_path, range(at, at + 5))
@@ -178,7 +178,7 @@ def test_another_driver_with_the_same_tick_commits_nothing(spark: SparkSession, 
     assert numbers(tmp_path) == list(range(5))
 
 
-def test_a_table_that_is_there_is_the_typed_edge(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_existing_table_defines_the_types(spark: SparkSession, tmp_path: Path) -> None:
     sql = """CREATE STREAM a (n BIGINT, day DATE, x DECIMAL(10, 2));
     CREATE STREAM o (n BIGINT, day DATE, x DECIMAL(10, 2)) USING delta OPTIONS (path '{folder}/out');
     CREATE PUMP p AS INSERT INTO o SELECT STREAM n, day, x FROM a;"""
@@ -213,7 +213,7 @@ def refusal(spark: SparkSession, folder: Path, sql: str = ONE, check: str = "che
     return raised.value
 
 
-def test_what_does_not_fit_a_table_is_refused_at_the_start(
+def test_columns_that_do_not_fit_a_table_are_refused_at_the_start(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     define(tmp_path, ONE)
@@ -413,7 +413,7 @@ def test_two_pumps_that_change_one_table_are_refused(spark: SparkSession, tmp_pa
         ("(n BIGINT, day DATE) USING delta OPTIONS (path '/o', mergeSchema 'true')", "R540"),
     ],
 )
-def test_what_a_declaration_cannot_say_is_refused_by_check(tmp_path: Path, target: str, code: str) -> None:
+def test_check_refuses_declarations_that_delta_does_not_support(tmp_path: Path, target: str, code: str) -> None:
     sql = f"CREATE STREAM a (n BIGINT, day DATE); CREATE STREAM o {target}; INSERT INTO o SELECT STREAM * FROM a;"
     with pytest.raises(Refused) as raised:
         rt.Pipeline(home=tmp_path / "home").sql(sql).compile()

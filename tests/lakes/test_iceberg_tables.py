@@ -129,7 +129,7 @@ def refusal(spark: SparkSession, folder: Path, sql: str = ONE, **how: Any) -> Ro
     return raised.value
 
 
-def test_what_does_not_fit_is_refused_at_the_start(
+def test_columns_that_do_not_fit_are_refused_at_the_start(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     define(tmp_path, ONE)

@@ -96,7 +96,7 @@ def test_a_driver_that_dies_at_any_point_loses_and_repeats_no_row_on_a_store(
     assert numbers(tmp_path, stored) == list(range(64))
 
 
-def test_a_commit_of_another_driver_that_came_between_is_not_repeated(
+def test_a_commit_of_another_driver_in_between_is_not_repeated(
     spark: SparkSession, tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = made(spark, tmp_path, bucket, more=", commit.interval '1 hour'")

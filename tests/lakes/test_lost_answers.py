@@ -124,7 +124,7 @@ def test_a_commit_that_the_catalog_refuses_leaves_no_file_behind(
     assert there == {one.removeprefix("file://") for one in named}
 
 
-def test_a_namespace_that_somebody_else_makes_at_the_same_moment_will_do(
+def test_a_namespace_that_somebody_else_creates_concurrently_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/lake"}

@@ -185,7 +185,7 @@ POINTS = [(BEFORE_ENTRY, 1), (BEHIND_ENTRY, 1), (BEFORE_ROWS, 1), (BEHIND_ROWS, 
 @pytest.mark.slow
 @pytest.mark.parametrize("lake", FORMS, indirect=True)
 @pytest.mark.parametrize(("point", "times"), POINTS)
-def test_a_migration_is_there_whole_or_not_at_all(
+def test_a_migration_happens_completely_or_not_at_all(
     lake: Lake, point: str, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever tables have their version: the next start gives it to the others, and no row comes twice."""
@@ -242,7 +242,7 @@ def test_another_checkpoint_takes_a_table_over_between_two_scripts(lake: Lake) -
 
 
 @pytest.mark.slow
-def test_rows_that_a_new_table_does_not_take_are_refused_and_verified(lake: Lake) -> None:
+def test_rows_that_a_new_table_does_not_accept_are_refused_and_verified(lake: Lake) -> None:
     """What a table that is there takes holds for the whole history, though its pump is new.
 
     Verify took results of groups for rows that the table takes, as they are.
@@ -263,7 +263,7 @@ def test_rows_that_a_new_table_does_not_take_are_refused_and_verified(lake: Lake
 
 
 @pytest.mark.slow
-def test_of_a_table_that_was_compacted_rows_are_counted(lake: Lake) -> None:
+def test_rows_of_a_compacted_table_are_counted(lake: Lake) -> None:
     before, after = lake.sql(HOURS, "o"), lake.sql(HOURS, "o", EVEN)
     lake.run(before, 0, 200)
     lake.migrate(after, "to_o")

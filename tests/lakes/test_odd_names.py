@@ -141,7 +141,7 @@ def test_another_spark_reads_odd_values_of_partitions(spark: SparkSession, tmp_p
 
 
 @pytest.mark.parametrize("name", ["a%20b", "%41", "[x]", "a^b", "a|b", "a\\b", "a#b", "a?b"])
-def test_a_folder_that_deltalake_takes_for_another_one_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_folder_that_deltalake_misreads_is_refused(tmp_path: Path, name: str) -> None:
     given = {"using": "delta", "where": f"path '{tmp_path}/{name}'", "key": ""}
     found = [problem for problem in rt.check(SQL.format(**given)) if not problem.warns]
     assert [problem.code for problem in found] == ["R541"]

@@ -124,7 +124,7 @@ def test_the_first_start_reads_the_table_as_it_is_and_then_what_is_appended(
 
 
 @pytest.mark.slow
-def test_what_is_left_to_read_is_reported_in_bytes_or_in_versions(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_unread_rest_is_reported_in_bytes_or_in_versions(spark: SparkSession, tmp_path: Path) -> None:
     for first in (0, 4, 8, 12):
         append(tmp_path, range(first, first + 4))
     sizes = [add["size_bytes"] for add in pa.table(table(tmp_path).get_add_actions()).to_pylist()]
@@ -186,9 +186,7 @@ def test_from_now_and_a_starting_version(spark: SparkSession, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_a_version_that_changes_rows_is_refused_until_it_is_to_be_passed_over(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_version_that_changes_rows_is_refused_unless_it_is_to_be_skipped(spark: SparkSession, tmp_path: Path) -> None:
     append(tmp_path, range(4))
     run(spark, tmp_path)
     append(tmp_path, range(4, 6))
@@ -203,9 +201,7 @@ def test_a_version_that_changes_rows_is_refused_until_it_is_to_be_passed_over(
     assert sorted(numbers(tmp_path)) == list(range(8))
 
 
-def test_rows_that_are_restored_are_read_again_where_the_removal_was_passed_over(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_restored_rows_are_read_again_if_their_removal_was_skipped(spark: SparkSession, tmp_path: Path) -> None:
     append(tmp_path, range(2))
     append(tmp_path, range(2, 4))
     table(tmp_path).restore(0)
@@ -237,7 +233,7 @@ def test_a_table_is_not_read_in_the_script_whose_pump_fills_it(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("what", "code"), [("anew", "R576"), ("removed", "R576"), ("log", "R576"), ("column", "R577")])
-def test_a_table_that_is_not_what_was_read_is_refused(
+def test_a_table_that_differs_from_what_was_read_is_refused(
     spark: SparkSession, tmp_path: Path, what: str, code: str
 ) -> None:
     append(tmp_path, range(2))
@@ -257,7 +253,7 @@ def test_a_table_that_is_not_what_was_read_is_refused(
     assert sorted(numbers(tmp_path)) == [0, 1]
 
 
-def test_columns_of_other_types_and_tables_that_are_not_there_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_columns_of_other_types_and_missing_tables_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     assert "R501" in refusal(spark, tmp_path)
     append(tmp_path, range(2))
     for number, (more, code) in enumerate({", day INT": "R577", ", x INT": "R577"}.items()):
@@ -265,7 +261,7 @@ def test_columns_of_other_types_and_tables_that_are_not_there_are_refused(spark:
         assert code in said, said
 
 
-def test_what_a_pump_has_written_in_order_is_read_with_its_rowtimes(spark: SparkSession, tmp_path: Path) -> None:
+def test_ordered_output_of_a_pump_is_read_with_its_rowtimes(spark: SparkSession, tmp_path: Path) -> None:
     writes = """CREATE STREAM a (n BIGINT);
     CREATE STREAM t (n BIGINT) USING delta OPTIONS (path '{folder}/in', ordered 'true');
     CREATE PUMP p AS INSERT INTO t SELECT STREAM n FROM a;"""
@@ -321,7 +317,7 @@ def test_a_static_table_is_that_of_its_version_or_of_the_first_start(
     assert again.equal, again
 
 
-def test_a_static_table_of_a_version_that_is_not_there_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_static_table_of_a_missing_version_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     append(tmp_path, range(3))
     with pytest.raises(Refused, match=r"R578 .*has no version 99"):
         static_rows(spark, "t", ("delta", (("path", str(tmp_path / "in")), ("versionAsOf", "99"))), {"n": "BIGINT"})
@@ -334,7 +330,7 @@ def given_to(folder: Path, kind: str, **changes: Any) -> DeltaHistory:
     return DeltaHistory(folder)
 
 
-def test_what_readers_have_to_know_and_rowtime_does_not_is_refused(tmp_path: Path) -> None:
+def test_unsupported_reader_features_are_refused(tmp_path: Path) -> None:
     for name in ("fancy", "typeWidening", "variantType"):
         with pytest.raises(Refused, match=f"R575 .*{name}"):
             given_to(tmp_path / name, "protocol", **readers(name)).look()
@@ -389,7 +385,7 @@ def test_partitions_of_all_types_are_read_from_the_log(spark: SparkSession, tmp_
             ]
 
 
-def test_a_package_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     append(tmp_path, range(2))
     monkeypatch.setitem(sys.modules, "deltalake", None)
     with pytest.raises(Refused, match=r"R560 .*deltalake"):

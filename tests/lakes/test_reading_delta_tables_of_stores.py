@@ -94,7 +94,7 @@ def test_a_stream_over_a_table_of_a_bucket_has_each_row_once(spark: SparkSession
 
 
 @pytest.mark.slow
-def test_starts_changes_and_versions_that_are_gone_are_those_of_a_disk(
+def test_starts_changes_and_missing_versions_work_like_on_a_disk(
     spark: SparkSession, tmp_path: Path, bucket: str
 ) -> None:
     run, place = Run(spark, tmp_path, bucket), f"{bucket}/in"

@@ -82,7 +82,7 @@ def expected(numbers: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_what_is_left_to_read_is_reported_in_bytes_or_in_versions(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_unread_rest_is_reported_in_bytes_or_in_versions(spark: SparkSession, tmp_path: Path) -> None:
     created(tmp_path)
     for number in range(4):
         append(tmp_path, range(3 * number, 3 * number + 1))
@@ -153,7 +153,7 @@ def test_a_stream_reads_each_row_of_a_table_once_in_any_cut_and_across_crashes(
 
 
 @pytest.mark.slow
-def test_where_a_stream_begins_and_what_does_not_fit(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_beginning_of_a_stream_and_misfits(spark: SparkSession, tmp_path: Path) -> None:
     created(tmp_path)
     run(spark, tmp_path, "empty")
     for first in (0, 2, 4):

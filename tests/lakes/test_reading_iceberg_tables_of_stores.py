@@ -123,7 +123,7 @@ def test_a_stream_over_a_table_of_a_bucket_has_each_row_once(spark: SparkSession
 
 
 @pytest.mark.slow
-def test_what_is_gone_or_does_not_fit_is_reported_with_what_to_do(
+def test_missing_and_unfit_tables_are_reported_with_what_to_do(
     spark: SparkSession, tmp_path: Path, bucket: str
 ) -> None:
     reader = Reader(spark, tmp_path, bucket)

@@ -131,7 +131,7 @@ CREATE STREAM o (n BIGINT) USING delta OPTIONS (path '{folder}/out', optimize.fi
 CREATE PUMP p AS INSERT INTO o SELECT STREAM n FROM a;"""
 
 
-def test_small_files_become_large_ones_by_count_and_by_hand(spark: SparkSession, tmp_path: Path) -> None:
+def test_small_files_are_combined_by_count_and_manually(spark: SparkSession, tmp_path: Path) -> None:
     define(tmp_path, COMPACTED)
     made = rt.Pipeline(spark, home=tmp_path / "home").sql(COMPACTED.format(folder=tmp_path))
     engine = made._engine(tmp_path / "check", rt.Limits(), ends=False)
@@ -181,7 +181,7 @@ def test_small_files_are_counted_over_restarts(spark: SparkSession, tmp_path: Pa
 
 
 @pytest.mark.parametrize("option", ["commit.interval 'soon'", "commit.interval '1 month'", "optimize.files '1'"])
-def test_an_option_that_is_no_time_or_no_number_is_refused(tmp_path: Path, option: str) -> None:
+def test_options_with_an_invalid_time_or_number_are_refused(tmp_path: Path, option: str) -> None:
     sql = f"CREATE STREAM o (n BIGINT) USING delta OPTIONS (path '/o', {option});"
     with pytest.raises(Refused, match="R541"):
         rt.Pipeline(home=tmp_path / "home").sql(sql).compile()

@@ -42,7 +42,7 @@ LAW = {law.name: law for law in AS_OF}
 
 
 @pytest.mark.parametrize("law", _laws(FEW[0]))
-def test_a_join_as_of_a_time_gives_what_its_oracle_gives_in_any_cut(spark: SparkSession, law: Law) -> None:
+def test_an_as_of_join_equals_its_oracle_in_any_cut(spark: SparkSession, law: Law) -> None:
     session = derive(spark)
 
     @ticks

@@ -28,7 +28,7 @@ CASES = [pytest.param(law, id=law.name, marks=[] if law is BUFFERS[1] else [pyte
 
 
 @pytest.mark.parametrize("law", CASES)
-def test_what_is_buffered_is_a_function_of_the_items(spark: SparkSession, law: Law) -> None:
+def test_buffered_output_is_a_function_of_the_items(spark: SparkSession, law: Law) -> None:
     session = derive(spark)
 
     @ticks
@@ -69,7 +69,7 @@ def test_rows_wait_for_permits_and_permits_for_rows(spark: SparkSession) -> None
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("both_ways")
-def test_a_gate_that_forgets_what_waits_and_a_delay_that_does_not_wait_are_caught(
+def test_a_gate_that_drops_waiting_rows_and_a_delay_that_does_not_wait_are_caught(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, early = LAWS["a gate with permits"], ROWS[:8]

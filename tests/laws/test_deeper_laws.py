@@ -45,7 +45,7 @@ ticks = settings(
 
 
 @pytest.mark.parametrize("law", CHAINS)
-def test_a_chain_gives_what_its_oracle_gives_in_any_cut(spark: SparkSession, law: Law) -> None:
+def test_a_chain_equals_its_oracle_in_any_cut(spark: SparkSession, law: Law) -> None:
     session = derive(spark)
 
     @ticks
@@ -87,7 +87,7 @@ FOUND = {
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_what_was_found_once_stays_fixed(spark: SparkSession, name: str) -> None:
+def test_bugs_found_by_chains_stay_fixed(spark: SparkSession, name: str) -> None:
     law, made, session = {law.name: law for law in DEEPER}[name], FOUND[name], derive(spark)
     for cut in ([len(made)], [2, len(made)]):
         check(law, made, outcome(session, law, made, cut))

@@ -62,7 +62,7 @@ def check(spark: SparkSession, clause: Clause, made: list[ScriptItem], seed: int
     "clause",
     [pytest.param(one, id=one.name, marks=[] if one.name in ALWAYS else [pytest.mark.slow]) for one in CLAUSES],
 )
-def test_what_fails_is_refused_whatever_the_cut(spark: SparkSession, clause: Clause) -> None:
+def test_failing_rows_are_refused_in_any_cut(spark: SparkSession, clause: Clause) -> None:
     session = derive(spark)
     counts = [check(session, clause, items(seed), seed) for seed in ((1,) if clause.name in ALWAYS else SEEDS)]
     assert sum(counts), "nothing has failed"
@@ -70,7 +70,7 @@ def test_what_fails_is_refused_whatever_the_cut(spark: SparkSession, clause: Cla
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["computed below a join", "computed below a table join"])
-def test_what_fails_below_a_join_is_refused_however_its_rows_are_read(
+def test_rows_that_fail_below_a_join_are_refused_however_they_are_read(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     clause, made = next(one for one in CLAUSES if one.name == name), items(1)
@@ -88,7 +88,7 @@ def test_what_fails_below_a_join_is_refused_however_its_rows_are_read(
 
 
 @pytest.mark.slow
-def test_groups_and_pairs_that_fail_are_a_stream_like_others(spark: SparkSession) -> None:
+def test_failing_groups_and_pairs_can_be_read_as_a_stream(spark: SparkSession) -> None:
     sql = (
         "CREATE VIEW g AS SELECT STREAM k, 10 DIV SUM(n) AS s FROM a GROUP BY FLOOR(a.ROWTIME TO SECOND), k;"
         "CREATE VIEW j AS SELECT STREAM g.k AS k, 10 DIV (g.s - 10) AS s FROM g JOIN b "

@@ -69,9 +69,7 @@ def test_operators_gave_as_many_rows_as_the_tick_notes(
     assert checked.known or not any(kind in law.operators for kind in ("group by", "session"))
 
 
-def test_a_number_that_is_wrong_is_found(
-    spark: SparkSession, checked: Checked, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_number_is_found(spark: SparkSession, checked: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
     in_delta = GivenRows.in_delta
 
     def wrong(given: GivenRows, delta: Delta) -> int:

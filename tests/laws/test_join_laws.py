@@ -41,7 +41,7 @@ IN_TURN = [  # every other one runs with the slow tests
 
 
 @pytest.mark.parametrize("law", IN_TURN)
-def test_a_join_gives_what_its_oracle_gives_in_any_cut(spark: SparkSession, law: Law) -> None:
+def test_a_join_equals_its_oracle_in_any_cut(spark: SparkSession, law: Law) -> None:
     session = derive(spark)
 
     @ticks
@@ -57,13 +57,13 @@ MANY = [pytest.param(law, id=law.name, marks=[pytest.mark.slow] if n % 5 else []
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", MANY)
-def test_many_rows_are_joined_where_they_lie(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, law: Law) -> None:
+def test_many_rows_are_joined_at_their_source(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, law: Law) -> None:
     monkeypatch.setattr(join_module, "LARGE", 0)
     for cut in ([4, len(EXAMPLE)], [len(EXAMPLE)]):
         check(law, EXAMPLE, outcome(derive(spark), law, EXAMPLE, cut, restart=True))
 
 
-def test_the_law_sees_new_rows_that_are_not_asked_for_where_they_lie(
+def test_the_law_catches_new_rows_that_are_not_read_at_their_source(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = SideRows.between

@@ -53,7 +53,7 @@ def test_every_class_of_operators_has_a_law() -> None:
 
 
 @pytest.mark.parametrize("law", LAWS, ids=[law.name for law in LAWS])
-def test_the_output_is_the_oracles_however_it_is_cut_served_and_restarted(spark: SparkSession, law: Law) -> None:
+def test_the_output_equals_the_oracle_however_it_is_cut_and_restarted(spark: SparkSession, law: Law) -> None:
     session = derive(spark)
 
     @ticks

@@ -84,7 +84,7 @@ def meets(law: Law, script: Script, found: Outcome) -> None:
 
 
 @pytest.mark.parametrize("law", LEAVING, ids=[law.name for law in LEAVING])
-def test_who_leaves_and_comes_back_changes_nothing_that_was_certain(
+def test_a_writer_that_leaves_and_returns_changes_no_certain_result(
     spark: SparkSession, law: Law, request: pytest.FixtureRequest
 ) -> None:
     session = derive(spark)
@@ -129,7 +129,7 @@ def departures(draw: Callable[..., Any]) -> list[ScriptItem]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", [law for law in LIFETIMES if law.name in EVENTS], ids=lambda law: law.name)
-def test_events_of_writers_that_leave_are_those_of_the_oracle(spark: SparkSession, law: LifetimeLaw) -> None:
+def test_events_of_writers_that_leave_equal_the_oracle(spark: SparkSession, law: LifetimeLaw) -> None:
     session, leaving = derive(spark), LeavingLaw(**vars(law))
 
     @settings(max_examples=40 if LONG else 6, deadline=None, derandomize=not LONG, database=None)

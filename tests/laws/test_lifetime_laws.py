@@ -119,13 +119,13 @@ OFTEN = [pytest.param(law, id=law.name, marks=() if law.name in ONCE else pytest
 
 
 @pytest.mark.parametrize("law", OFTEN)
-def test_a_worked_example_is_the_oracles(spark: SparkSession, law: LifetimeLaw) -> None:
+def test_a_worked_example_equals_the_oracle(spark: SparkSession, law: LifetimeLaw) -> None:
     check(law, EXAMPLE, play(derive(spark), law.transcript(EXAMPLE), CUT, restart=True))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", LIFETIMES, ids=[law.name for law in LIFETIMES])
-def test_what_goes_out_is_the_oracles_however_it_is_cut_and_restarted(spark: SparkSession, law: LifetimeLaw) -> None:
+def test_the_rows_equal_the_oracle_however_they_are_cut_and_restarted(spark: SparkSession, law: LifetimeLaw) -> None:
     session = derive(spark)
 
     @ticks
@@ -186,7 +186,7 @@ def test_no_event_is_kept_after_the_end(spark: SparkSession, law: LifetimeLaw) -
 @pytest.mark.parametrize(
     "law", [*OFTEN, *(pytest.param(one, id=one.name, marks=pytest.mark.slow) for one in SPECULATION)]
 )
-def test_columns_may_be_called_whatever_the_user_likes(spark: SparkSession, law: LifetimeLaw) -> None:
+def test_columns_may_have_any_name(spark: SparkSession, law: LifetimeLaw) -> None:
     """Names that are inside the operators' own SQL, as columns beside k and in place of it."""
     beside = [
         *"ycdefghilmnoptvw",
@@ -218,7 +218,7 @@ def _renamed(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cut", [CUT, range(1, len(EXAMPLE) + 1)], ids=["two ticks", "a tick an item"])
-def test_events_without_an_end_are_chopped_as_far_as_the_bound(spark: SparkSession, cut: Sequence[int]) -> None:
+def test_events_without_an_end_are_chopped_up_to_the_bound(spark: SparkSession, cut: Sequence[int]) -> None:
     sql = "SELECT STREAM k FROM CHOP(s, INTERVAL '3' MICROSECOND, INTERVAL '1' MICROSECOND)"
 
     def pieces(gates: Gates) -> f.Feed:
@@ -229,7 +229,7 @@ def test_events_without_an_end_are_chopped_as_far_as_the_bound(spark: SparkSessi
     check(law, EXAMPLE, play(derive(spark), law.transcript(EXAMPLE), cut, restart=True))
 
 
-def test_events_that_wait_for_many_ticks_are_put_together(spark: SparkSession) -> None:
+def test_events_that_wait_for_many_ticks_are_combined(spark: SparkSession) -> None:
     law = {law.name: law for law in LIFETIMES}["intervals in chain order"]
     made = [*(event(n, "interval", n, 30 + n) for n in range(1, 10)), bound_of(10, 35)]
     check(law, made, play(derive(spark), law.transcript(made), range(1, len(made) + 1)))
@@ -359,7 +359,7 @@ def _sessions_hold_no_bound(patch: pytest.MonkeyPatch) -> None:
         ("changes under delayed bounds of others, adjusted", LENT, _rows_do_not_wait_for_bounds),
     ],
 )
-def test_a_fault_that_is_planted_is_caught(
+def test_a_planted_fault_is_caught(
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
     name: str,

@@ -56,7 +56,7 @@ class Noting(Tracing):
 
 
 @pytest.mark.parametrize("law", OFTEN)
-def test_what_a_trace_names_suffices_to_make_the_row(spark: SparkSession, law: LifetimeLaw) -> None:
+def test_the_rows_of_a_trace_suffice_to_make_the_row(spark: SparkSession, law: LifetimeLaw) -> None:
     case = law.transcript(ENDED)
     program = compile_script(case.sql)
     (sink,) = program.sinks

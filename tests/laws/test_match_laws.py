@@ -31,7 +31,7 @@ IN_TURN = [  # every other one runs with the slow tests
 
 
 @pytest.mark.parametrize("law", IN_TURN)
-def test_matches_are_the_oracles_in_any_cut(spark: SparkSession, law: Law) -> None:
+def test_matches_equal_the_oracle_in_any_cut(spark: SparkSession, law: Law) -> None:
     session = derive(spark)
 
     @ticks
@@ -57,7 +57,7 @@ def test_no_state_is_left_after_the_end(spark: SparkSession, law: Law) -> None:
 
 
 @pytest.mark.parametrize("law", MATCHES[:2], ids=lambda law: law.name)
-def test_many_rows_are_taken_in_pieces(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, law: Law) -> None:
+def test_many_rows_are_processed_in_pieces(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, law: Law) -> None:
     monkeypatch.setattr(match_module, "MOST", 2)
     monkeypatch.setattr(matcher_module, "AT_ONCE", 1)
     check(law, EXAMPLE, outcome(derive(spark), law, EXAMPLE, [len(EXAMPLE)]))

@@ -32,7 +32,7 @@ IN_TURN = [  # every other one runs with the slow tests
 
 
 @pytest.mark.parametrize("law", IN_TURN)
-def test_a_window_gives_what_its_oracle_gives_in_any_cut(spark: SparkSession, law: Law) -> None:
+def test_a_window_equals_its_oracle_in_any_cut(spark: SparkSession, law: Law) -> None:
     session = derive(spark)
 
     @ticks
@@ -62,7 +62,7 @@ def test_no_state_is_left_after_the_end(spark: SparkSession, law: Law) -> None:
 
 
 @pytest.mark.parametrize("name", [*FEW, "numbers of rows over a union"])
-def test_many_rows_are_taken_in_slices_side_by_side(
+def test_many_rows_are_processed_in_parallel_slices(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(slices_module, "SLICE", 1)
@@ -71,7 +71,7 @@ def test_many_rows_are_taken_in_slices_side_by_side(
 
 
 @pytest.mark.parametrize("name", FEW)
-def test_many_rows_are_taken_in_pieces(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_many_rows_are_processed_in_pieces(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(over_module, "MOST", 2)
     law = {law.name: law for law in OVER}[name]
     check(law, EXAMPLE, outcome(derive(spark), law, EXAMPLE, [len(EXAMPLE)]))

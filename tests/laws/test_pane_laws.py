@@ -109,7 +109,7 @@ FAULTS = (
         for number, plant in enumerate(FAULTS)
     ],
 )
-def test_a_fault_that_is_planted_in_panes_is_caught(
+def test_a_planted_fault_in_panes_is_caught(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
     # What is kept is dropped a whole tick at a time, so that fault needs ticks of one pane.
@@ -154,7 +154,7 @@ MEETING = [_apart(n, "ab"[n % 2], ev) for n, ev in enumerate((0, 3, 1, 6, 0.5, 2
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("both_ways")
-def test_a_region_that_is_left_out_of_the_least_is_caught(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_region_missing_from_the_least_bound_is_caught(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     law = {law.name: law for law in PANES}["panes where regions meet"]
     check(law, MEETING, outcome(derive(spark), law, MEETING, [3, 8]))
     monkeypatch.setattr(event_time, "_running", lambda wanted, *_: np.maximum.accumulate(wanted))
@@ -183,7 +183,7 @@ def test_without_a_fault_late_rows_fire_as_the_oracle_says(spark: SparkSession, 
     _check_late(spark, name, cut)
 
 
-def test_what_changes_leave_is_the_batch_answer(spark: SparkSession) -> None:
+def test_the_final_changes_equal_the_batch_answer(spark: SparkSession) -> None:
     law = {law.name: law for law in PANES}["panes with changes"]
     found = outcome(derive(spark), law, MANY, [*range(5, len(MANY), 5), len(MANY)])
     refused = {row["n"] for row in found.refused}

@@ -37,7 +37,7 @@ def test_there_are_pipelines_of_many_kinds() -> None:
     "law",
     [pytest.param(law, id=law.name, marks=[pytest.mark.slow] if number else []) for number, law in enumerate(PUMPED)],
 )
-def test_what_a_pump_refuses_is_a_function_of_the_items(spark: SparkSession, law: Law) -> None:
+def test_refusals_of_a_pump_are_a_function_of_the_items(spark: SparkSession, law: Law) -> None:
     session = derive(spark)
 
     @ticks
@@ -50,7 +50,7 @@ def test_what_a_pump_refuses_is_a_function_of_the_items(spark: SparkSession, law
 
 @pytest.mark.slow
 @pytest.mark.parametrize("law", PUMPED_EVENTS, ids=[law.name for law in PUMPED_EVENTS])
-def test_a_pump_takes_what_fits_of_groups_of_events(spark: SparkSession, law: LifetimeLaw) -> None:
+def test_a_pump_accepts_groups_of_events_that_fit(spark: SparkSession, law: LifetimeLaw) -> None:
     session = derive(spark)
 
     @ticks

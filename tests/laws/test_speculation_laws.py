@@ -44,7 +44,7 @@ OFTEN = [pytest.param(law, id=law.name, marks=() if law.name in ONCE else pytest
 
 
 @pytest.mark.parametrize("law", OFTEN)
-def test_what_every_item_changes_is_the_oracles(spark: SparkSession, law: LifetimeLaw) -> None:
+def test_the_changes_of_every_item_equal_the_oracle(spark: SparkSession, law: LifetimeLaw) -> None:
     check(law, EXAMPLE, play(derive(spark), law.transcript(EXAMPLE), CUT, restart=True))
 
 
@@ -97,7 +97,7 @@ CUTS = (
 
 @pytest.mark.parametrize("cut", CUTS)
 @pytest.mark.parametrize("law", COUNTED, ids=[law.name for law in COUNTED])
-def test_starts_that_go_again_leave_no_window(spark: SparkSession, law: LifetimeLaw, cut: Sequence[int]) -> None:
+def test_retracted_starts_leave_no_window(spark: SparkSession, law: LifetimeLaw, cut: Sequence[int]) -> None:
     found = play(derive(spark), law.transcript(STARTS), cut, restart=True)
     check(law, STARTS, found)
     assert found.held == 0
@@ -112,7 +112,7 @@ BEHIND = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["changes of snapshots of windows", "changes of windows of starts of windows"])
-def test_windows_that_begin_below_the_bound_change_what_is_made_of_them(spark: SparkSession, name: str) -> None:
+def test_windows_that_begin_below_the_bound_change_derived_results(spark: SparkSession, name: str) -> None:
     law = {law.name: law for law in SPECULATION}[name]
     check(law, BEHIND, play(derive(spark), law.transcript(BEHIND), range(1, 8), restart=True))
 
@@ -126,7 +126,7 @@ def test_nothing_is_kept_after_the_end(spark: SparkSession, law: LifetimeLaw) ->
 
 
 @pytest.mark.parametrize("law", LIFETIMES, ids=[law.name for law in LIFETIMES])
-def test_whatever_is_made_of_events_has_changes(law: LifetimeLaw) -> None:
+def test_every_derived_stream_of_events_has_changes(law: LifetimeLaw) -> None:
     """But for sessions, which say so."""
     sql = law.transcript([]).sql.replace(law.sql, law.sql.partition(" EMIT ")[0] + " EMIT CHANGES")
     only_final = any(node.final_only for node in compile_script(law.transcript([]).sql).operators)
@@ -249,7 +249,7 @@ def _what_began_at_the_bound_is_past(patch: pytest.MonkeyPatch) -> None:
         ("changes of windows of two starts", _what_began_at_the_bound_is_past),
     ],
 )
-def test_a_fault_that_is_planted_is_caught(
+def test_a_planted_fault_is_caught(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str, plant: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
     law = {law.name: law for law in SPECULATION}[name]

@@ -247,7 +247,7 @@ def refused(query: rt.Query, gate: str) -> list[Row]:
     ids=["made", "in files", "made of files", "given in files"],
 )
 @pytest.mark.parametrize("count", [4, MANY], ids=["few rows", "many rows"])
-def test_a_time_beyond_the_calendar_is_none_and_raises_no_mark(
+def test_a_time_beyond_the_calendar_is_refused_and_raises_no_mark(
     spark: SparkSession, tmp_path: Path, sql: str, gate: str, given: bool, count: int
 ) -> None:
     beyond = [MAX_MICROS + DAY, MIN_MICROS - 2 * DAY] if given else [MAX_MICROS, MAX_MICROS]

@@ -52,7 +52,7 @@ def of_sink(sink: Sink) -> dict[str, dict[tuple[str, str], str]]:
     return {name: dict(found.made(sink, ROWTIME if name == sink.rowtime else name)) for name in sink.columns}
 
 
-def test_columns_of_a_group_are_made_of_keys_and_of_what_is_aggregated() -> None:
+def test_columns_of_a_group_are_made_from_keys_and_aggregated_columns() -> None:
     assert made(
         "SELECT STREAM FLOOR(v.ROWTIME TO MINUTE) AS m, k, SUM(n * 2) + 1 AS total, COUNT(*) AS many FROM v "
         "WHERE n > 3 GROUP BY FLOOR(v.ROWTIME TO MINUTE), k"
@@ -75,7 +75,7 @@ def test_columns_of_joins_unions_and_windows_come_from_their_sides() -> None:
     assert over["sums"] == {("s", "n"): "AGGREGATION"}
 
 
-def test_what_decides_about_rows_is_distinguished() -> None:
+def test_columns_that_decide_about_rows_are_distinguished() -> None:
     def decides(query: str) -> dict[tuple[str, str], frozenset[str]]:
         return dict(ColumnLineage().decides(compile_script(STREAMS + query).sinks[0]))
 
@@ -100,7 +100,7 @@ def test_lineage_of_every_kind_of_plan_ends_at_columns_of_its_sources(name: str)
 
 
 @pytest.mark.parametrize("name", scripts())
-def test_an_operator_tells_the_same_of_a_column_as_of_a_row(name: str) -> None:
+def test_lineage_of_columns_agrees_with_lineage_of_rows(name: str) -> None:
     """A law: a column that is the same as one below, by the rule by which rows are traced, is made of that one."""
     program = compile_script(scripts()[name].text, variables=scripts()[name].variables)
     for node in program.operators:
@@ -150,7 +150,7 @@ def test_events_of_a_run_are_as_the_schema_says(ran: Ran, monkeypatch: pytest.Mo
     assert total[0]["transformations"][0]["subtype"] == "AGGREGATION"
 
 
-def test_the_schema_notices_what_is_wrong(ran: Ran) -> None:
+def test_the_schema_finds_wrong_events(ran: Ran) -> None:
     client = Client()
     ran.run([], lineage=client)
     good = json.dumps(client.events[0])

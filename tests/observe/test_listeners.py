@@ -31,7 +31,7 @@ def test_a_listener_is_told_of_start_ticks_and_end(ran: Ran) -> None:
     assert (ended.exception, ended.errorClassOnException) == (None, None)
 
 
-def test_what_spark_knows_of_progress_is_there(ran: Ran) -> None:
+def test_progress_has_the_fields_of_spark(ran: Ran) -> None:
     asked = """id runId name timestamp batchId batchDuration numInputRows inputRowsPerSecond processedRowsPerSecond
         durationMs eventTime stateOperators sources sink observedMetrics"""
     for progress in ran.progress:
@@ -65,14 +65,14 @@ def test_event_times_are_those_of_the_accepted_rows(ran: Ran) -> None:
     assert times[-1]["watermark"] == timestamp(to_micros(ran.query.bounds["query.result"]))
 
 
-def test_offsets_go_on_where_the_last_tick_ended(ran: Ran) -> None:
+def test_offsets_continue_where_the_last_tick_ended(ran: Ran) -> None:
     sources = [progress["sources"][0] for progress in ran.progress]
     assert sources[0]["startOffset"] == {}
     assert [source["startOffset"] for source in sources[1:]] == [source["endOffset"] for source in sources[:-1]]
     assert sources[-1]["endOffset"] == {"w": len(ROWS)}
 
 
-def test_state_is_what_the_journal_has_and_rows_go_on_adding_up(ran: Ran) -> None:
+def test_state_equals_the_journal_and_rows_keep_adding_up(ran: Ran) -> None:
     rows: dict[str, int] = {}
     for progress in ran.progress:
         for state in progress["stateOperators"]:
@@ -152,7 +152,7 @@ def test_a_listener_written_for_spark_is_told_of_a_failure(spark: SparkSession, 
     ("at", "shown"),
     [("2024-01-01", "2024-01-01T00:00:00.000Z"), ("2024-01-01 10:00:00.12345", "2024-01-01T10:00:00.123Z")],
 )
-def test_an_instant_is_written_as_spark_does(at: str, shown: str) -> None:
+def test_an_instant_is_written_like_in_spark(at: str, shown: str) -> None:
     assert timestamp(to_micros(at)) == shown
 
 

@@ -130,7 +130,7 @@ def test_lines_of_text_have_time_level_and_message(capsys: pytest.CaptureFixture
     assert capsys.readouterr().err[23:] == "Z INFO with …\n"
 
 
-def test_without_a_level_nothing_is_written_and_the_logger_is_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_level_nothing_is_written_and_the_logger_is_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
     before = (LOG.level, LOG.propagate, [*LOG.handlers])
     with LogTo(None, as_json=False):
         LOG.error("on the display already")

@@ -85,7 +85,7 @@ def test_values_are_those_of_the_journal() -> None:
     assert values["rowtime_last_tick_timestamp_seconds",] == NOW / SECOND - 5
 
 
-def test_infinite_bounds_are_no_numbers_that_mislead() -> None:
+def test_infinite_bounds_do_not_become_misleading_numbers() -> None:
     entry = entry_of(1) | {"clocks": {"trades": {"w": BEGINNING}, "sorted": {"w": END}}, "held": {}}
     values = found(entry)
     assert values["rowtime_bound_seconds", "sorted", "t-sort"] == float("inf")
@@ -162,7 +162,7 @@ def test_names_from_data_are_text() -> None:
     assert 'writer="?"' in page
 
 
-def test_several_pipelines_stand_in_one_page() -> None:
+def test_several_pipelines_share_one_page() -> None:
     metrics = Metrics()
     runs = [run_of(entry_of(1), folder) for folder in ("/a/one", "/a/two", "/b/one")]
     for run in runs:
@@ -218,7 +218,7 @@ def test_a_start_that_fails_gives_its_port_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("asked", ["here", "70000", ":-1", "127.0.0.1:"])
-def test_what_is_no_port_is_refused(asked: str) -> None:
+def test_an_invalid_port_is_refused(asked: str) -> None:
     with pytest.raises(rt.Refused, match=r"R611 .* is no port for metrics"):
         metrics_at(asked)
 
@@ -327,7 +327,7 @@ def expressions() -> list[str]:
     return [text.replace("$pipeline", ".*").replace("$__rate_interval", "30s") for text in found]
 
 
-def test_alerts_and_dashboard_ask_for_metrics_and_labels_that_there_are() -> None:
+def test_alerts_and_dashboard_use_existing_metrics_and_labels() -> None:
     known = {family.sample: set(family.all_labels) for family in FAMILIES}
     asked = [*expressions(), (MONITORING / "alerts.yml").read_text()]
     for text in asked:

@@ -67,7 +67,7 @@ def test_asof_join_is_the_join_as_of_the_rowtime_of_the_left() -> None:
     assert as_text(explain(programs[0])) == as_text(explain(programs[1]))
 
 
-def test_asof_and_match_condition_are_no_words_of_their_own() -> None:
+def test_asof_and_match_condition_are_not_reserved_words() -> None:
     text = "CREATE STREAM s (asof INT, match_condition INT); SELECT STREAM asof, match_condition FROM s AS asof"
     assert compile_script(text).problems == ()
 

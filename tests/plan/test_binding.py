@@ -134,7 +134,7 @@ REFUSED = [
         ("SELECT STREAM v, COUNT(*) AS c FROM a GROUP BY v KEYS EXPIRE AFTER INTERVAL '1' DAY", "PARTITION BY"),
     ],
 )
-def test_what_is_not_there_yet_is_refused_with_what_is(sql: str, instead: str) -> None:
+def test_unsupported_features_are_refused_with_an_alternative(sql: str, instead: str) -> None:
     [problem] = compile_script(A + sql).problems
     assert problem.code == "R190"
     assert instead in problem.hint
@@ -171,7 +171,7 @@ UNBOUNDED = [
 
 
 @pytest.mark.parametrize(("sql", "says"), UNBOUNDED, ids=[sql[:60] for sql, _ in UNBOUNDED])
-def test_unbounded_state_is_taken_where_a_query_says_so_and_warned_of(sql: str, says: str) -> None:
+def test_unbounded_state_is_accepted_on_request_with_a_warning(sql: str, says: str) -> None:
     assert [problem.code for problem in compile_script(A + sql).problems] == ["R104"]
     program = compile_script(f"{A}{sql} WITH UNBOUNDED STATE")
     assert not program.problems
@@ -207,7 +207,7 @@ def columns(program: Program) -> tuple[str, ...]:
     return program.sinks[-1].input.emits().names
 
 
-def test_a_second_definition_may_replace_the_first_or_give_way() -> None:
+def test_a_second_definition_may_replace_the_first_or_be_ignored() -> None:
     first = "CREATE VIEW x AS SELECT STREAM v FROM a; "
     replaced = compile_script(A + first + "CREATE OR REPLACE VIEW x AS SELECT STREAM w FROM a; SELECT STREAM * FROM x")
     kept = compile_script(A + first + "CREATE VIEW IF NOT EXISTS x AS SELECT STREAM w FROM a; SELECT STREAM * FROM x")
@@ -217,7 +217,7 @@ def test_a_second_definition_may_replace_the_first_or_give_way() -> None:
     assert columns(kept) == ("v",)
 
 
-def test_a_view_gives_its_columns_names_and_keeps_what_closes_groups() -> None:
+def test_a_view_renames_its_columns_and_keeps_what_closes_groups() -> None:
     sql = (
         "CREATE VIEW x (hour, n) AS SELECT STREAM FLOOR(a.ROWTIME TO HOUR) AS h, v FROM a;"
         "SELECT STREAM hour, SUM(n) AS s FROM x GROUP BY hour"
@@ -273,7 +273,7 @@ def test_a_stream_that_was_altered_is_the_stream_of_its_definition() -> None:
     assert [problem.code for problem in other.problems] == ["R203"]
 
 
-def test_a_dropped_stream_is_gone_for_the_statements_after_it() -> None:
+def test_later_statements_cannot_use_a_dropped_stream() -> None:
     home = Stored(a=StreamDef("a", (("v", "INT"),)))
     gone = compile_script("DROP STREAM a; SELECT STREAM v FROM a", home)
     assert [problem.code for problem in gone.problems] == ["R103"]
@@ -310,13 +310,13 @@ def test_the_verdicts_of_the_case_file_are_met() -> None:
         ("SELECT STREAM w, COUNT(*) AS c FROM a GROUP BY w WITH UNBOUNDED STATE", "nothing"),
     ],
 )
-def test_explain_says_what_bounds_what_is_kept(sql: str, by: str) -> None:
+def test_explain_says_what_limits_the_state(sql: str, by: str) -> None:
     entries = explain(compile_script(A + sql))
     assert [kept["bounded_by"] for e in entries if e["kind"] == "group by" for kept in e["keeps"]] == [by]
     assert f"(bounded by {by})" in as_text(entries)
 
 
-def test_what_carries_bounds_of_columns_is_not_shown() -> None:
+def test_columns_that_carry_bounds_are_not_shown() -> None:
     found = explain(compile_script("CREATE STREAM s (id INT ASCENDING, v INT); SELECT STREAM id FROM s"))
     assert "__c" not in as_text(found)
 
@@ -353,7 +353,7 @@ PUMP = "CREATE PUMP p AS INSERT INTO o SELECT STREAM v FROM s;"
         ('CREATE STREAM "query.w" (v INT); WITH w AS (SELECT STREAM v FROM s) SELECT STREAM v FROM w', "R203"),
     ],
 )
-def test_a_stream_is_never_taken_for_an_operator_of_its_name(sql: str, code: str) -> None:
+def test_a_stream_is_never_mistaken_for_an_operator_of_its_name(sql: str, code: str) -> None:
     assert [problem.code for problem in compile_script(S + sql).problems] == [code]
 
 
@@ -365,7 +365,7 @@ def test_a_stream_is_never_taken_for_an_operator_of_its_name(sql: str, code: str
         (f'{PUMP} CREATE VIEW "pump p" AS SELECT STREAM v FROM s; SELECT STREAM v FROM "pump p"', "pump p.select"),
     ],
 )
-def test_things_with_alike_names_are_distinguished(sql: str, read: str) -> None:
+def test_things_with_similar_names_are_distinguished(sql: str, read: str) -> None:
     program = compile_script(S + sql)
     assert not program.problems
     assert read in [node.name for node in program.operators]
@@ -378,14 +378,12 @@ def test_things_with_alike_names_are_distinguished(sql: str, read: str) -> None:
         (f"SELECT STREAM nope, other.v, COUNT(*) AS c FROM s AS a {HOURS}", ["R103", "R103"]),
     ],
 )
-def test_problems_come_in_the_order_of_the_text_and_a_column_that_is_not_there_is_one(
-    sql: str, codes: list[str]
-) -> None:
+def test_problems_come_in_the_order_of_the_text_and_include_unknown_columns(sql: str, codes: list[str]) -> None:
     assert [problem.code for problem in compile_script(S + sql).problems] == codes
 
 
 @pytest.mark.parametrize(("order", "says"), [("total", "SUM(v)"), ("v2 + SUM(v)", "v"), ("COUNT(*) + 1", "COUNT(*)")])
-def test_what_does_not_ascend_is_named_as_the_query_has_it(order: str, says: str) -> None:
+def test_a_key_that_does_not_ascend_is_named_as_in_the_query(order: str, says: str) -> None:
     items, streams = "SELECT STREAM v AS v2, SUM(v) AS total FROM s AS a", f"{HOURS}, v"
     [problem] = compile_script(f"{S}{items} {streams} ORDER BY {order}").problems
     assert (problem.code, problem.note.partition(":")[0]) == ("R138", says)

@@ -30,7 +30,7 @@ def _chop() -> Operator:
     return next(node for node in walk(compile_script(PIECES).sinks[0]) if isinstance(node, Chop))
 
 
-def test_what_is_kept_under_another_name_by_another_time_or_in_other_columns_or_types_is_seen(
+def test_undeclared_names_times_columns_and_types_of_state_are_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     columns = {"v": "INT", **dict.fromkeys(["__ls", "__le", WEIGHT, DUE], "BIGINT")}
@@ -46,7 +46,7 @@ def test_what_is_kept_under_another_name_by_another_time_or_in_other_columns_or_
     assert len(list(undeclared(_chop(), "state", DUE, columns))) == 1
 
 
-def test_what_is_said_to_be_kept_nowhere_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_declared_state_that_is_not_kept_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     node = _chop()
     assert list(unfounded([node])) == []
     monkeypatch.setattr(Chop, "keeps", lambda _: (StateNote("events", "they end"),))
@@ -57,7 +57,7 @@ def test_what_is_said_to_be_kept_nowhere_is_seen(monkeypatch: pytest.MonkeyPatch
     assert list(unfounded([node])) == ["query.chop never writes pieces"]
 
 
-def test_a_hidden_column_that_goes_on_by_another_type_than_its_own_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hidden_column_with_a_wrong_type_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     lifetimes = """
     CREATE STREAM r (a TIMESTAMP, b TIMESTAMP, k INT) EVENT SHAPE INTERVAL (a, b);
     CREATE STREAM s (a TIMESTAMP, b TIMESTAMP, k INT) EVENT SHAPE INTERVAL (a, b);
@@ -72,7 +72,7 @@ def test_a_hidden_column_that_goes_on_by_another_type_than_its_own_is_seen(monke
     assert {told.partition(" emits ")[2] for told in found} == {"__l_start as BIGINT", "__l_end as BIGINT"}
 
 
-def test_every_scalar_says_what_it_means() -> None:
+def test_every_scalar_is_documented() -> None:
     @dataclass(frozen=True)
     class Untold(Control):
         """``one``: the first."""
@@ -89,7 +89,7 @@ def test_every_scalar_that_is_declared_is_written() -> None:
     assert [name for control in controls() for name in unwritten(control)] == []
 
 
-def test_a_scalar_that_is_not_written_is_seen() -> None:
+def test_a_scalar_that_is_not_written_is_found() -> None:
     @dataclass(frozen=True)
     class Closed(Control):
         """Of the name of a class that operators write."""
@@ -100,7 +100,7 @@ def test_a_scalar_that_is_not_written_is_seen() -> None:
     assert list(unwritten(Closed)) == ["Closed.opened"]
 
 
-def test_scalars_are_changed_by_the_tick_alone() -> None:
+def test_only_the_tick_changes_scalars() -> None:
     for control in controls():
         with pytest.raises(FrozenInstanceError):
             control().other = 1  # type: ignore[attr-defined]
@@ -111,7 +111,7 @@ def test_scalars_are_changed_by_the_tick_alone() -> None:
     assert [text for text in kinds if re.search(r"\b(dict|list|set)\b|Mutable", text)] == []
 
 
-def test_scalars_stand_in_the_journal_by_name_and_defaults_do_not() -> None:
+def test_the_journal_has_scalars_by_name_and_no_defaults() -> None:
     assert UpTo(5).stored() == {"bound": 5}
     assert UpTo.of({"bound": 5, "gone": 1}) == UpTo(5)
     assert (UpTo().stored(), UpTo.of({"bound": BEGINNING})) == ({}, UpTo())

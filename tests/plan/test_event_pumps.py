@@ -42,7 +42,7 @@ IN_ANOTHER = [
 
 
 @pytest.mark.parametrize(("target", "query"), IN_ORDER)
-def test_what_comes_in_the_order_of_the_stream_may_be_pumped_into_it(target: str, query: str) -> None:
+def test_events_in_the_order_of_the_stream_may_be_pumped_into_it(target: str, query: str) -> None:
     assert compile_script(f"{DECLARE} CREATE PUMP p AS INSERT INTO {target} {query};").problems == ()
 
 

@@ -65,7 +65,7 @@ def test_the_code_has_no_hint_without_a_test() -> None:
     assert missing == set()
 
 
-def test_what_is_said_of_hints_is_about_hints_of_the_code() -> None:
+def test_the_list_of_hints_has_only_hints_of_the_code() -> None:
     there = {hint.shown for hint in hint_texts.hints()}
     assert {*hint_kinds.FOLLOWED} - there == set()
     assert {text for texts in hint_kinds.PLAIN.values() for text in texts} - there == set()

@@ -22,7 +22,7 @@ SCRIPTS |= {law.name: law.transcript([]).sql for law in (*LIFETIMES, *SPECULATIO
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_no_setting_is_shown_as_python_has_it(name: str) -> None:
+def test_no_setting_is_shown_in_python_notation(name: str) -> None:
     (sink,) = compile_script(SCRIPTS[name]).sinks
     entries = explain_query(sink)
     text = f"{as_text(entries)}\n{orders_as_text(entries)}"
@@ -48,7 +48,7 @@ def test_aggregates_and_sort_keys_are_numbered_as_they_are_listed() -> None:
     assert "order ROWTIME, sort key 1 DESC, key 1, key 2" in text
 
 
-def test_times_and_shapes_are_shown_as_they_are_said() -> None:
+def test_times_and_shapes_are_shown_in_sql_notation() -> None:
     sql = "SELECT STREAM COUNT(*) AS c FROM s GROUP BY COUNT_WINDOW(2); "
     declared = (
         "CREATE STREAM r (a TIMESTAMP, k INT) EVENT SHAPE POINT (a) BOUND EVERY 5 ROWS DELAY INTERVAL '2' SECOND; "

@@ -36,7 +36,7 @@ def source(options: str, server: str = "FILE_SERVER") -> tuple[str, dict[str, st
         ),
     ],
 )
-def test_files_of_a_server_are_those_of_a_format(given: str, kind: str, options: dict[str, str]) -> None:
+def test_files_of_a_server_become_files_of_a_format(given: str, kind: str, options: dict[str, str]) -> None:
     """The statement was accepted, and read nothing."""
     found, said = source(given)
     assert found == kind
@@ -69,7 +69,9 @@ def test_files_of_a_server_are_those_of_a_format(given: str, kind: str, options:
         ("DIRECTORY '/in', PARSER 'CSV', REPEAT '2'", "FILE_SERVER", "REPEAT '2' is not supported", "USING csv"),
     ],
 )
-def test_what_has_no_equal_is_refused_with_the_form_to_write(given: str, server: str, said: str, hint: str) -> None:
+def test_options_without_an_equivalent_are_refused_with_the_form_to_write(
+    given: str, server: str, said: str, hint: str
+) -> None:
     with pytest.raises(rt.Refused) as found:
         source(given, server)
     (problem,) = found.value.problems
@@ -78,7 +80,7 @@ def test_what_has_no_equal_is_refused_with_the_form_to_write(given: str, server:
     assert hint in problem.hint
 
 
-def test_a_sink_of_files_may_leave_rowtime_out() -> None:
+def test_a_sink_of_files_may_omit_rowtime() -> None:
     sink = FOREIGN.format(
         server="FILE_SERVER", options="DIRECTORY '/o', FORMATTER 'CSV', FORMATTER_INCLUDE_ROWTIME 'false'"
     )

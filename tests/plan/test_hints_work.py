@@ -119,7 +119,7 @@ def test_a_hint_that_is_followed_is_accepted(script: str, code: str, follow: Fol
         ("SELECT STREAM * FROM Orders o WHRE x = 3", "Did you mean WHERE instead of WHRE?"),
     ],
 )
-def test_a_guess_is_of_the_kind_that_stands_there(script: str, hint: str) -> None:
+def test_a_guess_is_of_the_kind_expected_there(script: str, hint: str) -> None:
     assert [problem.hint for problem in compile_script(script).problems] == [hint]
 
 
@@ -134,7 +134,7 @@ def test_one_mistake_is_one_problem(script: str, codes: list[str]) -> None:
     assert [problem.code for problem in compile_script(GIVEN + script).problems] == codes
 
 
-def test_an_entry_without_a_name_has_that_of_its_place() -> None:
+def test_an_item_without_a_name_is_named_by_its_position() -> None:
     program = compile_script(GIVEN + f"SELECT STREAM COUNT(*), SUM(n), page FROM s GROUP BY {HOUR}, page")
     assert program.sinks[-1].columns == ["rowtime", "_c0", "_c1", "page"]
 
@@ -143,7 +143,7 @@ def test_an_entry_without_a_name_has_that_of_its_place() -> None:
     "on",
     ["s.ROWTIME = r.ROWTIME AND s.page = r.page", "s.t = r.u", f"r.ROWTIME BETWEEN s.ROWTIME AND s.ROWTIME + {MINUTE}"],
 )
-def test_a_join_that_says_something_of_time_is_not_warned_of(on: str) -> None:
+def test_a_join_with_a_condition_on_time_has_no_warning(on: str) -> None:
     assert compile_script(f"{GIVEN}SELECT STREAM s.page FROM s JOIN r ON {on}").warnings == ()
 
 

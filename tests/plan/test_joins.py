@@ -50,7 +50,7 @@ def test_windows_and_conditions_give_the_range(
     assert tuple(side.stamp for side in node.sides) == stamps
 
 
-def test_what_the_range_says_is_not_asked_again() -> None:
+def test_conditions_in_the_range_are_not_evaluated_again() -> None:
     [node] = joins("SELECT STREAM x, y FROM a JOIN b ON a.k = b.k AND a.ROWTIME = b.ROWTIME AND x < y")
     assert node.on is not None
     assert to_rowtime(node.on) == "`a_k` = `b_k` AND `a_x` < `b_y`"
@@ -150,7 +150,7 @@ def test_a_join_is_refused_with_a_code_and_a_hint(sql: str, code: str, hint: str
 @pytest.mark.parametrize(
     "source", ["a JOIN t ON a.k = t.k", "t JOIN a USING (k)", "t RIGHT JOIN a ON a.k = t.k", "a, t"]
 )
-def test_a_table_may_stand_on_either_side(source: str) -> None:
+def test_a_table_may_be_on_either_side(source: str) -> None:
     query = f"SELECT STREAM FLOOR(a.ROWTIME TO HOUR) AS h, w, COUNT(*) AS c FROM {source} GROUP BY 1, 2"
     program = compile_script(TWO + query)
     assert program.problems == ()
@@ -211,7 +211,7 @@ def test_an_unbounded_join_says_what_it_keeps(source: str, low: int, high: int, 
     assert "until the stream ends (bounded by nothing)" in as_text(explain(program))
 
 
-def test_an_outer_row_that_could_still_meet_any_later_row_is_refused() -> None:
+def test_an_outer_row_that_could_match_any_later_row_is_refused() -> None:
     sql = "SELECT STREAM x FROM a LEFT JOIN b ON a.k = b.k AND b.ROWTIME > a.ROWTIME WITH UNBOUNDED STATE"
     [problem] = compile_script(TWO + sql).problems
     assert (problem.code, "only the end of the stream" in problem.message) == ("R152", True)

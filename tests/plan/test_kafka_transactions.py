@@ -45,7 +45,7 @@ def given(**named: str) -> dict[str, str]:
         (given(ssl_endpoint_identification_algorithm=""), {"ssl.endpoint.identification.algorithm": "none"}),
     ],
 )
-def test_settings_are_those_of_the_other_client(options: dict[str, str], made: dict[str, str | int]) -> None:
+def test_settings_are_translated_for_the_other_client(options: dict[str, str], made: dict[str, str | int]) -> None:
     assert client_settings(options) == {**DEFAULTS, **made}
 
 
@@ -65,13 +65,13 @@ def test_settings_are_those_of_the_other_client(options: dict[str, str], made: d
     ],
     ids="+".join,
 )
-def test_what_decides_who_is_reached_or_where_a_record_goes_is_never_left_out(options: dict[str, str]) -> None:
+def test_settings_that_affect_brokers_or_partitions_are_never_dropped(options: dict[str, str]) -> None:
     with pytest.raises(Refused, match=r"R504 kafka.* does not go with transactions: ") as refused:
         client_settings(options)
     assert "c d" not in str(refused.value)
 
 
-def test_the_client_takes_every_setting_that_is_made() -> None:
+def test_the_client_accepts_every_translated_setting() -> None:
     confluent_kafka = pytest.importorskip("confluent_kafka")
     named = given(
         bootstrap_servers="127.0.0.1:1", batch_size="1000", client_dns_lookup="use_all_dns_ips", client_id="c",

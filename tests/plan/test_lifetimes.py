@@ -55,7 +55,7 @@ def test_a_query_over_events_emits_intervals_unless_it_says_otherwise() -> None:
     assert [column.name for column in made.emits().columns] == ["start", "stop", "k"]
 
 
-def test_times_of_the_shape_are_no_payload() -> None:
+def test_times_of_the_shape_are_not_payload() -> None:
     (source,) = (node for node in program("SELECT STREAM * FROM s").operators if isinstance(node, EventStream))
     assert source.emits().names == ("k",)
 
@@ -126,7 +126,7 @@ def test_times_of_the_shape_are_no_payload() -> None:
         ),
     ],
 )
-def test_what_does_not_go_with_events_is_refused_with_a_hint(sql: str, code: str, hint: str) -> None:
+def test_clauses_that_events_do_not_support_are_refused_with_a_hint(sql: str, code: str, hint: str) -> None:
     problems = program(sql).problems
     assert code in {problem.code for problem in problems}, problems
     assert any(hint in problem.hint for problem in problems if problem.code == code)
@@ -142,7 +142,7 @@ def test_what_does_not_go_with_events_is_refused_with_a_hint(sql: str, code: str
         "SELECT STREAM k FROM s EMIT EDGES",
     ],
 )
-def test_what_hints_offer_is_accepted(sql: str) -> None:
+def test_offers_of_hints_are_accepted(sql: str) -> None:
     assert program(sql).problems == ()
 
 
@@ -160,7 +160,7 @@ def test_events_without_payload_have_nothing_to_select() -> None:
     assert (problem.code, "besides the lifetime" in problem.message) == ("R103", True)
 
 
-def test_bounds_of_another_stream_stand_among_the_rows() -> None:
+def test_bounds_of_another_stream_are_among_the_rows() -> None:
     declared = f"{DECLARE}CREATE STREAM r (a TIMESTAMP, n INT) EVENT SHAPE POINT (a) BOUND FROM s; "
     script = declared + "SELECT STREAM * FROM r"
     made = compile_script(script)
@@ -171,7 +171,7 @@ def test_bounds_of_another_stream_stand_among_the_rows() -> None:
     ]  # fmt: skip
 
 
-def test_changes_of_what_is_made_of_events_are_those_of_numbered_items() -> None:
+def test_changes_of_derived_events_belong_to_numbered_items() -> None:
     made = compile_script(DECLARE + "SELECT STREAM COUNT(*) AS c FROM s GROUP BY SNAPSHOT() EMIT CHANGES")
     assert made.problems == ()
     kinds = [node.kind for node in made.operators]
@@ -181,7 +181,7 @@ def test_changes_of_what_is_made_of_events_are_those_of_numbered_items() -> None
 @pytest.mark.parametrize(
     ("call", "kind"), [("SUM(k)", "snapshot"), ("MAX(k)", "snapshot sets"), ("COUNT(DISTINCT k)", "snapshot sets")]
 )
-def test_snapshots_keep_sums_or_where_nothing_takes_back_their_events(call: str, kind: str) -> None:
+def test_snapshots_keep_sums_or_their_events(call: str, kind: str) -> None:
     made = program(f"SELECT STREAM {call} AS c FROM s GROUP BY SNAPSHOT()")
     assert made.problems == ()
     assert kind in {node.kind for node in made.operators}
@@ -283,7 +283,7 @@ TIMES += TIMES.replace("STREAM s", "STREAM r") + "CREATE STREAM p (k INT, x TIME
         ("k FROM p WHERE PERIOD (x, y) CONTAINS ROWTIME", False),
     ],
 )
-def test_period_predicates_wait_where_they_look_at_ends(sql: str, waits: bool) -> None:
+def test_period_predicates_wait_if_they_use_ends(sql: str, waits: bool) -> None:
     made = compile_script(TIMES + sql)
     assert made.problems == ()
     assert ("period filter" in [node.kind for node in made.operators]) is waits
@@ -305,7 +305,7 @@ def test_period_predicates_wait_where_they_look_at_ends(sql: str, waits: bool) -
         ("k FROM s WHERE LIFETIME(s) = t", "R101", ""),
     ],
 )
-def test_period_predicates_that_cannot_stand_are_refused_with_a_hint(sql: str, code: str, hint: str) -> None:
+def test_invalid_period_predicates_are_refused_with_a_hint(sql: str, code: str, hint: str) -> None:
     (problem,) = compile_script(TIMES + sql).problems
     assert (problem.code, hint in problem.hint) == (code, True), problem
     assert problem.place is not None

@@ -15,7 +15,7 @@ HOP_END = """SELECT STREAM HOP_END(s.ROWTIME, INTERVAL '1' HOUR, INTERVAL '3' HO
 FROM sales AS s"""
 
 
-def test_what_begins_anew_with_each_period_is_explained() -> None:
+def test_explain_shows_what_starts_anew_with_each_period() -> None:
     query = "SELECT STREAM oid, SUM(qty) OVER (PARTITION BY item, FLOOR(s.ROWTIME TO HOUR)) AS so_far FROM sales AS s;"
     program = compile_script(SALES + query)
     assert program.problems == ()
@@ -36,7 +36,7 @@ def test_what_begins_anew_with_each_period_is_explained() -> None:
         (f"{SALES} SELECT STREAM * FROM DELAY(TABLE sales, INTERVAL item MINUTE)", "R141"),
     ],
 )
-def test_what_is_no_literal_is_refused_with_a_code(statement: str, code: str) -> None:
+def test_arguments_that_are_not_literals_are_refused_with_a_code(statement: str, code: str) -> None:
     assert code in [problem.code for problem in check(statement)]
 
 
@@ -50,7 +50,7 @@ def test_what_is_no_literal_is_refused_with_a_code(statement: str, code: str) ->
         ("SELECT STREAM MEAN() FILTER (WHERE item > 1) OVER (ROWS 3 PRECEDING) AS n FROM sales", "R163"),
     ],
 )
-def test_what_lacks_a_part_is_refused_with_a_code(query: str, code: str) -> None:
+def test_incomplete_statements_are_refused_with_a_code(query: str, code: str) -> None:
     assert [problem.code for problem in check(SALES + query)] == [code]
 
 
@@ -71,7 +71,7 @@ LONG = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("statement", LONG.values(), ids=LONG.keys())
-def test_what_is_long_is_taken(statement: str) -> None:
+def test_long_scripts_are_accepted(statement: str) -> None:
     assert [str(problem)[:500] for problem in check(SALES + statement)] == []
 
 
@@ -87,7 +87,7 @@ DEEP = {
 
 
 @pytest.mark.parametrize("statement", DEEP.values(), ids=DEEP.keys())
-def test_what_is_nested_too_deeply_is_refused_with_a_place_of_few_characters(statement: str) -> None:
+def test_too_deeply_nested_expressions_are_refused_with_a_short_place(statement: str) -> None:
     problems = check(SALES + statement)
     assert {problem.code for problem in problems} == {"R101"}
     assert all("nested too deeply" in str(problem) and len(str(problem)) < 1000 for problem in problems)
@@ -95,7 +95,7 @@ def test_what_is_nested_too_deeply_is_refused_with_a_place_of_few_characters(sta
 
 @pytest.mark.parametrize("word", ["STRUCT", "ARRAY", "MAP", "OBJECT", "UNION", "NAMED_STRUCT", "COALESCE"])
 @pytest.mark.parametrize("closed", [True, False])
-def test_calls_with_the_names_of_types_are_read_in_time(word: str, *, closed: bool) -> None:
+def test_calls_with_the_names_of_types_are_parsed_quickly(word: str, *, closed: bool) -> None:
     """Each level took twice as long: twenty levels were twenty seconds."""
     nested = f"{f'{word}(' * 60}qty{')' * 60 if closed else ''}"
     began = time.process_time()
@@ -103,7 +103,7 @@ def test_calls_with_the_names_of_types_are_read_in_time(word: str, *, closed: bo
     assert time.process_time() - began < 10
 
 
-def test_a_long_line_is_shown_around_what_is_wrong() -> None:
+def test_a_long_line_is_shown_around_the_problem() -> None:
     listed = [f"qty + {n} AS c{n}" for n in range(500)]
     (problem,) = check(f"{SALES} SELECT STREAM {', '.join([*listed[:250], 'wrong', *listed[250:]])} FROM sales")
     line, caret = str(problem.place).splitlines()

@@ -63,7 +63,7 @@ def test_an_unknown_option_was_accepted_and_ignored(using: str, code: str, said:
     assert (problem.place.line, problem.place.text) == (2, f"  USING {using};")
 
 
-def test_the_caret_stands_under_the_name_or_under_the_value() -> None:
+def test_the_caret_points_at_the_name_or_at_the_value() -> None:
     named, valued = problems("csv OPTIONS (path 'x', haeder 'true',\n    quoteAll 'ja')")
     assert (named.place.line, named.place.column, named.place.length) == (2, 32, 6)
     assert (valued.place.line, valued.place.column, valued.place.length) == (3, 14, 4)
@@ -101,7 +101,7 @@ def test_a_table_takes_the_options_of_sparks_readers() -> None:
     assert (slip.code, format_.code, format_.hint[:21]) == ("R540", "R210", "Did you mean parquet?")
 
 
-def test_what_can_be_read_but_not_written_is_refused_where_a_pump_writes_it() -> None:
+def test_options_for_reading_only_are_refused_for_a_pump() -> None:
     using = "csv OPTIONS (path '/x', encoding 'UTF-16', sep '||')"
     assert problems(using, " CREATE VIEW v AS SELECT STREAM s FROM x") == []
     assert [problem.code for problem in problems(using, PUMP)] == ["R541", "R541"]
@@ -159,7 +159,7 @@ def test_two_streams_of_one_topic_would_not_be_in_one_order() -> None:
     assert (problem.place.line, problem.place.column) == (2, 13)
 
 
-def test_a_checkpoint_from_before_the_gate_looked_at_values_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_from_before_the_gate_checked_values_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     jdbc = "USING jdbc OPTIONS (url 'jdbc:postgresql:d', dbtable 't')"
     sql = f"CREATE STREAM a (s STRING); CREATE STREAM o (s STRING) {jdbc}; INSERT INTO o SELECT STREAM s FROM a"
     with monkeypatch.context() as before:

@@ -65,7 +65,7 @@ def test_a_window_is_refused_with_a_hint_that_teaches(call: str, code: str, hint
         ("SELECT STREAM SUM(v) OVER (PARTITION BY w) AS s FROM a KEYS EXPIRE AFTER INTERVAL '1' MONTH", "R122"),
     ],
 )
-def test_a_window_stands_where_it_can_be_computed(sql: str, code: str) -> None:
+def test_a_window_is_possible_where_it_can_be_computed(sql: str, code: str) -> None:
     assert code in {problem.code for problem in compile_script(A + sql).problems}
 
 
@@ -115,7 +115,7 @@ def test_rows_of_windows_that_end_are_numbered_in_any_order(sql: str) -> None:
     assert [kept.until for kept in over.keeps()] == ["time leaves the period of the key"]
 
 
-def test_what_makes_rows_stands_above_groups_and_is_counted_by_what_it_makes() -> None:
+def test_generators_are_above_groups_and_counted_by_their_rows() -> None:
     made = "SELECT STREAM EXPLODE(l) AS x FROM (SELECT STREAM {} AS l FROM a GROUP BY FLOOR(a.ROWTIME TO HOUR)) AS g"
     assert compile_script(A + made.format("COLLECT_LIST(v)")).problems == ()
     [problem] = compile_script(A + made.format("EXPLODE(COLLECT_LIST(v))")).problems
@@ -150,7 +150,7 @@ def test_calls_over_the_same_keys_are_computed_together_and_the_same_call_once()
     assert [len(over.calls) for over in found] == [2, 1, 1]
 
 
-def test_only_columns_that_are_used_go_through() -> None:
+def test_only_used_columns_are_passed_through() -> None:
     [over] = overs("SELECT STREAM w, SUM(v) OVER (PARTITION BY t) AS s FROM a")
     assert over.emits().names == ("w", "__v0")
 
@@ -179,7 +179,7 @@ V = "CREATE VIEW b AS SELECT STREAM v, {} AS x FROM a;\n"
         ("COUNT(v) OVER (ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING)", "x > 1", False),
     ],
 )
-def test_a_condition_that_loses_the_first_row_is_warned_of(call: str, condition: str, lost: bool) -> None:
+def test_there_is_a_warning_for_a_condition_that_loses_the_first_row(call: str, condition: str, lost: bool) -> None:
     program = compile_script(f"{A}{V.format(call)}SELECT STREAM v FROM b WHERE {condition}")
     assert program.problems == ()
     assert [(w.code, w.warns) for w in program.warnings] == ([("R166", True)] if lost else [])

@@ -69,7 +69,7 @@ def test_regions_that_meet_are_one_under_the_least_of_their_bounds() -> None:
     assert (panes.event.name, panes.event.mode, panes.event.regions) == ("b.union.event_time", "INPUT_WATERMARK", 2)
 
 
-def test_bounds_that_are_passed_on_may_be_of_another_column() -> None:
+def test_passed_bounds_may_be_about_another_column() -> None:
     views = (
         "CREATE VIEW b EVENT TIME (ms, RESOLUTION MILLISECONDS, MODE INPUT_WATERMARK) AS SELECT STREAM t, ms FROM s;"
     )
@@ -80,7 +80,7 @@ def test_bounds_that_are_passed_on_may_be_of_another_column() -> None:
     assert len(_timed(_program(f"{same} {COUNT} b GROUP BY {HOUR}"))) == 1
 
 
-def test_behind_a_delay_and_a_gate_the_event_time_is_that_of_what_was_sent() -> None:
+def test_after_a_delay_and_a_gate_the_event_time_is_that_of_sent_rows() -> None:
     for call in ("DELAY(TABLE s, INTERVAL '1' HOUR)", "GATE(TABLE s, TABLE w)"):
         program = _program(f"{COUNT} STREAM({call}) AS x GROUP BY {HOUR} WITH UNBOUNDED STATE")
         (panes,) = (node for node in program.operators if isinstance(node, Panes))
@@ -119,7 +119,7 @@ def test_panes_pass_the_event_time_on(query: str, below: int) -> None:
     assert sum(isinstance(node, FiredBounds) for node in program.operators) == below
 
 
-def test_nothing_is_added_where_nobody_asks_for_the_event_time_of_panes() -> None:
+def test_nothing_is_added_if_the_event_time_of_panes_is_unused() -> None:
     program = _program(f"{MINUTES} SELECT STREAM e, n FROM h WHERE n > 1")
     assert not [node for node in program.operators if isinstance(node, FiredBounds)]
 
@@ -132,7 +132,7 @@ def test_nothing_is_added_where_nobody_asks_for_the_event_time_of_panes() -> Non
         "(SELECT STREAM timing AS g, e, n, i FROM x) AS y WHERE 'COMPLETE' = y.g",
     ],
 )
-def test_fires_that_come_again_are_not_counted_twice(early: str, taken: str) -> None:
+def test_repeated_fires_are_not_counted_twice(early: str, taken: str) -> None:
     age = ", DISCARD AGE INTERVAL '1' MINUTE"
     minutes = (
         "CREATE VIEW x AS SELECT STREAM PANE_END AS e, PANE_TIMING AS timing, PANE_INDEX AS i, COUNT(*) AS n FROM s "
@@ -162,7 +162,7 @@ def test_fires_that_come_again_are_not_counted_twice(early: str, taken: str) -> 
         ("SELECT STREAM DISTINCT FLOOR(s.ROWTIME TO HOUR) AS h, t FROM s", "group by"),
     ],
 )
-def test_where_an_event_time_ends_the_hint_begins_it_anew(query: str, at: str) -> None:
+def test_the_hint_declares_a_lost_event_time_again(query: str, at: str) -> None:
     view = f"CREATE VIEW below AS {query};"
     for read, filled in ((f"{view} {COUNT} below", ""), (f"{COUNT} ({query}) AS q", query)):
         (problem,) = compile_script(f"{STREAM}{read} GROUP BY {HOUR}").problems
@@ -212,7 +212,7 @@ def test_where_an_event_time_ends_the_hint_begins_it_anew(query: str, at: str) -
         ("R101", "CREATE VIEW w EVENT TIME (t, DELAY INTERVAL '1' HOUR) AS SELECT STREAM t FROM s", "LAG"),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused(code: str, sql: str, said: str) -> None:
+def test_meaningless_settings_are_refused(code: str, sql: str, said: str) -> None:
     problems = compile_script(STREAM + sql).problems
     assert [problem.code for problem in problems] == [code]
     assert said in str(problems[0])

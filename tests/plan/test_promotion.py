@@ -25,7 +25,7 @@ STREAM = (
         "SELECT STREAM UNIX_SECONDS(FLOOR(s.ROWTIME TO HOUR)) AS ROWTIME FROM s GROUP BY FLOOR(s.ROWTIME TO HOUR)",
     ],
 )
-def test_a_number_a_date_or_a_text_is_no_rowtime(query: str) -> None:
+def test_a_number_a_date_or_a_text_cannot_be_the_rowtime(query: str) -> None:
     problems = rt.check(STREAM + query)
     assert [problem.code for problem in problems] == ["R188"], problems
     assert problems[0].place is not None

@@ -26,13 +26,13 @@ def kinds(program: Program) -> list[str]:
     return [node.kind for node in edge.operators]
 
 
-def test_where_the_types_agree_nothing_is_planned() -> None:
+def test_no_operator_is_planned_if_the_types_agree() -> None:
     assert kinds(compiled("n BIGINT, k STRING", "SELECT STREAM n, k FROM a")) == []
     assert kinds(compiled("id BIGINT, name STRING", "SELECT STREAM n, k FROM a")) == ["select"], "names alone"
     assert kinds(compiled("id DECIMAL(20, 0)", "SELECT STREAM n FROM a")) == ["select"], "a cast that never fails"
 
 
-def test_what_may_not_fit_has_a_gate() -> None:
+def test_values_that_may_not_fit_have_a_gate() -> None:
     assert kinds(compiled("n INT", "SELECT STREAM n FROM a")) == ["pump gate", "select"]
     assert kinds(compiled("n BIGINT NOT NULL", "SELECT STREAM n FROM a")) == ["pump gate"]
     assert kinds(compiled("n BIGINT CHECK (n > 0)", "SELECT STREAM n FROM a")) == ["pump gate"]
@@ -70,7 +70,7 @@ def test_a_gate_has_another_name_where_its_own_is_taken() -> None:
         ("x BIGINT, y BIGINT", "SELECT STREAM COUNT(*) AS m, SUM(n) AS m FROM a GROUP BY a.ROWTIME", ["x", "y"]),
     ],
 )
-def test_entries_go_by_place_so_their_names_may_be_the_same(columns: str, query: str, given: list[str]) -> None:
+def test_items_are_assigned_by_position_so_their_names_may_be_equal(columns: str, query: str, given: list[str]) -> None:
     (edge,) = compiled(columns, query).edges
     assert [column.source for column in edge.assigned] == given
     assert [column.name for column in edge.assigned] == [column.split()[0] for column in columns.split(", ")]
@@ -112,7 +112,7 @@ def test_the_caret_is_below_the_column_of_the_list() -> None:
         ("x BIGINT", "SELECT STREAM t FROM a", "(ROWTIME, x)", "R132", ""),
     ],
 )
-def test_what_can_never_fit_is_refused(columns: str, query: str, listed: str, code: str, where: str) -> None:
+def test_values_that_never_fit_are_refused(columns: str, query: str, listed: str, code: str, where: str) -> None:
     text = f"{A}CREATE STREAM o ({columns});\nCREATE PUMP p AS INSERT INTO o {listed} {query};"
     problem = next(p for p in rt.check(text) if p.code == code)
     assert problem.place is not None
@@ -120,7 +120,7 @@ def test_what_can_never_fit_is_refused(columns: str, query: str, listed: str, co
     assert problem.place.text[problem.place.column - 1 :].startswith(where)
 
 
-def test_rowtime_in_the_list_promotes_what_stands_in_its_place() -> None:
+def test_rowtime_in_the_list_promotes_the_value_at_its_position() -> None:
     program = compiled("x BIGINT", "SELECT STREAM n, t FROM a", "(x, ROWTIME)")
     assert [node.name for node in program.operators if isinstance(node, TSort)] == ["p"]
     again = compiled("x BIGINT", "SELECT STREAM t AS ROWTIME, n FROM a")

@@ -24,7 +24,7 @@ SELECT STREAM k FROM w UNION ALL SELECT STREAM k FROM v;
 """
 
 
-def test_rows_are_merged_before_a_select_list_leaves_out_what_orders_them() -> None:
+def test_rows_are_merged_before_a_select_list_drops_their_order() -> None:
     sink = compile_script(EVENTS).sinks[0]
     merges = [node for node in walk(sink) if isinstance(node, Merge) and node.numbers]
     assert [node.input.name for node in merges] == ["v.emit", "v.emit"]
@@ -32,12 +32,12 @@ def test_rows_are_merged_before_a_select_list_leaves_out_what_orders_them() -> N
     assert any("leaves out" in told for told in broken([replace(bad, input=replace(bad.input, input=merges[0].input))]))  # type: ignore[type-var]
 
 
-def test_rows_are_counted_behind_the_filter_of_such_a_list() -> None:
+def test_rows_are_counted_after_the_filter_of_such_a_list() -> None:
     sink = compile_script(EVENTS.partition("CREATE VIEW w")[0] + "SELECT STREAM k FROM v WHERE n > 1 LIMIT 3").sinks[0]
     assert [node.kind for node in walk(sink)][-6:] == ["emit lifetimes", "merge", "select", "merge", "limit", "sink"]
 
 
-def test_a_merge_that_is_missing_is_seen() -> None:
+def test_a_missing_merge_is_found() -> None:
     sink = compile_script(UNION).sinks[0]
     assert list(broken([sink])) == []
     merge = next(node for node in walk(sink) if isinstance(node, Merge))
@@ -46,7 +46,7 @@ def test_a_merge_that_is_missing_is_seen() -> None:
     assert told.startswith(f"{over.name} requires")
 
 
-def test_a_merge_that_is_too_many_is_seen() -> None:
+def test_a_superfluous_merge_is_found() -> None:
     sink = compile_script(UNION).sinks[0]
     twice: Operator = replace(sink, input=Merge("again", sink.input))
     assert list(broken([twice])) == ["again could be left out"]

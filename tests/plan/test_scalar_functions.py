@@ -104,14 +104,14 @@ def test_pumps_and_explain_have_them_too() -> None:
         ("CREATE FUNCTION f(x INT) RETURNS INT RETURN rand() + x; SELECT STREAM f(a) AS q FROM s", "R111", "rand()"),
     ],
 )
-def test_what_is_wrong_with_a_function_is_reported_with_its_place(sql: str, code: str, at: str) -> None:
+def test_problems_with_a_function_are_reported_with_their_place(sql: str, code: str, at: str) -> None:
     (problem,) = rt.check(STREAM + sql)
     assert problem.code == code
     assert problem.place is not None
     assert problem.place.text[problem.place.column - 1 :].startswith(at)
 
 
-def test_a_function_that_is_dropped_is_not_there() -> None:
+def test_a_dropped_function_is_unknown() -> None:
     defined = "CREATE FUNCTION f(x INT) RETURNS INT RETURN x; DROP FUNCTION f;"
     assert rt.check(STREAM + defined + "SELECT STREAM a FROM s") == []
     assert [problem.code for problem in rt.check(STREAM + defined + "DROP FUNCTION f")] == ["R103"]

@@ -38,7 +38,7 @@ def test_a_schema_is_set_in_each_spelling(given: str, schema: str) -> None:
     assert stream.name.text == f"{schema}.a"  # type: ignore[attr-defined]
 
 
-def test_a_schema_is_that_of_the_names_behind_it() -> None:
+def test_a_schema_applies_to_the_names_after_it() -> None:
     script = "CREATE STREAM a (x INT); SET SCHEMA 'one'; CREATE STREAM a (x INT); CREATE STREAM two.a (x INT);"
     assert [stream.name for stream in compiled(script).defines] == ["a", "one.a", "two.a"]
     assert reads(script + "SELECT STREAM x FROM a") == ["one.a"]

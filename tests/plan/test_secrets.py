@@ -76,7 +76,7 @@ def test_a_schema_registry_has_secrets(secret: str) -> None:
     assert secrets_in(str(compiled(broken).problems)) == []
 
 
-def test_a_caret_shows_the_variable_and_stands_under_it() -> None:
+def test_a_caret_points_at_the_variable() -> None:
     text = (
         "CREATE STREAM o (s STRING) USING jdbc OPTIONS (url 'jdbc:postgresql:x', password '${pw}', dbtabel 't', mod 1)"
     )
@@ -189,7 +189,7 @@ def test_parts_of_urls_are_secret() -> None:
         "'secret' = 'a', b 'token' ",
     ],
 )
-def test_a_value_that_sounds_like_a_secret_does_not_show_the_one_behind_it(before: str) -> None:
+def test_a_value_that_looks_like_a_secrets_name_does_not_expose_the_next_one(before: str) -> None:
     """A table called secrets was taken for the name of an option, up to the quote before the password."""
     found = starred(f"OPTIONS ({before}password 'GeheimZw', sslpassword 'AuchZw')")
     assert "Zw" not in found

@@ -49,7 +49,7 @@ def test_a_plan_is_read_by_key() -> None:
     assert dict(found["p.sink"]["fields"]["options"]) == {"path": "o", "header": "true", "stream": "o"}
 
 
-def test_what_decides_nothing_that_is_kept_is_not_in_it() -> None:
+def test_settings_without_effect_on_state_are_not_in_a_plan() -> None:
     idle = SCRIPT.replace("HOUR;", "HOUR IDLE AFTER INTERVAL '1' MINUTE;", 1)
     assert compiled(idle).operators != compiled(SCRIPT).operators
     assert compiled(idle).described().operators == compiled(SCRIPT).described().operators
@@ -68,7 +68,7 @@ def test_a_plan_that_was_written_as_text_is_that_of_its_script(spelling: bool) -
 @pytest.mark.parametrize(
     "change", [("'20'", "'30'"), ("MAX(v)", "MIN(v)"), ("(path 'o'", "(path 'p'"), ("k STRING, v", "k CHAR(3), v")]
 )
-def test_a_plan_is_that_of_no_other_script(change: tuple[str, str]) -> None:
+def test_different_scripts_have_different_plans(change: tuple[str, str]) -> None:
     other = compiled(SCRIPT.replace(*change))
     for plan in (again(compiled(SCRIPT).described()), read_plan(former(compiled(SCRIPT)))):
         assert not plan.is_of(other.operators)
@@ -115,7 +115,7 @@ def test_a_tolerance_of_an_old_checkpoint_may_change() -> None:
     assert plan.spans["running.over"][0] == ["best.over", 0, 0]
 
 
-def test_a_renamed_view_of_joined_events_goes_on() -> None:
+def test_a_renamed_view_of_joined_events_continues() -> None:
     """In plans of before it does not: the text of a join had those of its inputs in it, with their names."""
     sql = make.script("changes_of_joined_events")
     found = upgrade_of(again(compiled(sql).described()), compiled(sql.replace("pairs", "other")))

@@ -58,7 +58,7 @@ ROWS = {
     ({entry: entry for entry in GROUPED}, "GROUP BY FLOOR(s.ROWTIME TO HOUR)"),
     ({entry: form or entry for entry, form in ROWS.items()}, ""),
 ])  # fmt: skip
-def test_types_are_those_of_spark(spark: SparkSession, asked: dict[str, str], end: str) -> None:
+def test_types_equal_those_of_spark(spark: SparkSession, asked: dict[str, str], end: str) -> None:
     """What is told without Spark is what Spark finds of the same entry, or of its own form of it."""
     declared = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
     listed = ", ".join(f"{entry} AS c{number}" for number, entry in enumerate(asked))

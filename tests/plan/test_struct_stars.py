@@ -30,6 +30,6 @@ def test_the_fields_are_columns(query: str, names: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("star", ["v.*", "nobody.*", "who.id.*", "tags.*"])
-def test_what_has_no_fields_is_refused_where_it_stands(star: str) -> None:
+def test_a_star_of_a_value_without_fields_is_refused(star: str) -> None:
     [problem] = compile_script(f"{NESTED}SELECT STREAM {star} FROM n;").problems
     assert (problem.code, problem.place.column if problem.place else 0) == ("R103", 15)

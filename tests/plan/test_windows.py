@@ -166,7 +166,7 @@ def test_groups_of_windows_are_functions_of_their_own_rowtime() -> None:
     ]
 
 
-def test_a_row_without_a_time_of_its_window_is_in_the_view_of_what_is_refused() -> None:
+def test_a_row_without_a_time_of_its_window_is_in_the_rejected_rows() -> None:
     view = f"CREATE VIEW x AS SELECT STREAM v FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(t), {HOUR})); "
     program = compile_script(A + view + "SELECT STREAM v, t, reason FROM x.rejected")
     assert program.problems == ()

@@ -186,7 +186,7 @@ def run(spark: SparkSession, folder: Path, given: Sequence[Table], pumps: Sequen
     return got
 
 
-def test_examples_of_aggregates_give_in_groups_and_in_having_what_they_give_in_spark(
+def test_examples_of_aggregates_give_the_values_of_spark_in_groups_and_in_having(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     found = tables(derive(spark))

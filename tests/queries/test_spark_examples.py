@@ -102,7 +102,7 @@ def taken(stream: str, found: Sequence[tuple[Example, str, str]]) -> list[tuple[
     return kept
 
 
-def test_examples_of_values_give_what_they_give_in_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_examples_of_values_give_the_values_of_spark(spark: SparkSession, tmp_path: Path) -> None:
     own = derive(spark)
     given = [one for one in examples(own) if not one.source and not any(name in one.text.lower() for name in CLOCK)]
     found = of_spark(own, given)

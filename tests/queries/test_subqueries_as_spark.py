@@ -127,7 +127,7 @@ def answer(session: SparkSession, query: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_rows_of_a_stream_meet_a_sub_query_as_rows_of_a_table_do(spark: SparkSession, query: str) -> None:
+def test_rows_of_a_stream_and_of_a_table_give_the_same_with_a_sub_query(spark: SparkSession, query: str) -> None:
     session = derive(spark)
     expected = answer(session, query)
     count = len(items())

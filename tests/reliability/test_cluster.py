@@ -28,7 +28,7 @@ def compared(folder: Path, states: Sequence[Any], master: str = "spark://127.0.0
     return counts, tally
 
 
-def test_what_is_equal_is_counted(tmp_path: Path) -> None:
+def test_equal_pipelines_are_counted(tmp_path: Path) -> None:
     counts, tally = compared(tmp_path, STATES)
     assert (counts["pipelines"], counts["ticks"], tally.losses) == (1, 1, [])
 
@@ -43,7 +43,7 @@ def test_what_is_equal_is_counted(tmp_path: Path) -> None:
     ],
     ids=["a row twice", "a tick less", "a ledger that does not add up", "not on the cluster"],
 )
-def test_what_differs_is_reported(tmp_path: Path, states: Sequence[Any], master: str) -> None:
+def test_differences_are_reported(tmp_path: Path, states: Sequence[Any], master: str) -> None:
     assert compared(tmp_path, states, master)[1].losses
 
 

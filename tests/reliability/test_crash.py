@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.sampled(4)
 
 
-def test_what_differs_is_a_loss() -> None:
+def test_a_difference_is_a_loss() -> None:
     tally = Tally()
     tally.check({"log": ["a"], "adds up": True}, {"log": ["a"], "adds up": True}, "here")
     assert not tally.losses
@@ -166,7 +166,7 @@ def test_first_starts_that_are_killed_leave_nothing_or_all(spark: SparkSession, 
     assert tally.counts["first starts that died"]
 
 
-def test_of_lake_tables_all_rows_are_compared_but_those_of_others(tmp_path: Path) -> None:
+def test_all_rows_of_lake_tables_are_compared_except_foreign_ones(tmp_path: Path) -> None:
     out = tmp_path / "out"
     row = pa.table({"k": ["x", "x"], "v": [1, 1]})
     write_deltalake(out / "rows", row)

@@ -31,7 +31,7 @@ def client_of(folder: Path, order: Sequence[int]) -> Client:
 
 
 @pytest.mark.parametrize("order", [range(COUNT), range(COUNT + 1)], ids=["without the last", "all"])
-def test_every_call_that_came_back_once_is_right(order: Sequence[int], tmp_path: Path) -> None:
+def test_calls_that_returned_once_are_right(order: Sequence[int], tmp_path: Path) -> None:
     assert client_of(tmp_path, order).wrong() == []
 
 
@@ -40,7 +40,7 @@ def test_every_call_that_came_back_once_is_right(order: Sequence[int], tmp_path:
     [[0, 1, 2, 4, 5], [0, 1, 3, 2, 4, 5], [0, 1, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 4, 5], [0, 1, 2, 3, 4, 5, 5]],
     ids=["lost", "out of order", "twice", "twice later on", "twice at the end"],
 )
-def test_calls_that_are_lost_or_there_twice_are_found(order: Sequence[int], tmp_path: Path) -> None:
+def test_lost_and_repeated_calls_are_found(order: Sequence[int], tmp_path: Path) -> None:
     assert len(client_of(tmp_path, order).wrong()) == 1
 
 

@@ -41,7 +41,7 @@ def objects(case: StoreCase) -> dict[str, bytes]:
     return {path.key: path.read_bytes() for path in place_of(case.url).rglob()}
 
 
-def test_a_bucket_is_put_back_to_what_it_was_with_the_folder(case: StoreCase, tmp_path: Path) -> None:
+def test_a_bucket_is_restored_together_with_the_folder(case: StoreCase, tmp_path: Path) -> None:
     place = place_of(case.url)
     for name in ("same", "changed", "gone", "folder/k=a b%2e"):
         (place / name).upload(name.encode())

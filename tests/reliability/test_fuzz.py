@@ -17,7 +17,7 @@ INPUTS = 25  # of each target here; `make fuzz` takes 100,000 in all
 
 
 @pytest.mark.parametrize("name", sorted(TARGETS))
-def test_random_input_is_taken_or_refused_with_a_code(name: str) -> None:
+def test_random_input_is_accepted_or_refused_with_a_code(name: str) -> None:
     tally = Tally()
     found = list(run(TARGETS[name], range(INPUTS), tally))
     assert found == []
@@ -25,7 +25,7 @@ def test_random_input_is_taken_or_refused_with_a_code(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(TARGETS) - {"words"}))
-def test_some_input_is_taken_and_some_refused(name: str) -> None:
+def test_some_input_is_accepted_and_some_refused(name: str) -> None:
     tally = Tally()
     numbers = iter(range(1000))
     while not 0 < tally.refused < tally.inputs:
@@ -59,13 +59,13 @@ def refuses(_: Any) -> Iterator[Problem]:
 @pytest.mark.parametrize(
     ("feed", "what"), [(crashes, "KeyError: 'columns'"), (hangs, "more than 0.2 s"), (has_no_code, "without a code")]
 )
-def test_what_should_not_happen_is_found(feed: Callable[[Any], Iterator[Problem]], what: str) -> None:
+def test_unexpected_errors_are_found(feed: Callable[[Any], Iterator[Problem]], what: str) -> None:
     (found,) = fed(feed)
     assert what in found.what
     assert found.input == repr(drawn(Target("planted", 1, random.Random.random, feed), found.number))
 
 
-def test_a_refusal_with_a_code_is_none() -> None:
+def test_a_refusal_with_a_code_is_expected() -> None:
     assert fed(refuses) == []
 
 

@@ -81,7 +81,7 @@ def told(
 
 
 @pytest.mark.slow
-def test_a_journal_that_is_no_behaviour_is_refused() -> None:
+def test_a_journal_that_is_not_a_behaviour_is_refused() -> None:
     right = [
         told("to the end", ENTRIES, [1, 2], 3),
         told("not handed over yet", ENTRIES, [1], 2),

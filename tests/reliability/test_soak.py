@@ -37,7 +37,7 @@ def test_what_keeps_its_size_does_not_grow() -> None:
     assert not judged(lambda n: 300 - n).grows
 
 
-def test_a_disturbance_is_no_growth_wherever_it_falls() -> None:
+def test_a_disturbance_anywhere_is_not_growth() -> None:
     for fifth in range(5):
         assert not judged(lambda n, at=fifth: 600 if at * 12 <= n < at * 12 + 11 else 200).grows
 
@@ -66,7 +66,7 @@ def test_other_programs_that_come_or_go_do_not_let_ticks_grow(
     assert found == ["tick", "without others"] * grows + ["size"]
 
 
-def test_too_few_samples_are_no_answer() -> None:
+def test_too_few_samples_give_no_answer() -> None:
     with pytest.raises(ValueError, match="9 samples are too few"):
         judged(lambda _: 1, 9)
 

@@ -51,7 +51,7 @@ def test_the_corrected_script_defines_its_streams_anew(spark: SparkSession, tmp_
     assert home.names() == ["f", "kept", "o", "s"]
 
 
-def test_what_somebody_else_has_written_stays(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_that_somebody_else_has_written_stay(spark: SparkSession, tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     (tmp_path / "in").mkdir()
     pipeline = rt.Pipeline(spark, home=home.path).sql(MISSING.format(folder=tmp_path, columns="n INT", value="1"))

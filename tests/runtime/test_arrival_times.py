@@ -57,12 +57,12 @@ def test_it_has_no_order_elsewhere_and_the_reason_is_reported(stream: str, read:
     )
 
 
-def test_the_order_of_the_expression_alone_is_none() -> None:
+def test_the_expression_alone_has_no_order() -> None:
     assert rt.order_of("CURRENT_ROW_TIMESTAMP", {}) == "none"
     assert "not the arrival time here" in str(proof_of("FLOOR(CURRENT_ROW_TIMESTAMP TO DAY)", {}))
 
 
-def test_no_rowtime_that_was_moved_is_called_an_arrival_time() -> None:
+def test_a_moved_rowtime_is_not_an_arrival_time() -> None:
     moved = FILES.format("") + "SELECT STREAM t AS ROWTIME, k, CURRENT_ROW_TIMESTAMP AS c FROM s"
     program = compile_script(moved)
     assert [node.emits().stamped for node in program.operators if node.kind == "stream"] == [True]

@@ -51,14 +51,14 @@ TYPES = {"int": pa.int32(), "string": pa.string(), "bigint": pa.int64()}
         (f"{BOTH}; SELECT STREAM k, v FROM s EMIT CHANGES", True),
     ],
 )
-def test_what_is_taken_back_within_a_tick_is_told_to_those_who_ask(query: str, asked: bool) -> None:
+def test_retractions_within_a_tick_are_shown_to_operators_that_need_them(query: str, asked: bool) -> None:
     program = compile_script(STREAM + query)
     assert not program.problems, program.problems
     assert ("s" in asked_changes(program)) is asked
 
 
 @pytest.mark.parametrize("by", ["driver", "spark"])
-def test_changes_that_are_left_out_are_those_that_cancel_out(spark: SparkSession, by: str) -> None:
+def test_skipped_changes_are_those_that_cancel_out(spark: SparkSession, by: str) -> None:
     chance = random.Random(3)
     rows: list[dict[str, Any]] = []
     for place in range(200):

@@ -87,7 +87,7 @@ def test_all_errors_of_a_file_are_reported() -> None:
     ]
 
 
-def test_what_only_spark_can_find_is_refused_in_the_same_form(spark: SparkSession, tmp_path: Path) -> None:
+def test_problems_that_only_spark_finds_are_refused_in_the_same_form(spark: SparkSession, tmp_path: Path) -> None:
     pipeline, _, _ = collect(spark, tmp_path, "CREATE STREAM a (v INT); SELECT STREAM no_such_function(v) AS w FROM a")
     with rt.writer("a", home=tmp_path / "home") as log:
         log.insert([{"v": 1}])
@@ -167,7 +167,7 @@ CREATE STREAM out (v INT) USING parquet OPTIONS (path '{out}');
 CREATE PUMP p AS INSERT INTO out SELECT STREAM v FROM a"""
 
 
-def test_a_source_that_is_not_there_fails_a_single_run_with_a_code(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_missing_source_fails_a_single_run_with_a_code(spark: SparkSession, tmp_path: Path) -> None:
     sql = FILES.format(path=tmp_path / "in", out=tmp_path / "out")
     with pytest.raises(rt.Failure) as failure:
         rt.Pipeline(spark, home=tmp_path / "home").sql(sql).run_available(tmp_path / "check", end=True)

@@ -72,7 +72,7 @@ def _run(spark: SparkSession, case: Transcript, ticks: int = TICKS) -> tuple[lis
 
 @pytest.mark.slow
 @pytest.mark.parametrize("emit", ["", " EMIT CHANGES"], ids=["final", "changes"])
-def test_windows_of_starts_keep_the_last_ones_alone(
+def test_windows_of_starts_keep_only_the_last_ones(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, emit: str
 ) -> None:
     """A lot has two starts of two keys and what they replace; there are as many as the ticks have binary digits."""

@@ -89,7 +89,7 @@ def test_a_renamed_file_is_read_again_by_verify_under_its_new_name(place: Place)
     assert place.start == {"files": 2}
 
 
-def test_a_copy_of_a_file_and_one_that_is_alike_are_files_of_their_own(place: Place) -> None:
+def test_a_copy_of_a_file_and_a_similar_one_are_separate_files(place: Place) -> None:
     first = place.write("a.json")
     assert place.take() == ["a.json"]
     shutil.copy2(first, place.folder / "b.json")
@@ -108,7 +108,7 @@ def test_rows_added_to_a_file_that_was_read_are_reported_once_and_not_read(place
     assert place.state["counts"] == {"R521": 1}
 
 
-def test_a_file_that_was_written_over_is_another_file(place: Place) -> None:
+def test_an_overwritten_file_counts_as_another_file(place: Place) -> None:
     place.write("a.json")
     place.take()
     place.write("a.json", '{"n": 7}\n{"n": 8}\n', age=1)
@@ -207,7 +207,7 @@ def test_an_empty_file_is_set_aside_and_read_when_it_has_rows(tmp_path: Path, ki
     assert place.state["counts"] == {"R520": 1}
 
 
-def test_an_unreadable_file_that_is_taken_away_is_not_named_any_more(place: Place) -> None:
+def test_a_removed_unreadable_file_is_not_named_any_more(place: Place) -> None:
     place.write("a", "").unlink()
     place.write("b", "")
     place.take()
@@ -219,7 +219,7 @@ def test_an_unreadable_file_that_is_taken_away_is_not_named_any_more(place: Plac
     assert place.take(again=True) == ["b"]
 
 
-def test_a_file_that_goes_before_it_is_read_is_not_waited_for(place: Place) -> None:
+def test_a_file_that_is_removed_before_it_is_read_is_not_awaited(place: Place) -> None:
     """The list named it for ever, and each tick failed."""
     place.write("a.json")
     place.write("b.json", age=1)
@@ -292,7 +292,7 @@ def test_a_file_without_the_column_of_the_rowtime_is_set_aside(tmp_path: Path, n
     assert state["aside"] == {f"{place.folder}/b": ["R520", why]}
 
 
-def test_times_of_an_early_spark_are_no_nanoseconds(tmp_path: Path) -> None:
+def test_times_written_by_an_old_spark_are_not_nanoseconds(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     times = pa.table({"n": pa.array([1], pa.timestamp("us"))})
     pq.write_table(times, tmp_path / "in" / "a", use_deprecated_int96_timestamps=True)
@@ -319,7 +319,7 @@ def test_a_name_that_is_not_utf8_is_set_aside_until_it_is_renamed(place: Place) 
         ("java.net.SocketTimeoutException: timed out", None),
     ],
 )
-def test_a_file_is_set_aside_for_what_spark_would_say_again(cause: str, why: str | None) -> None:
+def test_a_file_is_set_aside_for_an_error_that_spark_would_repeat(cause: str, why: str | None) -> None:
     read = "org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file:///in/a."
     text = f"Exception thrown in awaitResult:\nCaused by: {read}\n\tat x\nCaused by: {cause}\n\tat y"
     assert lasting(text) == why
@@ -351,7 +351,7 @@ def test_a_damaged_list_of_files_is_refused(place: Place, what: str) -> None:
         place.fresh().between({}, place.start, place.state)
 
 
-def test_a_list_of_an_older_version_goes_on_without_checksums(place: Place) -> None:
+def test_a_list_of_an_older_version_continues_without_checksums(place: Place) -> None:
     paths = [place.write(f"{name}.json", age=age) for age, name in enumerate("ab")]
     place.notes.mkdir()
     lines = [json.dumps([str(path), 1_700_000_000_000_000, path.stat().st_size]) + "\n" for path in paths]
@@ -394,7 +394,7 @@ def wait_for(query: rt.Query, condition: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def test_a_run_goes_on_past_damaged_files_and_reads_them_when_they_are_replaced(
+def test_a_run_skips_damaged_files_and_reads_them_when_they_are_replaced(
     running: tuple[rt.Query, list[int]], tmp_path: Path
 ) -> None:
     """It named a damaged file for ever, also when that was taken away."""

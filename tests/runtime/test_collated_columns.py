@@ -89,9 +89,7 @@ def test_texts_of_a_column_with_a_collation_are_compared_by_it(spark: SparkSessi
     assert (row["t"], row["lower"]) == ("string collate UNICODE_CI", "string collate UTF8_LCASE")
 
 
-def test_a_collation_that_spark_does_not_have_is_said_before_the_first_tick(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_an_unknown_collation_is_reported_before_the_first_tick(spark: SparkSession, tmp_path: Path) -> None:
     pipeline = rt.Pipeline(spark, home=tmp_path / "home")
     pipeline.sql("CREATE STREAM s (k STRING COLLATE UNICODE_XY); SELECT STREAM k FROM s WHERE k > 'a'")
     with pytest.raises(Refused, match=r"R107 .*s\.k STRING COLLATE UNICODE_XY.*UNICODE_XY"):

@@ -70,7 +70,7 @@ def made(spark: SparkSession, folder: Path, sql: str, got: list[dict[str, Any]])
          ["2024-01-02 00:00:00"], "2024-01-02 00:00:00"),
     ], 3, 6),
 )  # fmt: skip
-def test_a_bound_of_any_type_closes_groups_and_refuses_what_lies_behind_it(
+def test_a_bound_of_any_type_closes_groups_and_refuses_rows_behind_it(
     spark: SparkSession, tmp_path: Path, kind: str, values: list[Any], bound: Any, strict: bool,
     closed: list[Any], refused: Any,
 ) -> None:  # fmt: skip
@@ -180,7 +180,7 @@ SELECT STREAM oid, COUNT(*) AS n FROM orders GROUP BY oid"""
 DAYS = "SELECT STREAM day, COUNT(*) AS n FROM orders GROUP BY day"
 
 
-def test_a_script_sets_bounds_of_several_columns_behind_its_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_script_sets_bounds_of_several_columns_after_its_rows(spark: SparkSession, tmp_path: Path) -> None:
     got: list[dict[str, Any]] = []
     pipeline = made(spark, tmp_path, SCRIPT, got)
     pipeline.run_available(tmp_path / "check")
@@ -191,7 +191,7 @@ def test_a_script_sets_bounds_of_several_columns_behind_its_rows(spark: SparkSes
     assert [str(row["day"]) for row in days] == ["2024-01-01"]
 
 
-def test_a_bound_from_the_command_line_is_met_by_what_a_pump_writes(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_bound_from_the_command_line_applies_to_the_rows_of_a_pump(spark: SparkSession, tmp_path: Path) -> None:
     got: list[dict[str, Any]] = []
     sql = f"""CREATE STREAM raw (v BIGINT); CREATE STREAM orders (oid BIGINT ASCENDING);
         INSERT INTO orders SELECT STREAM v AS oid FROM raw; {GROUPS}"""
@@ -213,7 +213,7 @@ COLUMNS = """CREATE STREAM s (a INT, b INT ASCENDING, c BOOLEAN ASCENDING, d STR
 f DOUBLE ASCENDING); SELECT STREAM a FROM s"""
 
 
-def test_what_has_no_bound_is_refused(tmp_path: Path) -> None:
+def test_bounds_of_unordered_columns_are_refused(tmp_path: Path) -> None:
     text = "CREATE STREAM s (a INT, b INT ASCENDING, t TIMESTAMP{}) {};\nALTER STREAM s SET BOUND OF {} = 1"
     (problem,) = rt.check(text.format("", "", "a"))
     assert (problem.code, problem.place.line if problem.place else 0, "b" in problem.hint) == ("R143", 2, True)

@@ -119,7 +119,7 @@ def test_the_nulls_of_events_without_a_partner_have_the_types_of_one(
     assert [kinds[-3:] for kinds in schemas] == [(("x", "int32"), ("y", "int64"), (name, kind))]
 
 
-def test_what_a_pump_writes_has_the_types_of_its_stream(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_rows_of_a_pump_have_the_types_of_its_stream(spark: SparkSession, tmp_path: Path) -> None:
     sql = (
         f"{A} CREATE STREAM b (v BIGINT); CREATE PUMP p AS INSERT INTO b SELECT STREAM v FROM a; SELECT STREAM * FROM b"
     )

@@ -137,7 +137,7 @@ def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_death_at_a_point_of_every_tick_changes_nothing(
+def test_a_crash_at_a_point_of_every_tick_changes_nothing(
     spark: SparkSession, tmp_path: Path, undisturbed: dict[str, Any], point: str
 ) -> None:
     assert play(spark, tmp_path, iter((tick, point) for tick in range(TICKS))) == undisturbed
@@ -227,7 +227,7 @@ def test_a_sink_that_fails_after_the_commit_gets_its_rows_with_the_next_tick(
     engine.stop()
 
 
-def test_a_driver_that_was_long_away_cannot_commit(tmp_path: Path) -> None:
+def test_a_driver_that_was_away_for_long_cannot_commit(tmp_path: Path) -> None:
     from rowtime.state.journal import KEPT_ENTRIES, Journal
 
     journal = Journal(tmp_path)

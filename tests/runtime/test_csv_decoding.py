@@ -72,9 +72,7 @@ def test_a_line_that_arrow_decodes_is_the_row_that_spark_reads(spark: SparkSessi
     assert len(lines) * 0.3 < len(found) < len(lines) * 0.8
 
 
-def test_files_that_are_odd_as_a_whole_have_the_same_rows_however_they_are_read(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_odd_files_have_the_same_rows_however_they_are_read(spark: SparkSession, tmp_path: Path) -> None:
     assert both_ways(spark, tmp_path, [text.format(good=line()) for text in WHOLE], COLUMNS, {}) == 2
 
 

@@ -158,7 +158,7 @@ def test_tolerances_that_make_no_sense_are_refused(definition: str, what: str) -
     assert what in problem.message
 
 
-def test_what_may_go_back_has_no_order(tmp_path: Path) -> None:
+def test_a_value_that_may_go_back_has_no_order(tmp_path: Path) -> None:
     assert rt.order_of("oid", {"oid": "BIGINT ASCENDING WITHIN 100 ROWS"}) == "none"
     text = "CREATE STREAM orders (oid BIGINT ASCENDING WITHIN 100 ROWS); SELECT STREAM oid FROM orders ORDER BY oid"
     assert [problem.code for problem in rt.check(text)] == ["R138"]

@@ -46,9 +46,7 @@ def test_events_of_long_ago_are_not_late_until_a_bound_says_so(spark: SparkSessi
     assert [row["start"] for row in rows.to_pylist()] == [EPOCH + timedelta(hours=1)]
 
 
-def test_a_directory_takes_the_files_of_events_each_as_often_as_it_is_there(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_directory_takes_over_files_of_events_with_their_repeats(spark: SparkSession, tmp_path: Path) -> None:
     home, checkpoint, folder = tmp_path / "home", tmp_path / "checkpoint", tmp_path / "out"
     sql = SQL.replace("USING memory", f"USING parquet OPTIONS (path '{folder}', ordered 'false')")
     sql = sql.replace("FROM flights;", "FROM TO_POINT(flights) EMIT INTERVALS (start, stop);")

@@ -45,7 +45,7 @@ def _values(row: dict[str, object]) -> tuple[object, ...]:
     return tuple(to_micros(value) if hasattr(value, "tzinfo") else value for value in values)  # type: ignore[arg-type]
 
 
-def test_events_that_were_pumped_on_were_late(spark: SparkSession, tmp_path: Path) -> None:
+def test_events_from_a_pump_were_late(spark: SparkSession, tmp_path: Path) -> None:
     pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(STREAMS)
     for stream in pipeline.compile().defines:
         pipeline.home.define(stream.name, stream.as_json())

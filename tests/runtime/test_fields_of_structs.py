@@ -34,7 +34,7 @@ ROWS = [
 ]
 
 
-def test_a_field_of_a_struct_column_was_taken_for_a_column_of_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_field_of_a_struct_was_mistaken_for_a_column(spark: SparkSession, tmp_path: Path) -> None:
     got: list[list[Any]] = [[] for _ in QUERIES]
     sql = "".join(f"CREATE PUMP p{n} AS INSERT INTO o{n} {query};" for n, query in enumerate(QUERIES))
     pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(STREAMS + sql)
@@ -58,7 +58,7 @@ def test_a_field_of_a_struct_column_was_taken_for_a_column_of_a_stream(spark: Sp
         ("SELECT STREAM s.x AS v FROM t AS a JOIN t AS b ON a.k = b.k AND a.ROWTIME = b.ROWTIME", "R150"),
     ],
 )
-def test_names_that_are_neither_columns_nor_fields_are_refused(query: str, code: str) -> None:
+def test_unknown_columns_and_fields_are_refused(query: str, code: str) -> None:
     assert [problem.code for problem in rt.check(STREAMS + query) if not problem.warns] == [code]
 
 

@@ -126,7 +126,7 @@ def _alike(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
         ("parquet", "v ARRAY<INTERVAL DAY TO SECOND>", True),
     ],
 )
-def test_a_type_that_files_cannot_give_back_was_written(kind: str, column: str, refused: bool) -> None:
+def test_a_type_that_cannot_be_read_back_was_written(kind: str, column: str, refused: bool) -> None:
     sql = f"""CREATE STREAM a ({column});
     CREATE STREAM o ({column}) USING {kind} OPTIONS (path 'out');
     CREATE PUMP p AS INSERT INTO o SELECT STREAM v FROM a;"""

@@ -110,7 +110,7 @@ def test_the_positions_of_rows_do_not_depend_on_the_cut(spark: SparkSession, tmp
 @pytest.mark.parametrize("few", [64, pytest.param(1, marks=pytest.mark.slow)], ids=["looked up", "joined"])
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize("folder", ["plain", "a 100%25+é [x]{y} 'q'"])
-def test_rows_know_their_file_wherever_it_lies(
+def test_rows_know_their_file_in_any_place(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int, kind: str, folder: str
 ) -> None:
     monkeypatch.setattr(files_source, "FEW_FILES", few)
@@ -191,9 +191,7 @@ def test_parquet_rowtimes_that_go_back_are_out_of_order_which_takes_no_job_to_se
     assert query.ledger["s"] == {"in": 4, "accepted": 3, "OUT_OF_ORDER": 1}
 
 
-def test_parquet_rows_without_a_rowtime_among_others_are_raised_to_what_came_before(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_parquet_rows_without_a_rowtime_are_raised_to_the_row_before(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     times = pa.array([10, None, 20, 5], pa.int64()).cast(pa.timestamp("us", "UTC"))
     pq.write_table(pa.table({"v": pa.array([1, 2, 3, 4], pa.int32()), "at": times}), tmp_path / "in" / "x.parquet")

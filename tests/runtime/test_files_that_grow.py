@@ -57,7 +57,7 @@ def content(kind: str, count: int) -> tuple[bytes, list[tuple[str, int]]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "more"), [("csv", ""), ("csv", HEADER), ("json", "")])
-def test_the_parts_of_a_file_are_what_the_whole_file_is(
+def test_the_parts_of_a_file_give_the_rows_of_the_whole_file(
     spark: SparkSession, tmp_path: Path, kind: str, more: str
 ) -> None:
     """Whatever the cuts, also within a character and a line; the driver is another one each time."""
@@ -77,7 +77,7 @@ def test_the_parts_of_a_file_are_what_the_whole_file_is(
 
 
 @pytest.mark.slow
-def test_a_death_at_a_part_repeats_nothing_and_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_crash_at_a_part_repeats_nothing_and_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
     data, rows = content("csv", 20)
     lines = data.splitlines(keepends=True)
     for number, point in enumerate(("before journal", "after journal")):
@@ -96,7 +96,7 @@ def test_a_death_at_a_part_repeats_nothing_and_loses_nothing(spark: SparkSession
     assert rt.verify(tmp_path / "check", pipeline(spark, tmp_path, "csv")).equal
 
 
-def test_a_file_that_is_written_anew_is_another_one(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_overwritten_file_is_a_new_one(spark: SparkSession, tmp_path: Path) -> None:
     path = append(tmp_path, "a.csv", b"a,1\nb,2\n")
     run(spark, tmp_path, "csv")
     path.write_bytes(b"c,4\nd,5\ne,6\n")
@@ -122,7 +122,7 @@ def test_the_size_of_what_was_read_is_journaled(spark: SparkSession, tmp_path: P
     assert written(tmp_path) == [("a", 1), ("b", 22)]
 
 
-def test_a_file_without_a_full_line_is_looked_at_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_without_a_full_line_is_read_again(spark: SparkSession, tmp_path: Path) -> None:
     append(tmp_path, "a.csv", b"a,")
     append(tmp_path, "b.csv", b"")
     query = run(spark, tmp_path, "csv")
@@ -132,7 +132,7 @@ def test_a_file_without_a_full_line_is_looked_at_again(spark: SparkSession, tmp_
     assert written(tmp_path) == [("a", 1)]
 
 
-def test_where_the_last_full_line_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_the_last_full_line_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rowtime.runtime.sources.file_list._BLOCK", 3)
     path = tmp_path / "a"
     path.write_bytes(b"ab\ncdefghij\nk")

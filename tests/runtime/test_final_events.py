@@ -162,7 +162,7 @@ ALWAYS = [("snapshots", None, False, "driver, collected"), ("join", None, True, 
         for given in product(QUERIES, (1, None), (False, True), ("driver", "driver, collected", "spark"))
     ],
 )
-def test_final_events_are_those_of_a_loop(
+def test_final_events_equal_those_of_a_loop(
     spark: SparkSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

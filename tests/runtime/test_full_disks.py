@@ -58,7 +58,7 @@ def test_a_full_disk_is_named_and_tried_again(error: Exception, said: str) -> No
     ],
     ids=str,
 )
-def test_other_errors_are_what_they_were(error: Exception) -> None:
+def test_other_errors_stay_as_they_are(error: Exception) -> None:
     with pytest.raises(type(error)) as found, naming_disks(Path("/check")):
         raise error
     assert found.value is error

@@ -52,7 +52,7 @@ def test_one_table_in_a_store_or_none_needs_no_other_thread(
     assert took == ["a", "c"]
 
 
-def test_tables_in_stores_get_their_rows_at_once_and_all_others_one_after_the_other(tmp_path: Path) -> None:
+def test_tables_in_stores_get_their_rows_concurrently_and_others_in_sequence(tmp_path: Path) -> None:
     together, took = Barrier(3), list[str]()
 
     def waits(name: str) -> None:
@@ -70,7 +70,7 @@ def test_tables_in_stores_get_their_rows_at_once_and_all_others_one_after_the_ot
 
 
 @pytest.mark.parametrize("failing", ["a", "b", "c"])
-def test_a_table_that_fails_keeps_no_other_from_its_rows(tmp_path: Path, failing: str) -> None:
+def test_a_table_that_fails_does_not_stop_others(tmp_path: Path, failing: str) -> None:
     took: list[str] = []
 
     def takes(name: str) -> None:

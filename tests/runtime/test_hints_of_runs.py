@@ -49,7 +49,7 @@ def told(spark: SparkSession, folder: Path, sql: str, code: str, taken: str, giv
     return found.groups()
 
 
-def test_what_spark_refuses_is_cast_as_the_hint_says(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_hint_casts_what_spark_refuses(spark: SparkSession, tmp_path: Path) -> None:
     over = "SELECT STREAM SUM({}) OVER (ROWS 1 PRECEDING) AS y FROM s"
     for kind in told(spark, tmp_path, over.format("x"), "R107", r"to (DOUBLE) or (DECIMAL\(18, 2\))"):
         assert [float(r["y"]) for r in rows(spark, tmp_path, over.format(f"CAST(x AS {kind})"))] == [1, 3]
@@ -73,7 +73,7 @@ def test_a_script_without_a_result_is_given_one(spark: SparkSession, tmp_path: P
     assert rows(spark, tmp_path, f"CREATE STREAM o (n BIGINT); {added[1]} p {added[2]} o SELECT STREAM n FROM s") == []
 
 
-def test_a_table_that_is_nowhere_is_given_a_place(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_without_a_place_gets_one(spark: SparkSession, tmp_path: Path) -> None:
     spark.createDataFrame([("1", "one")], "x STRING, name STRING").write.parquet(str(tmp_path / "names"))
     table, join = (
         "CREATE TABLE names (x STRING, name STRING)",
@@ -135,7 +135,7 @@ def test_another_query_runs_with_a_checkpoint_of_its_own(spark: SparkSession, tm
 
 
 @pytest.mark.parametrize("way", ["run --end", "bound … end --checkpoint DIR", "ends 'true'"])
-def test_a_stream_over_files_ends_in_each_way_that_is_offered(way: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_over_files_ends_in_each_offered_way(way: str, spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.json").write_text('{"at": "2024-01-01T10:00:00Z"}\n')
     counted: list[int] = []

@@ -99,7 +99,7 @@ def _plain(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("cut", [1, 3, len(STEPS)])
-def test_what_is_late_follows_from_when_items_arrived(spark: SparkSession, tmp_path: Path, cut: int) -> None:
+def test_lateness_depends_on_when_items_arrived(spark: SparkSession, tmp_path: Path, cut: int) -> None:
     pieces = [STEPS[n : n + cut] for n in range(0, len(STEPS), cut)]
     played = Played(spark, tmp_path).play(*pieces, ENDS)
     assert played.answers == [(5, 6, 10), (8, 9, 10), (8, 9, 20), (11, 12, 10), (11, 12, 20)]
@@ -107,7 +107,7 @@ def test_what_is_late_follows_from_when_items_arrived(spark: SparkSession, tmp_p
     assert played.is_verified()
 
 
-def test_a_delay_admits_what_is_behind_by_less(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_delay_accepts_rows_that_are_behind_by_less(spark: SparkSession, tmp_path: Path) -> None:
     played = Played(spark, tmp_path, late="DROP", delay=" DELAY INTERVAL '3' MICROSECOND")
     played.play([*STEPS, _price(5, 30), _price(6, 40)], ENDS)
     assert [price for *_, price in played.answers if price > 20] == [40, 40]
@@ -124,7 +124,7 @@ def test_a_silent_stream_holds_nothing_up(spark: SparkSession, tmp_path: Path) -
     assert played.ticks == ticks
 
 
-def test_bounds_that_rows_generate_are_taken(spark: SparkSession, tmp_path: Path) -> None:
+def test_bounds_generated_by_rows_are_imported(spark: SparkSession, tmp_path: Path) -> None:
     played = Played(spark, tmp_path, late="DROP", generated=" BOUND EVERY 2 ROWS")
     steps = [_price(0, 10), _point(5), _price(1, 20), _point(7), _price(6, 30), _price(7, 40), _point(8)]
     played.play(steps[:4], steps[4:], ENDS)
@@ -132,14 +132,14 @@ def test_bounds_that_rows_generate_are_taken(spark: SparkSession, tmp_path: Path
     assert [price for start, _, price in played.answers if start == 8] == [10, 20, 40]
 
 
-def test_the_least_bound_of_all_writers_is_taken(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_least_bound_of_all_writers_is_imported(spark: SparkSession, tmp_path: Path) -> None:
     played = Played(spark, tmp_path, late="DROP")
     steps = [_point(1), _point(2, "b"), _price(0, 10), _bound(9), _price(3, 20), _bound(5, "b"), _price(4, 30)]
     played.play(steps, [*ENDS, ("data", "b", END)])
     assert played.rows("lost", "price", "reason", "position") == [(30, "LATE", 2)]
 
 
-def test_rows_that_say_when_they_arrived_are_taken_by_that(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_with_an_arrival_time_are_ordered_by_it(spark: SparkSession, tmp_path: Path) -> None:
     played = Played(spark, tmp_path, late="DROP")
     told = [("prices", 1, {"since": 0, "until": None, "k": 1, "price": 10}), ("data", 2, {"at": 5, "k": 1})]
     told += [("prices", 4, {"since": 3, "until": None, "k": 1, "price": 20}), ("data", 3, {"at": 6, "k": 1})]
@@ -216,6 +216,6 @@ LENDER = (
         (f"{LENDER} CREATE STREAM a (at TIMESTAMP) EVENT SHAPE POINT (at) BOUND FROM c", "R199"),
     ],
 )
-def test_what_has_no_bounds_lends_none(sql: str, code: str) -> None:
+def test_a_stream_without_bounds_cannot_be_imported(sql: str, code: str) -> None:
     problems = rt.check(f"{sql}; SELECT STREAM * FROM a")
     assert problems[0].code == code, problems

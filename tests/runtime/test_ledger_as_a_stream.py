@@ -193,7 +193,7 @@ def test_a_ledger_that_is_read_later_begins_with_the_ticks_that_the_journal_has_
 
 
 @pytest.mark.parametrize("where", ["disk", "store"])
-def test_what_a_book_holds_is_checked_and_its_files_are_of_bounded_length(
+def test_the_content_of_a_book_is_checked_and_its_files_have_a_bounded_length(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     monkeypatch.setattr(ledger_book, "LINES", 3)
@@ -214,7 +214,7 @@ def test_what_a_book_holds_is_checked_and_its_files_are_of_bounded_length(
         ledger_book.LedgerBook(folder).add(*at, [b"9"])
 
 
-def test_a_stream_of_ones_own_may_have_the_name_and_nobody_writes_to_the_ledger(tmp_path: Path) -> None:
+def test_a_stream_of_the_user_may_have_the_name_and_nobody_writes_to_the_ledger(tmp_path: Path) -> None:
     def compiled(text: str) -> Any:
         return rt.Pipeline(home=tmp_path / "home").sql(text).compile()
 

@@ -34,7 +34,7 @@ def _row(number: int, seconds: int) -> ScriptItem:
     return ScriptItem(number, "a", "x", {"n": number, "t": at, "rowtime": AT + number}, None)
 
 
-def test_a_bound_that_is_set_stands_in_the_journal_and_is_taken_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_bound_that_is_set_is_journaled_and_applied_once(spark: SparkSession, tmp_path: Path) -> None:
     case = Transcript("manual", "", SQL, tuple(_row(n, n) for n in (1, 2, 3)), (), "exact", frozenset())
     found = Outcome()
 
@@ -66,7 +66,7 @@ CREATE VIEW v AS SELECT STREAM t AS ROWTIME, n FROM a ORDER BY t WITHIN INTERVAL
 SELECT STREAM COUNT(*) AS c FROM v GROUP BY FLOOR(v.ROWTIME TO MINUTE)"""
 
 
-def test_a_t_sort_takes_a_bound_of_its_time(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_t_sort_accepts_a_bound_of_its_time(spark: SparkSession, tmp_path: Path) -> None:
     case = Transcript("sorted", "", SORTED, tuple(_row(n, s) for n, s in enumerate((1, 30, 59, 90), 1)), (), "exact",
                       frozenset())  # fmt: skip
     given = {2: ("v", AT + 60_000_000)}
@@ -76,14 +76,14 @@ def test_a_t_sort_takes_a_bound_of_its_time(spark: SparkSession, tmp_path: Path)
     assert found.clocks[-1] == AT + 120_000_000  # the end of the minute that is open
 
 
-def test_what_promotes_is_found_by_the_name_of_its_view() -> None:
+def test_a_promotion_is_found_by_the_name_of_its_view() -> None:
     plan = compile_script(SORTED).described()
     assert manual(plan, "V") == "v"
     with pytest.raises(Refused, match=r"R171 .*\n.*v\."):
         manual(plan, "a")
 
 
-def test_other_modes_refuse_it_in_every_form(tmp_path: Path) -> None:
+def test_other_modes_refuse_manual_bounds_in_every_form(tmp_path: Path) -> None:
     plan = compile_script(SQL.replace("MODE MANUAL", "LAG INTERVAL '1' SECOND")).described()
     with pytest.raises(Refused, match="R171"):
         manual(plan, "v")

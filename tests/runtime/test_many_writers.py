@@ -71,7 +71,7 @@ def test_ten_thousand_writers_are_one_stream(spark: SparkSession, tmp_path: Path
 
 
 @pytest.mark.parametrize("count", [0, 3, FEW + 1])
-def test_a_time_stands_beside_the_rows_of_its_writer(spark: SparkSession, count: int) -> None:
+def test_a_time_is_joined_to_the_rows_of_its_writer(spark: SparkSession, count: int) -> None:
     times = {f"w{n}'": START + n for n in range(count)}
     rows = spark.createDataFrame([(w, 1) for w in (*times, "other", None)], f"{WRITER} string, x int")
     found = beside(rows, times, "at").selectExpr(WRITER, "x", "unix_micros(at) AS at").collect()

@@ -51,7 +51,7 @@ def test_rows_are_counted_in_the_query_that_reads_them(spark: SparkSession, use:
 
 
 @pytest.mark.parametrize("use", [*PART.values()], ids=[*PART])
-def test_nothing_is_told_of_rows_that_no_query_reads_as_a_whole(
+def test_no_count_is_reported_for_rows_that_no_query_reads_completely(
     spark: SparkSession, use: Callable[[DataFrame], Any]
 ) -> None:
     marks = Marks()
@@ -85,7 +85,7 @@ def test_marks_above_one_another_are_distinguished(spark: SparkSession) -> None:
 
 
 @pytest.mark.slow
-def test_a_query_of_another_thread_that_takes_long_costs_no_time_and_no_count(spark: SparkSession) -> None:
+def test_a_slow_query_of_another_thread_costs_no_time_and_no_count(spark: SparkSession) -> None:
     marks, slow = Marks(), threading.Event()
     marks.put(spark, "first", spark.range(1)).toArrow()  # queries before the first mark are not looked at
 
@@ -104,7 +104,7 @@ def test_a_query_of_another_thread_that_takes_long_costs_no_time_and_no_count(sp
     other.join()
 
 
-def test_counting_takes_no_job_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+def test_counting_needs_no_job_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
     jobs, marks = JobTimes(spark), Marks()
     spark.range(0, 1_000, 1, 4).selectExpr("id", "id % 10 AS k").where("k > 2").write.parquet(str(tmp_path / "plain"))
     before = jobs.next()

@@ -72,7 +72,7 @@ def test_a_condition_may_have_a_mean_of_decimals(spark: SparkSession, tmp_path: 
     ]
 
 
-def test_a_condition_is_asked_of_rows_that_have_their_turn(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_condition_is_evaluated_only_for_rows_that_are_reached(spark: SparkSession, tmp_path: Path) -> None:
     """From the second row on it would divide by zero, but the match from the first one takes that."""
     clauses = """MEASURES COUNT(*) AS n PATTERN (A B) WITHIN INTERVAL '1' HOUR DEFINE B AS 10 / (A.v - B.v) > 3"""
     rows = _rows(("a", 1, ""), ("a", 0, ""), ("a", 0, ""))

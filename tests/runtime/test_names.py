@@ -110,7 +110,7 @@ def lowered(table: pa.Table) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_any_name_works_everywhere_and_leads_nowhere(
+def test_any_name_works_everywhere_and_never_leaves_its_folder(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     folder = tmp_path / "one" / "two"
@@ -138,7 +138,7 @@ def test_any_name_works_everywhere_and_leads_nowhere(
 
 
 @pytest.mark.parametrize("name", ["", "x" * 201, "日" * 67, "\ud800", "__t"])
-def test_what_cannot_be_a_name_is_refused(tmp_path: Path, name: str) -> None:
+def test_invalid_names_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(Refused) as caught:
         named(name, None, tmp_path).compile()
     assert {problem.code for problem in caught.value.problems} & {"R207", "R209"}

@@ -36,7 +36,7 @@ GATES = """
 
 
 @pytest.mark.slow
-def test_a_gate_above_an_event_time_told_the_number_in_the_merge_and_no_writer(
+def test_a_gate_above_an_event_time_reported_the_merged_number_and_no_writer(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     found: set[tuple[Any, ...]] = set()
@@ -119,7 +119,7 @@ def test_rows_that_waited_where_event_times_meet_were_refused_without_a_writer(s
 
 
 @pytest.mark.slow
-def test_rows_that_an_older_version_kept_have_no_writer_and_go_on(
+def test_rows_kept_by_an_older_version_have_no_writer_and_continue(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reasons, sql = REFUSING["an event time behind a delay and a gate"]

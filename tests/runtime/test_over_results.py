@@ -129,7 +129,7 @@ def _rows_of(path: Path, column: pa.Array) -> str:
 
 
 @pytest.mark.parametrize(("kind", "call"), [("STRING", "SUM(x)"), ("STRING", "AVG(x)"), ("ARRAY<INT>", "MAX(x)")])
-def test_what_a_window_cannot_compute_is_refused_before_its_first_value(
+def test_windows_that_cannot_be_computed_are_refused_before_their_first_value(
     spark: SparkSession, tmp_path: Path, kind: str, call: str
 ) -> None:
     place = _rows_of(tmp_path, pa.array(["1", "2"]) if kind == "STRING" else pa.array([[1], [2]], pa.list_(pa.int32())))
@@ -150,7 +150,7 @@ def test_a_sum_that_its_type_cannot_hold_fails_with_a_code_if_the_script_stops(
     assert failed.value.problems[0].code == "R507"
 
 
-def test_files_that_a_sink_takes_hold_what_a_function_is_given(
+def test_files_that_a_sink_takes_over_have_the_rows_that_a_function_gets(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(over_module, "MOST", 25)

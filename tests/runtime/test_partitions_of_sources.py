@@ -95,7 +95,7 @@ def test_the_names_of_folders_give_columns_across_restarts(spark: SparkSession, 
 
 
 @pytest.mark.slow
-def test_a_death_between_two_ticks_repeats_no_folder_and_loses_none(
+def test_a_crash_between_two_ticks_repeats_no_folder_and_loses_none(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number, rows in enumerate(ROWS):
@@ -129,7 +129,7 @@ def test_a_file_whose_folders_say_less_is_set_aside(spark: SparkSession, tmp_pat
 
 
 @pytest.mark.slow
-def test_what_a_pump_writes_into_folders_is_read_back(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_that_a_pump_writes_into_folders_are_read_back(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "in", "f0", ROWS[0], "csv", 0)
     write(tmp_path / "in", "f1", ROWS[2], "csv", 1)
     more = f"""CREATE STREAM split (page STRING, n INT, land STRING) USING parquet PARTITIONED BY (land)
@@ -167,7 +167,7 @@ def test_a_folder_whose_name_looks_like_a_glob_is_that_folder(spark: SparkSessio
     assert written(tmp_path) == expected(ROWS[:1])
 
 
-def test_files_that_are_still_written_are_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_that_are_still_being_written_are_not_read(spark: SparkSession, tmp_path: Path) -> None:
     at = tmp_path / "in"
     write(at, "good", ROWS[0], "csv", 0)
     unfinished = write(at, "half", ROWS[1], "csv", 1)
@@ -181,7 +181,7 @@ def test_files_that_are_still_written_are_left_alone(spark: SparkSession, tmp_pa
     assert written(tmp_path) == expected(ROWS[:2])
 
 
-def test_a_stream_may_ask_for_them(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_may_read_files_that_are_still_being_written(spark: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path / "in", "good", ROWS[0], "csv", 0)
     path.rename(path.with_suffix(".tmp"))
     run(spark, tmp_path, "csv", more=", pathGlobFilter '*.tmp'")

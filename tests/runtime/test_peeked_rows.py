@@ -49,7 +49,9 @@ def taken(place: Path, columns: list[tuple[str, str]], kind: str = "parquet", **
     return source, source.discover({}, Limits(), {})[0]
 
 
-def test_rows_are_those_that_spark_reads(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_equal_those_that_spark_reads(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(peek, "ROWS", 3)
     (tmp_path / "in").mkdir()
     for number in range(3):
@@ -64,7 +66,7 @@ def test_rows_are_those_that_spark_reads(spark: SparkSession, tmp_path: Path, mo
     assert pa.concat_tables(pieces).schema.types == theirs.schema.types
 
 
-def test_rows_that_are_given_no_rowtime_have_their_columns(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_without_a_rowtime_have_their_columns(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     pq.write_table(TABLE, tmp_path / "in" / "0.parquet")
     source = FilesSource("parquet", {"path": str(tmp_path / "in")}, TYPES, tmp_path / "notes")
@@ -79,7 +81,7 @@ LINES = ["2024-01-01 10:00:00,1,a,0.5", "2024-01-01 10:00:01.250,,,", "2024-01-0
 TEXT = [("at", "TIMESTAMP"), ("v", "INT"), ("s", "STRING"), ("d", "DOUBLE")]
 
 
-def test_rows_of_text_that_arrow_decodes_are_those_that_spark_reads(
+def test_text_rows_decoded_by_arrow_equal_those_that_spark_reads(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "in").mkdir()
@@ -110,7 +112,7 @@ OTHERS: dict[str, tuple[pa.Table, str, dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_what_spark_may_read_otherwise_is_left_to_it(tmp_path: Path, name: str) -> None:
+def test_files_that_spark_may_read_differently_are_left_to_it(tmp_path: Path, name: str) -> None:
     table, kind, options = OTHERS[name]
     (tmp_path / "in").mkdir()
     pq.write_table(PLAIN, tmp_path / "in" / "0.parquet")

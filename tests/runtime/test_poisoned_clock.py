@@ -85,7 +85,7 @@ def test_with_the_guard_all_good_rows_are_kept(spark: SparkSession, tmp_path: Pa
     assert all(found.kind != "poisoned clock" for found in query.waiting())
 
 
-def test_a_quiet_night_is_no_poison(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_quiet_night_does_not_poison_the_clock(spark: SparkSession, tmp_path: Path) -> None:
     morning = [f"2024-01-02 10:{n:02}:00" for n in range(6)]
     query, _ = run(spark, tmp_path, SQL, [*MINUTES[:6], *morning, MINUTES[6], *MINUTES[7:9]], [8, 15])
     assert query.ledger["query"]["LATE"] == 3

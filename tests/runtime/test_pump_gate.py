@@ -161,7 +161,7 @@ def test_a_type_that_only_spark_knows_is_refused_before_anything_is_written(
     assert not (tmp_path / "check" / "plan.json").exists()
 
 
-def test_a_gate_that_the_types_make_idle_counts_nothing_and_files_are_taken_as_they_are(
+def test_a_gate_with_nothing_to_check_counts_nothing_and_files_are_taken_over(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """The plan does not know the type of COUNT; Spark does. What the groups write is moved, not written again."""
@@ -185,7 +185,7 @@ def test_a_gate_that_the_types_make_idle_counts_nothing_and_files_are_taken_as_t
         pytest.param("b INT ASCENDING", [1, 7, 2, 9], {"in": 3, "accepted": 2, "MALFORMED": 1}, marks=pytest.mark.slow),
     ],
 )
-def test_a_checkpoint_from_before_pumps_were_typed_goes_on(
+def test_a_checkpoint_from_before_pumps_were_typed_continues(
     spark: SparkSession, tmp_path: Path, columns: str, rows: list[int], counts: dict[str, int] | None
 ) -> None:
     """Its plan has no edge: what casts and checks begins with the rows from now on; rows that wait stay."""

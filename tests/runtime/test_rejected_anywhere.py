@@ -97,7 +97,7 @@ def _time(minute: int | None) -> str | None:
     return None if minute is None else f"2024-01-01 {10 + minute // 60:02}:{minute % 60:02}:00"
 
 
-def test_the_wall_clock_limit_rests_on_recorded_arrival(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_wall_clock_limit_uses_the_recorded_arrival(spark: SparkSession, tmp_path: Path) -> None:
     limit = "CURRENT_ROW_TIMESTAMP + INTERVAL '5' MINUTES"
     sql = f"""CREATE STREAM s (ev TIMESTAMP, n INT);
       CREATE PUMP good AS INSERT INTO good SELECT STREAM n FROM s WHERE ev < {limit};

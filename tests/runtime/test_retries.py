@@ -57,7 +57,7 @@ UDF = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\n{}\n'
     ],
     ids=str,
 )
-def test_what_another_try_can_overcome_is_transient(error: Exception) -> None:
+def test_failures_that_another_try_can_overcome_are_transient(error: Exception) -> None:
     assert not permanent(error)
 
 
@@ -75,12 +75,12 @@ def test_what_another_try_can_overcome_is_transient(error: Exception) -> None:
     ],
     ids=str,
 )
-def test_what_would_fail_again_is_permanent(error: Exception) -> None:
+def test_failures_that_would_occur_again_are_permanent(error: Exception) -> None:
     assert permanent(error)
 
 
 @pytest.mark.parametrize("implied", [False, True])
-def test_an_error_that_is_among_its_own_causes_has_an_end(implied: bool) -> None:
+def test_causes_of_an_error_that_causes_itself_are_finite(implied: bool) -> None:
     own, disk = failure("R511"), OSError(28, "No space left on device")
     caused(own, caused(disk, disk))
     assert list(islice(causes(own, implied=implied), 9)) == [own, disk]
@@ -92,7 +92,7 @@ def test_an_error_that_is_among_its_own_causes_has_an_end(implied: bool) -> None
     assert list(causes(raised.value)) == [raised.value], "its cause quotes a secret"
 
 
-def test_an_error_that_names_no_cause_has_one_that_is_implied() -> None:
+def test_an_error_without_a_cause_has_an_implied_one() -> None:
     error, before = ValueError("v"), KeyError("k")
     error.__context__ = before
     assert list(causes(error)) == [error]
@@ -187,7 +187,7 @@ def test_a_sink_function_whose_server_is_away_is_called_again(
     assert levels == [("WARNING", True), ("WARNING", True), ("INFO", False)]
 
 
-def test_an_interrupt_while_a_tick_is_tried_again_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_during_a_retry_is_not_a_success(monkeypatch: pytest.MonkeyPatch) -> None:
     from rowtime.cli import run
 
     @contextmanager

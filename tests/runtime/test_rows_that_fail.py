@@ -54,7 +54,7 @@ def run(spark: SparkSession, folder: Path, cuts: list[int], sql: str = SQL) -> t
 
 
 @pytest.mark.parametrize("cuts", [[7], pytest.param([1, 2, 5, 7], marks=pytest.mark.slow)])
-def test_the_others_go_on_whatever_the_cut(spark: SparkSession, tmp_path: Path, cuts: list[int]) -> None:
+def test_the_other_rows_pass_in_any_cut(spark: SparkSession, tmp_path: Path, cuts: list[int]) -> None:
     query, got = run(spark, tmp_path, cuts)
     assert [(row["part"], row["n"]) for row in got["o"]] == [(12.0, 1), (6.0, 2), (4.0, 3)], "x is not asked for"
     broken = [(row["part"], row["n"], row["at"]) for row in got["broken"]]

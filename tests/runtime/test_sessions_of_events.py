@@ -43,7 +43,7 @@ def shifts(folder: Path) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.slow
-def test_sessions_go_on_over_starts(spark: SparkSession, tmp_path: Path) -> None:
+def test_sessions_continue_across_starts(spark: SparkSession, tmp_path: Path) -> None:
     spark.createDataFrame([(1,), (2,), (2,)], "machine INT").write.parquet(str(tmp_path / "machines"))
     made = rt.Pipeline(spark, home=tmp_path / "home").sql(SQL.format(folder=tmp_path))
     for stream in made.compile().defines:

@@ -85,7 +85,7 @@ def test_every_setting_that_could_change_a_value_is_sparks_own(spark: SparkSessi
 
 
 @pytest.mark.parametrize("key", ["spark.sql.autoBroadcastJoinThreshold", "spark.sql.catalog.mine"])
-def test_what_makes_nothing_but_speed_and_catalogs_stays(spark: SparkSession, key: str) -> None:
+def test_settings_of_speed_and_catalogs_are_kept(spark: SparkSession, key: str) -> None:
     with told(spark, {key: "12345"}):
         assert derive(spark).conf.get(key).startswith("12345")
 

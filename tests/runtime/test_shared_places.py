@@ -31,7 +31,7 @@ def code(refused: pytest.ExceptionInfo[Refused]) -> str:
 
 @pytest.mark.usefixtures("spark")  # else the pipelines would start a session with other settings
 @pytest.mark.parametrize("place", STORES)
-def test_a_place_on_a_store_is_refused_but_for_a_checkpoint_and_a_home(
+def test_a_place_on_a_store_is_refused_except_for_a_checkpoint_and_a_home(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -52,7 +52,7 @@ def test_a_place_on_a_store_is_refused_but_for_a_checkpoint_and_a_home(
     assert not [path for path in tmp_path.rglob("*") if ":" in path.name]
 
 
-def test_local_places_are_what_they_were(tmp_path: Path) -> None:
+def test_local_places_are_unchanged(tmp_path: Path) -> None:
     assert local(f"file://{tmp_path}/a%20b", "it") == tmp_path / "a b"
     assert local(f"{tmp_path}/a:b", "it") == tmp_path / "a:b"
     assert local("a%20b/c", "it") == Path.cwd() / "a%20b" / "c"
@@ -74,7 +74,7 @@ def test_a_file_system_without_links_is_refused(tmp_path: Path, monkeypatch: pyt
     assert code(refused) == "R410"
 
 
-def test_a_full_disk_is_no_fault_of_the_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_not_blamed_on_the_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -102,6 +102,6 @@ def test_a_session_of_spark_connect_is_refused() -> None:
     assert code(refused) == "R212"
 
 
-def test_the_number_of_partitions_that_the_application_was_told_stands(spark: SparkSession) -> None:
+def test_the_applications_number_of_partitions_is_kept(spark: SparkSession) -> None:
     told = spark.sparkContext.getConf().get("spark.sql.shuffle.partitions")
     assert derive(spark).conf.get("spark.sql.shuffle.partitions") == told

@@ -125,7 +125,7 @@ def test_rows_that_a_target_refuses_ended_a_pipeline_for_ever(spark: SparkSessio
 
 
 @pytest.mark.slow
-def test_a_log_goes_on_behind_rows_that_were_set_aside(
+def test_a_log_continues_after_rows_that_were_set_aside(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sql, home = LOG, tmp_path / "home"
@@ -208,7 +208,7 @@ SKIPPED = [
 
 
 @pytest.mark.slow
-def test_rows_of_text_could_not_be_set_aside_and_no_query_saw_what_was(
+def test_rows_of_text_could_not_be_set_aside_and_no_query_saw_skipped_rows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def made() -> rt.Pipeline:

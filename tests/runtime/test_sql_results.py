@@ -40,7 +40,7 @@ def run(
     return got
 
 
-def test_aggregates_that_gather_use_stream_order(spark: SparkSession, tmp_path: Path) -> None:
+def test_collecting_aggregates_use_stream_order(spark: SparkSession, tmp_path: Path) -> None:
     sql = f"""CREATE STREAM a (v STRING, f BOOLEAN);
         SELECT STREAM LISTAGG(v, '-') AS l, STRING_AGG(v) FILTER (WHERE f) AS s, COLLECT_SET(v) AS c, MODE(v) AS m,
           LISTAGG(DISTINCT v, '-') AS d, ARRAY_AGG(DISTINCT v) AS e, LISTAGG(v, '') WITHIN GROUP (ORDER BY v DESC) AS o,
@@ -72,7 +72,7 @@ def test_the_time_of_the_query_is_that_of_its_first_start(spark: SparkSession, t
     assert before <= rows[0]["n"] <= dt.datetime.now(dt.UTC)
 
 
-def test_a_dropped_stream_begins_anew_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_dropped_stream_starts_anew_once(spark: SparkSession, tmp_path: Path) -> None:
     old = "CREATE STREAM a (v INT); SELECT STREAM v FROM a"
     assert len(run(spark, tmp_path, old, [{"v": 1}])) == 1
     got: list[int] = []
@@ -106,7 +106,7 @@ def test_a_row_that_breaks_its_declaration_is_refused(spark: SparkSession, tmp_p
     assert [text for _, text in sorted(broken.items())] == ["NOT `v` IS NULL", "`v` > 0", '{"v": "x", "w": "d"}']
 
 
-def test_rows_that_are_made_of_one_are_rows_like_any(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_made_from_one_row_are_rows_like_any(spark: SparkSession, tmp_path: Path) -> None:
     sql = """CREATE STREAM a (v INT);
         SELECT STREAM x, ROW_NUMBER() OVER () AS n FROM (SELECT STREAM EXPLODE(ARRAY(v, -v)) AS x FROM a) AS e"""
     rows = run(spark, tmp_path, sql, [{"v": n} for n in (1, 2, 3)], cut=1)

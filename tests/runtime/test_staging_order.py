@@ -27,7 +27,7 @@ pytestmark = pytest.mark.sampled(4)
 WRITERS = ("", "a", "A", "ab", "z", "é", "ü", "zz", "\U0001f600", "\uffff")
 
 
-def test_the_driver_sorts_by_time_writer_and_place_as_spark_does(spark: SparkSession) -> None:
+def test_the_driver_sorts_by_time_writer_and_place_like_spark(spark: SparkSession) -> None:
     chance = random.Random(1)
     rows = [
         {"__n": chance.randrange(-3, 3), WRITER: chance.choice(WRITERS), POSITION: place - 100, "v": place}

@@ -35,7 +35,7 @@ print("ours", file=sys.stderr)"""
 
 
 @pytest.mark.parametrize("ends", ["starts", "fails"])
-def test_noise_is_left_out_unless_the_start_fails(ends: str) -> None:
+def test_noise_is_hidden_unless_the_start_fails(ends: str) -> None:
     command = [sys.executable, "-c", CODE, ends, NOISE, REAL, HADOOP]
     found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stderr.splitlines()
     later = ["half a line", NOISE, "ours"]

@@ -146,7 +146,7 @@ FILES = "CREATE STREAM s (n INT) USING json OPTIONS (path '/in'{})" + READ
         (FILES.format("") + "; ALTER STREAM s END", []),
     ],
 )
-def test_what_says_that_a_stream_ends_is_checked(sql: str, codes: list[str]) -> None:
+def test_the_option_that_ends_a_stream_is_checked(sql: str, codes: list[str]) -> None:
     assert _codes(sql) == codes
 
 

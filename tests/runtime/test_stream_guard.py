@@ -69,7 +69,7 @@ def defined(pipeline: rt.Pipeline) -> rt.Pipeline:
 
 
 @pytest.mark.parametrize("cuts", [[9], [1, 3, 4, 6, 9]], ids=["one tick", "five starts"])
-def test_of_a_log(spark: SparkSession, tmp_path: Path, cuts: list[int]) -> None:
+def test_early_rows_of_a_log(spark: SparkSession, tmp_path: Path, cuts: list[int]) -> None:
     times = [*minutes(3), FUTURE, *minutes(9)[3:6], FUTURE, "2024-01-01 11:05:00"]
     kept, before = Kept(), 0
     for upto in cuts:
@@ -124,7 +124,7 @@ def test_early_rows_come_back_with_their_rowtime(spark: SparkSession, tmp_path: 
 
 
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
-def test_of_files(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+def test_early_rows_of_files(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     times = [*minutes(3), FUTURE, *minutes(6)[3:], FUTURE]
     folder = tmp_path / "in"
     folder.mkdir()
@@ -148,7 +148,7 @@ def test_of_files(spark: SparkSession, tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("ordered", [True, False], ids=["with an order", "as sets"])
-def test_of_a_streaming_dataframe(spark: SparkSession, tmp_path: Path, ordered: bool) -> None:
+def test_early_rows_of_a_streaming_dataframe(spark: SparkSession, tmp_path: Path, ordered: bool) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     times = [minutes(1)[0], "2024-01-01 10:30:00", FUTURE, "2024-01-01 11:10:00"]
@@ -190,7 +190,7 @@ def test_a_first_row_from_the_future_refuses_no_later_row(spark: SparkSession, t
     assert query.ledger["s"] == {"in": 9, "accepted": 7, "EARLY": 2}
 
 
-def test_the_end_of_a_writer_decides_what_is_open(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_end_of_a_writer_decides_its_open_rows(spark: SparkSession, tmp_path: Path) -> None:
     kept = Kept()
     pipeline = defined(kept.pipeline(spark, tmp_path, VOTED))
     send(tmp_path, minutes(3))
@@ -254,9 +254,7 @@ CREATE PUMP refused AS INSERT INTO bad SELECT STREAM n, reason, refused_by FROM 
 
 
 @pytest.mark.parametrize("cuts", [[6], [2, 3, 6]], ids=["one tick", "three starts"])
-def test_what_a_pump_of_the_same_script_writes_is_judged_too(
-    spark: SparkSession, tmp_path: Path, cuts: list[int]
-) -> None:
+def test_rows_of_a_pump_in_the_same_script_are_judged_too(spark: SparkSession, tmp_path: Path, cuts: list[int]) -> None:
     times = [*minutes(2), "2024-01-01 12:00:00", "2024-01-01 12:01:00", "2024-01-01 12:02:00", FUTURE]
     kept, before = Kept(), 0
     for upto in cuts:

@@ -56,7 +56,7 @@ def test_a_value_that_does_not_fit_is_refused_alone(spark: SparkSession, tmp_pat
     assert entry["totals"]["p"] == {"in": 5, "accepted": 3, "MALFORMED": 2}
 
 
-def test_rows_of_the_declared_types_are_not_looked_at(
+def test_rows_of_the_declared_types_are_not_checked(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[int] = []

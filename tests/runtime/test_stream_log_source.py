@@ -63,7 +63,7 @@ def test_it_is_a_source(log: Path) -> None:
     assert (found.in_band, found.decodes, found.gives_rowtime, found.steady) == (False, False, True, True)
 
 
-def test_a_log_that_is_not_there_yet_gives_an_empty_slice(spark: SparkSession, log: Path) -> None:
+def test_a_missing_log_gives_an_empty_slice(spark: SparkSession, log: Path) -> None:
     part = take(log)
     assert part.empty
     frame = source(log).read(spark, part)
@@ -72,7 +72,7 @@ def test_a_log_that_is_not_there_yet_gives_an_empty_slice(spark: SparkSession, l
     assert source(log).finished({}) is False
 
 
-def test_a_slice_tells_positions_bounds_and_runs_without_reading(log: Path) -> None:
+def test_a_slice_knows_positions_bounds_and_runs_without_reading(log: Path) -> None:
     with writer(log, "a") as a, writer(log, "b", at=200) as b:
         insert(a, 1, 2)
         a.set_rowtime_bound(5)
@@ -87,7 +87,7 @@ def test_a_slice_tells_positions_bounds_and_runs_without_reading(log: Path) -> N
     assert part.detail["runs"] == {"a": [[0, 2, 1, 2, "o"], [3, 1, 7, 7, "o"]]}
 
 
-def test_nothing_new_is_an_empty_slice_that_still_moves_the_arrival_clock(log: Path) -> None:
+def test_an_empty_slice_still_moves_the_arrival_clock(log: Path) -> None:
     with writer(log) as out:
         insert(out, 1)
     part = take(log, {"main": 1})
@@ -96,7 +96,7 @@ def test_nothing_new_is_an_empty_slice_that_still_moves_the_arrival_clock(log: P
     assert part.arrived == {"main": NOW}
 
 
-def test_the_arrival_clock_waits_for_an_insert_that_is_under_way(log: Path) -> None:
+def test_the_arrival_clock_waits_for_a_running_insert(log: Path) -> None:
     with writer(log) as out:
         insert(out, 1)
     (log / "main" / log_folder.UNDER_WAY).touch()
@@ -152,7 +152,7 @@ def test_writers_advance_together_in_order_of_arrival(log: Path) -> None:
     assert take(log, dict(part.end), Limits(files=2)).end == {"a": 1, "b": 1, "c": 1}
 
 
-def test_bounds_are_taken_beyond_a_limit_that_counts_rows(log: Path) -> None:
+def test_bounds_do_not_count_for_a_limit_of_rows(log: Path) -> None:
     with writer(log) as out:
         out.set_rowtime_bound(1)
         insert(out, 1)
@@ -220,7 +220,7 @@ def test_every_row_has_the_name_of_its_writer(spark: SparkSession, log: Path, mo
     assert rows == sorted((name, position, position + 1) for name in names for position in (0, 1))
 
 
-def test_slices_of_any_size_give_the_same_rows_and_twice_the_same(spark: SparkSession, log: Path) -> None:
+def test_slices_of_any_size_give_the_same_rows_every_time(spark: SparkSession, log: Path) -> None:
     for name in ("a", "b"):
         with writer(log, name) as out:
             for number in range(3):
@@ -245,7 +245,7 @@ def test_a_filter_on_a_column_is_pushed_down_to_the_files(spark: SparkSession, l
     assert "ReadSchema: struct<x:int>" in plan
 
 
-def test_nested_and_precise_types_come_back_as_they_went_in(spark: SparkSession, log: Path) -> None:
+def test_nested_and_precise_types_are_read_back_unchanged(spark: SparkSession, log: Path) -> None:
     columns = [
         ("i", "TINYINT"),
         ("d", "DECIMAL(38, 18)"),
@@ -271,7 +271,7 @@ def test_nested_and_precise_types_come_back_as_they_went_in(spark: SparkSession,
     assert told[1] == "FF"
 
 
-def test_what_is_taken_is_durable_before_it_is_noted(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_items_are_durable_before_they_are_recorded_as_read(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that dies must not lose what a checkpoint says was read; what a writer went on from is kept."""
     synced: set[str] = set()
 
@@ -298,7 +298,7 @@ def test_what_is_taken_is_durable_before_it_is_noted(log: Path, monkeypatch: pyt
         assert synced == {f"a/{shard}", f"b/{shard}", everyone_shard}
 
 
-def test_a_disk_that_fails_to_keep_what_is_taken_is_reported(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fails_to_sync_is_reported(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(_: int) -> None:
         raise OSError(5, "Input/output error")
 

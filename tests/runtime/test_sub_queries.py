@@ -68,7 +68,7 @@ def test_each_start_sees_the_tables_of_the_first(spark: SparkSession, tmp_path: 
 
 
 @pytest.mark.slow  # six pipelines
-def test_several_rows_do_not_stand_for_one_value(spark: SparkSession, tmp_path: Path) -> None:
+def test_several_rows_are_not_one_value(spark: SparkSession, tmp_path: Path) -> None:
     spark.createDataFrame([("1", 1), ("2", 2), ("2", 3), (None, 4), (None, 5)], "x STRING, v INT").write.parquet(
         str(tmp_path / "names")
     )

@@ -49,7 +49,7 @@ def of_spark(query: str) -> str:
 
 @pytest.mark.slow  # two starts and Spark itself for each
 @pytest.mark.parametrize("name", QUERIES)
-def test_the_answer_is_that_of_spark(name: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_the_answer_equals_that_of_spark(name: str, spark: SparkSession, tmp_path: Path) -> None:
     spark.createDataFrame(ITEMS, "item INT, least INT").write.parquet(str(tmp_path / "items"))
     script = f"""CREATE STREAM s (item INT, qty INT);
     CREATE TABLE items (item INT, least INT) USING parquet OPTIONS (path '{tmp_path}/items');

@@ -158,7 +158,7 @@ def test_a_call_that_does_not_fit_is_refused(call: str, says: str) -> None:
 
 
 @pytest.mark.parametrize("definition", ["AS 'no.such.module:f'", "AS 'json:nothing'", "RETURNS INT", "AS 'json'"])
-def test_a_function_that_is_not_there_is_refused(definition: str) -> None:
+def test_a_missing_function_is_refused(definition: str) -> None:
     (problem,) = rt.check(f"CREATE FUNCTION f {definition}")
     assert problem.code == "R141"
 

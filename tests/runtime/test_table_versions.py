@@ -102,7 +102,7 @@ def drawn(seed: int) -> list[tuple[Version, list[Row]]]:
 
 @pytest.mark.parametrize("seed", [2])
 @pytest.mark.parametrize("on_driver", [True, False])
-def test_each_row_meets_the_version_of_its_time(
+def test_each_row_joins_the_version_of_its_time(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, on_driver: bool
 ) -> None:
     if not on_driver:
@@ -134,7 +134,9 @@ def test_each_row_meets_the_version_of_its_time(
         ("SELECT STREAM s.ROWTIME, s.k, t.v FROM s JOIN t ON t.v > 1", "greater"),
     ],
 )
-def test_every_join_with_a_table_takes_versions(spark: SparkSession, tmp_path: Path, query: str, oracle: str) -> None:
+def test_every_join_with_a_table_supports_versions(
+    spark: SparkSession, tmp_path: Path, query: str, oracle: str
+) -> None:
     case = Case(spark, tmp_path, query)
     for version, rows in drawn(3):
         case.tick(version, *rows)
@@ -255,5 +257,5 @@ W = "CREATE TABLE w (k STRING) USING csv OPTIONS (path 'x')"
         (f"{W} REFRESH EVERY INTERVAL '1' MONTH; SELECT STREAM s.k FROM s JOIN w ON w.k = s.k", "R208"),
     ],
 )
-def test_what_a_table_that_is_read_again_cannot_be(query: str, code: str) -> None:
+def test_limits_of_tables_that_are_read_again(query: str, code: str) -> None:
     assert [problem.code for problem in compile_script(f"{GIVEN} {query}").problems] == [code]

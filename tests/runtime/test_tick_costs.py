@@ -104,7 +104,7 @@ def test_rows_are_those_of_the_ledger_and_of_the_sink(ran: Ran) -> None:
     assert sum(sum(cost.rows_out.values()) for cost in ran.costs) == 3
 
 
-def test_state_that_is_live_has_its_size_in_the_journal(ran: Ran) -> None:
+def test_live_state_has_its_size_in_the_journal(ran: Ran) -> None:
     live = [row for rows in ran.entries[-1]["segments"].values() for row in rows]
     assert live
     assert all((ran.folder / "check" / path).stat().st_size == size for path, _, _, _, _, size in live)
@@ -116,7 +116,7 @@ def test_a_cost_is_short(ran: Ran) -> None:
     assert all(len(json.dumps(entry[KEY])) < 450 for entry in ran.entries)  # with what each stream has left to read
 
 
-def test_nothing_rests_on_costs(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_depends_on_costs(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rt.verify(ran.folder / "check", ran.pipeline).equal
     stored = [entry[KEY] for entry in ran.entries]
     monkeypatch.setattr(TickCost, "stored", lambda *_: {"ms": "nonsense"})

@@ -125,7 +125,7 @@ def pump(select: str, name: str = "p") -> str:
     return f"{DEFS} CREATE PUMP {name} AS INSERT INTO o {select};"
 
 
-def test_the_first_rows_of_a_new_checkpoint_were_taken_for_repeats(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_first_rows_of_a_new_checkpoint_were_mistaken_for_repeats(spark: SparkSession, tmp_path: Path) -> None:
     first, second = pump("SELECT STREAM n FROM a WHERE n < 3"), pump("SELECT STREAM n * 100 AS n FROM a")
     define(tmp_path, DEFS)
     send(tmp_path, range(6))
@@ -161,7 +161,7 @@ def test_the_first_rows_of_a_new_checkpoint_were_taken_for_repeats(spark: SparkS
     assert found.equal, found
 
 
-def test_what_was_taken_over_goes_on_after_a_death_at_any_point(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_takeover_survives_a_crash_at_any_point(spark: SparkSession, tmp_path: Path) -> None:
     first = pump("SELECT STREAM n FROM a WHERE n < 3")
     second = pump("SELECT STREAM n FROM a WHERE n > 3") + "ALTER PUMP p TAKE OVER;"
     define(tmp_path, DEFS)
@@ -207,7 +207,7 @@ def test_a_new_checkpoint_wrote_rows_twice_into_a_directory(spark: SparkSession,
         run(spark, tmp_path, "check1", sql)
 
 
-def test_targets_of_an_older_version_are_adopted_by_who_wrote_them(spark: SparkSession, tmp_path: Path) -> None:
+def test_targets_of_an_older_version_are_adopted_by_their_writers(spark: SparkSession, tmp_path: Path) -> None:
     sql = f"""CREATE STREAM a (n BIGINT); CREATE STREAM o (n BIGINT);
     CREATE STREAM f (n BIGINT) USING parquet OPTIONS (path '{tmp_path}/out');
     CREATE PUMP p AS INSERT INTO o SELECT STREAM n FROM a;

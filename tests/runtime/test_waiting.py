@@ -43,7 +43,7 @@ def waits(spark: SparkSession, folder: Path, sql: str, *minutes: int) -> list[Wa
     return [wait for wait in query.waiting(timedelta(0)) if isinstance(wait, Wait)]
 
 
-def test_since_is_when_the_bound_came_to_stand(spark: SparkSession, tmp_path: Path) -> None:
+def test_since_is_when_the_bound_stopped_moving(spark: SparkSession, tmp_path: Path) -> None:
     sql = SQL.format("")
     first = run(spark, tmp_path, sql, 0, 1)
     again = run(spark, tmp_path, sql, 1)
@@ -57,7 +57,7 @@ def test_since_is_when_the_bound_came_to_stand(spark: SparkSession, tmp_path: Pa
     assert shown["since"] == later.since
 
 
-def test_an_open_jump_names_the_row_on_which_others_decide(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_open_jump_names_the_row_that_later_rows_decide_about(spark: SparkSession, tmp_path: Path) -> None:
     sql = SQL.format(" EARLY BEYOND INTERVAL '1' MINUTE RESYNC AFTER 2 ROWS")
     wait = run(spark, tmp_path, sql, 0, 1)
     assert (wait.kind, wait.held, wait.stream, wait.writer) == ("t-sort", 2, "s", "phone")
@@ -92,7 +92,7 @@ UNNAMED = "SELECT STREAM ev AS ROWTIME, n FROM s ORDER BY ev WITHIN INTERVAL '2'
     ],
     ids=["sorted rows", "a union", "groups", "a join", "a sub-query"],
 )
-def test_the_bound_that_is_offered_lets_out_what_is_held(
+def test_the_offered_bound_releases_held_rows(
     spark: SparkSession, tmp_path: Path, select: str, whole: list[int]
 ) -> None:
     got: list[int] = []
@@ -142,14 +142,14 @@ def entry(clocks: dict[str, int], *, since: int) -> dict[str, Any]:
     }
 
 
-def test_nothing_that_cannot_be_undone_is_advised_while_a_pipeline_is_healthy() -> None:
+def test_irreversible_remedies_are_not_offered_while_a_pipeline_is_healthy() -> None:
     (wait,) = waiting(PLAN, entry({"phone": 0, "watch": 5}, since=1000), now=1000 + PATIENCE - 1)
     assert isinstance(wait, Wait)
     assert wait.release == "it may send earlier rows: send it a later row"
     assert not wait.stalled
 
 
-def test_a_bound_that_stands_for_long_comes_with_what_else_would_release_it_and_with_what_that_means() -> None:
+def test_a_stalled_bound_comes_with_irreversible_remedies_and_a_warning() -> None:
     (wait,) = waiting(PLAN, entry({"phone": 0, "watch": 5}, since=1000), now=1000 + PATIENCE)
     assert isinstance(wait, Wait)
     assert wait.stalled
@@ -167,7 +167,7 @@ def test_a_stream_whose_writers_have_all_left_is_reported_without_a_name_of_ours
         assert NOBODY not in str(wait) + str(wait.as_json())
 
 
-def test_open_edges_under_imported_bounds_wait_for_as_long_as_their_own_bound_stands() -> None:
+def test_open_edges_under_imported_bounds_wait_while_their_own_bound_is_still() -> None:
     sql = """CREATE STREAM data (at TIMESTAMP) EVENT SHAPE POINT (at);
     CREATE STREAM prices (a TIMESTAMP, b TIMESTAMP, n INT) EVENT SHAPE EDGE (a, b) BOUND FROM data;
     SELECT STREAM n FROM prices"""

@@ -78,7 +78,7 @@ def test_a_tick_that_takes_long_is_shown_everywhere(spark: SparkSession, tmp_pat
     assert not (place / DRIVER).exists(), "quick ticks and ended runs leave no word"
 
 
-def test_a_query_is_active_only_while_a_tick_is_under_way(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_query_is_active_only_while_a_tick_runs(spark: SparkSession, tmp_path: Path) -> None:
     go, written = threading.Event(), threading.Event()
 
     def wait(_: rt.Batch) -> None:
@@ -131,7 +131,7 @@ def test_data_waits_while_ticks_leave_some_of_it_or_fail() -> None:
     assert not tick(left=0, reads=False)
 
 
-def test_in_a_bucket_a_driver_gives_signs_of_life_and_says_goodbye(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_bucket_a_driver_writes_signs_of_life_until_it_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pulse, "IN_A_BUCKET", 0.1)
     place, watch = place_of("memory://pulse/check"), Watch()
     context = SimpleNamespace(uiWebUrl="http://127.0.0.1:4040")
@@ -163,7 +163,7 @@ def test_in_a_bucket_a_driver_without_a_sign_of_life_has_crashed() -> None:
     assert liveness(place).state == "crashed"
 
 
-def test_a_damaged_word_says_nothing(tmp_path: Path) -> None:
+def test_a_damaged_sign_of_life_is_ignored(tmp_path: Path) -> None:
     (tmp_path / DRIVER).write_text('{"at": 1')
     assert liveness(tmp_path).under_way is None
     (tmp_path / DRIVER).write_bytes(words_of.sealed({"at": "soon"}))

@@ -48,7 +48,7 @@ def slow(*case: object) -> object:
         slow(f"CREATE VIEW w AS {COUNTS}{HOP}; SELECT STREAM SUM(n) AS m FROM w " + TUMBLE, [(2, 0), (5, 10)]),
     ],
 )  # fmt: skip
-def test_a_window_went_out_a_whole_window_late(spark: SparkSession, sql: str, expected: list[tuple[int, int]]) -> None:
+def test_a_window_was_emitted_one_window_late(spark: SparkSession, sql: str, expected: list[tuple[int, int]]) -> None:
     found = play(
         derive(spark),
         Transcript("windows", "windows", DECLARE + sql, tuple(ITEMS), (), "exact", frozenset()),

@@ -84,7 +84,7 @@ def listening(processes: set[str]) -> set[str]:
 
 
 @pytest.mark.slow  # a Spark of its own; test_shared_places.py checks the settings
-def test_spark_s_servers_listen_to_this_machine_alone() -> None:
+def test_sparks_servers_listen_only_on_this_machine() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
     command = [sys.executable, "-c", SERVED]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as driver:

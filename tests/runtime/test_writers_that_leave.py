@@ -31,7 +31,7 @@ def test_a_script_that_inserts_values_below_a_tsort_shows_them(spark: SparkSessi
     assert query.ledger["sorted"] == {"in": 3, "accepted": 3}
 
 
-def test_what_a_script_inserted_without_a_rowtime_is_verified(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_inserted_by_a_script_without_a_rowtime_are_verified(spark: SparkSession, tmp_path: Path) -> None:
     sql = f"""CREATE STREAM s (w STRING);
     CREATE STREAM o (w STRING) USING parquet OPTIONS (path '{tmp_path}/out');
     CREATE PUMP p AS INSERT INTO o SELECT STREAM w FROM s;
@@ -42,7 +42,7 @@ def test_what_a_script_inserted_without_a_rowtime_is_verified(spark: SparkSessio
     assert found.outputs[0].rows == 2
 
 
-def test_who_comes_back_after_a_restart_goes_on_at_its_own_clock(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_writer_that_returns_after_a_restart_continues_at_its_own_clock(spark: SparkSession, tmp_path: Path) -> None:
     got: list[Any] = []
     pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql("CREATE STREAM s (n INT); SELECT STREAM n FROM s;")
     pipeline.sink("result", lambda batch: _take(batch, got))

@@ -101,7 +101,7 @@ def plain(text: str) -> str:
 
 
 @pytest.mark.parametrize("text", AS_WRITTEN)
-def test_what_is_sparks_keeps_its_name_and_its_arguments(text: str) -> None:
+def test_spark_functions_keep_their_names_and_arguments(text: str) -> None:
     node = parse_expression(text)
     assert plain(to_spark(node)) == plain(text)
     assert plain(to_spark(node.copy())) == plain(text)
@@ -129,7 +129,7 @@ def test_a_function_that_the_planner_knows_keeps_each_of_its_arguments(name: str
         ("'a' 'b'", "CONCAT('a', 'b')"),
     ],
 )
-def test_what_is_spelled_otherwise_means_the_same(text: str, spark: str) -> None:
+def test_other_spellings_mean_the_same(text: str, spark: str) -> None:
     assert to_spark(parse_expression(text)) == spark
 
 
@@ -158,5 +158,5 @@ def test_plans_from_before_are_compared_in_their_own_spelling(text: str, former:
 
 
 @pytest.mark.parametrize("text", ["b\0", "it's", "back\\slash", "a\nb", "\u2028", "%d'\\\0"])
-def test_a_text_that_the_engine_writes_is_read_as_it_was(text: str) -> None:
+def test_a_text_that_the_engine_writes_parses_to_the_same_tree(text: str) -> None:
     assert parse_expression(literal(text)).name == text

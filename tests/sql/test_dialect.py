@@ -70,7 +70,7 @@ def test_rowtime_beside_a_star() -> None:
     assert [to_rowtime(item) for item in select.expressions] == ["ROWTIME", "s.ROWTIME AS t", "*"]
 
 
-def test_within_stands_on_the_sort_key() -> None:
+def test_within_belongs_to_the_sort_key() -> None:
     order = query("SELECT STREAM t AS ROWTIME FROM s ORDER BY t DESC WITHIN INTERVAL '1' MINUTE, k").args["order"]
     first, second = order.expressions
     assert span_of(first.args["within"]) == Duration(60_000_000)
@@ -113,7 +113,7 @@ def test_a_table_function_takes_a_table() -> None:
     assert argument.this.name == "s"
 
 
-def test_the_end_of_a_query_holds_its_options() -> None:
+def test_the_options_of_a_query_come_at_its_end() -> None:
     select = query("SELECT STREAM k FROM s KEYS EXPIRE AFTER INTERVAL '1' DAY EMIT CHANGES WITH UNBOUNDED STATE")
     assert select.args["emit_changes"] is True
     assert select.args["unbounded_state"] is True
@@ -191,7 +191,7 @@ def test_a_node_knows_its_place(kind: type[exp.Expr], line: int, column: int, so
     assert place.text[column - 1 : column - 1 + place.length] == source
 
 
-def test_a_node_without_a_token_stands_where_its_parent_does() -> None:
+def test_a_node_without_a_token_has_the_place_of_its_parent() -> None:
     select = query(TEXT)
     made = exp.Null()
     select.args["group"].append("expressions", made)

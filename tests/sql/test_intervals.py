@@ -26,7 +26,7 @@ from rowtime.sql.script import parse_expression, parse_script
         ("INTERVAL '2' MINUTES(9)", 2 * MINUTE),
     ],
 )
-def test_a_precision_is_checked_and_left_out(text: str, micros: int) -> None:
+def test_a_precision_is_checked_and_dropped(text: str, micros: int) -> None:
     made = parse_expression(text)
     assert duration_of(made) == micros
     assert "(" not in to_spark(made), "Spark has no precision of intervals"
@@ -68,7 +68,7 @@ def test_more_digits_than_the_precision_has_are_refused(text: str, hint: str) ->
         ("(a + b) * 2", "(a + b) * 2"),
     ],
 )
-def test_a_unit_behind_a_difference(text: str, spark: str) -> None:
+def test_a_unit_after_a_difference(text: str, spark: str) -> None:
     assert to_spark(parse_expression(text)) == spark
     assert to_spark(parse_expression(to_rowtime(parse_expression(text)))) == spark
 
@@ -84,5 +84,5 @@ def test_a_text_with_a_character_set_is_that_text(before: str) -> None:
     assert to_spark(parse_expression(f"{before}'caf\u00e9'")) == "'caf\u00e9'"
 
 
-def test_two_slashes_in_a_text_or_a_comment_are_no_fault() -> None:
+def test_two_slashes_in_a_text_or_a_comment_are_allowed() -> None:
     assert not parse_script("SELECT STREAM 'http://x' AS a -- see http://y\nFROM s /* http://z */").problems

@@ -27,7 +27,7 @@ JOINED = [
 
 
 @pytest.mark.parametrize("joined", JOINED)
-def test_joins_are_read_as_they_were(joined: str) -> None:
+def test_joins_keep_their_meaning(joined: str) -> None:
     text = f"SELECT * FROM {joined}"
     assert parse_one(text, dialect=Rowtime).sql("spark") == parse_one(text, dialect="spark").sql("spark")
 

@@ -22,6 +22,6 @@ def test_a_literal_number_has_the_value_of_its_text(text: str, number: Decimal |
 @pytest.mark.parametrize(
     "node", [exp.Literal.string("10"), exp.Neg(this=exp.Literal.number("10")), exp.column("a"), None]
 )
-def test_anything_else_is_no_number(node: object) -> None:
+def test_anything_else_is_not_a_number(node: object) -> None:
     assert number_of(node) is None
     assert whole_number(node) is None

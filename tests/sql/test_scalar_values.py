@@ -126,7 +126,7 @@ def test_edges_of_steps_and_units(spark: SparkSession, expression: str, expected
 
 
 @pytest.mark.parametrize("expression", AS_SPARK_HAS_IT)
-def test_everything_else_means_what_it_means_in_spark(spark: SparkSession, expression: str) -> None:
+def test_everything_else_has_the_meaning_of_spark(spark: SparkSession, expression: str) -> None:
     assert rowtime_value(spark, expression) == value(spark, expression)
 
 
@@ -138,7 +138,7 @@ def test_spark_understands_every_expression_of_the_case_file(spark: SparkSession
 
 
 @pytest.mark.parametrize("expression", ["CURRENT_ROW_TIMESTAMP", "f(TABLE s)", "STEP(ts BY INTERVAL seq SECOND)"])
-def test_what_binding_replaces_has_no_text(expression: str) -> None:
+def test_nodes_that_binding_replaces_have_no_text(expression: str) -> None:
     with pytest.raises(Refused):
         to_spark(parse_expression(expression))
 

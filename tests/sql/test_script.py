@@ -69,18 +69,18 @@ def test_all_problems_of_a_file_are_reported_and_the_rest_is_parsed() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "  \n", ";;", "-- nothing", "/* nothing */"])
-def test_nothing_is_no_statement_and_no_problem(text: str) -> None:
+def test_empty_text_has_no_statement_and_no_problem(text: str) -> None:
     script = parse_script(text)
     assert (script.statements, script.problems) == ((), ())
 
 
 @pytest.mark.parametrize("depth", [200, 5_000])
-def test_deep_nesting_is_an_answer(depth: int) -> None:
+def test_deep_nesting_gives_an_answer(depth: int) -> None:
     script = parse_script("SELECT STREAM " + "(" * depth + "1" + ")" * depth + " FROM s")
     assert len(script.statements) + len(script.problems) == 1
 
 
-def test_a_long_sum_is_no_deep_nesting() -> None:
+def test_a_long_sum_is_not_deeply_nested() -> None:
     (statement,) = parse_script("SELECT STREAM " + " + ".join(["1"] * 2_000) + " FROM s").statements
     assert isinstance(statement, Query)
 
@@ -92,7 +92,7 @@ def test_an_expression_is_refused_with_its_problem() -> None:
         assert refused.value.problems[0].code == "R101"
 
 
-def test_a_caret_stands_under_its_word_whatever_the_line_ends_with() -> None:
+def test_a_caret_is_under_its_word_with_any_line_end() -> None:
     place = place_at("a\r\n\tb c\r\n", 6, 6)
     assert (place.line, place.column, place.text) == (2, 4, " b c")
 

@@ -26,7 +26,7 @@ def test_an_entry_has_the_cost_and_the_next_one_how_the_tick_ended() -> None:
     assert found.total == 340.0
 
 
-def test_the_end_of_another_tick_is_not_taken_for_that_of_this_one() -> None:
+def test_the_end_of_another_tick_is_not_mistaken_for_this_one() -> None:
     entry, other = {"tick": 7, "cost": COMMITTED.stored()}, {"tick": 9, "cost": COMMITTED.stored(ENDED.tail(COMMITTED))}
     assert cost_of(entry, other) == COMMITTED
 

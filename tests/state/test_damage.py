@@ -55,7 +55,7 @@ def test_a_changed_byte_of_a_state_file_is_found_before_its_rows_are_used(tmp_pa
     assert segment.path in str(found.value)
 
 
-def test_a_state_file_that_is_gone_is_told_from_a_fault_of_the_sql(tmp_path: Path) -> None:
+def test_a_missing_state_file_is_distinguished_from_a_fault_of_the_sql(tmp_path: Path) -> None:
     for known in (1, None):  # also one of an older version, which wrote no checksums
         with pytest.raises(rt.Failure, match="is gone") as found:
             Memory(tmp_path).check([Segment("state/x/0.parquet", 1, 0, 0, sum=known)])
@@ -70,7 +70,7 @@ def test_files_of_an_older_version_have_no_checksum_and_are_read(tmp_path: Path)
     Memory(tmp_path).check(log.live)
 
 
-def test_a_file_is_compared_once_and_a_removed_name_anew(tmp_path: Path) -> None:
+def test_a_file_is_compared_once_and_a_removed_name_again(tmp_path: Path) -> None:
     segment = write_table(pa.table({"__t": [1]}), tmp_path, "x", "rows", "__t")
     memory = Memory(tmp_path)
     memory.check([segment])
@@ -116,12 +116,12 @@ def refused(place: Checkpoint) -> str:
     return code(found)
 
 
-def test_a_journal_that_is_whole_is_taken_however_long_it_is(tmp_path: Path) -> None:
+def test_a_complete_journal_is_accepted_however_long_it_is(tmp_path: Path) -> None:
     for ticks in (0, 1, KEPT_ENTRIES, KEPT_ENTRIES + 1, 2 * KEPT_ENTRIES + 5):
         journaled(tmp_path / str(ticks), ticks).check()
 
 
-def test_a_journal_whose_newest_entry_is_gone_is_behind_its_outputs(tmp_path: Path) -> None:
+def test_a_journal_without_its_newest_entry_is_behind_its_outputs(tmp_path: Path) -> None:
     place = journaled(tmp_path, 3)
     (tmp_path / "journal" / f"{2:012d}.json").unlink()
     assert refused(place) == "R420"
@@ -142,20 +142,20 @@ def test_a_journal_with_a_gap_is_refused(tmp_path: Path, ticks: int, gone: int) 
     assert refused(place) == "R420"
 
 
-def test_entries_that_pruning_removes_may_be_gone_in_any_order(tmp_path: Path) -> None:
+def test_entries_that_pruning_removes_may_be_missing_in_any_order(tmp_path: Path) -> None:
     place = journaled(tmp_path, 2 * KEPT_ENTRIES + 1)
     (tmp_path / "journal" / f"{3:012d}.json").write_bytes(b"")  # a machine died while it removed old entries
     place.check()
 
 
-def test_a_tick_that_was_committed_and_not_delivered_is_no_gap(tmp_path: Path) -> None:
+def test_a_tick_that_was_committed_and_not_delivered_is_not_a_gap(tmp_path: Path) -> None:
     place = journaled(tmp_path, 3)
     place.journal.commit(3, EMPTY)
     place.check()
 
 
 @pytest.mark.parametrize("text", ["", "x", "2", "3 00000000", None])
-def test_what_was_delivered_last_is_not_taken_from_a_damaged_file(tmp_path: Path, text: str | None) -> None:
+def test_a_damaged_delivery_record_is_ignored(tmp_path: Path, text: str | None) -> None:
     place = journaled(tmp_path, 3)
     assert place.published == 2
     path = tmp_path / "published"
@@ -164,7 +164,7 @@ def test_what_was_delivered_last_is_not_taken_from_a_damaged_file(tmp_path: Path
     place.check()
 
 
-def test_a_plan_that_is_gone_is_not_written_anew_under_a_journal(tmp_path: Path) -> None:
+def test_a_missing_plan_is_not_written_again_under_a_journal(tmp_path: Path) -> None:
     place = journaled(tmp_path, 1)
     (tmp_path / "plan.json").unlink()
     assert refused(place) == "R406"
@@ -194,7 +194,7 @@ def refused_in(place: Checkpoint, ticks: Sequence[int]) -> dict[int, Path]:
 
 
 @pytest.mark.parametrize("gone", [0, 1, 2])
-def test_a_deleted_file_of_refused_rows_is_missed(tmp_path: Path, gone: int) -> None:
+def test_a_deleted_file_of_refused_rows_is_noticed(tmp_path: Path, gone: int) -> None:
     """`rejected` gave the rows of the others, as if these had been all."""
     files = refused_in(Checkpoint(tmp_path), range(3))
     assert [*files] == [0, 1, 2]
@@ -316,7 +316,7 @@ def test_an_older_copy_of_a_checkpoint_writes_nothing_twice(spark: SparkSession,
 # -- what is not a checkpoint ------------------------------------------------------------
 
 
-def test_a_folder_of_data_is_not_taken_for_a_checkpoint(tmp_path: Path) -> None:
+def test_a_folder_of_data_is_not_mistaken_for_a_checkpoint(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     for number in range(5):
@@ -330,7 +330,7 @@ def test_a_folder_of_data_is_not_taken_for_a_checkpoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [(), (".lock",), ("last-error.txt", "lost+found"), (".lock", "statements.writer")])
-def test_a_new_folder_and_one_of_a_start_that_failed_are_taken(tmp_path: Path, names: tuple[str, ...]) -> None:
+def test_a_new_folder_and_one_of_a_failed_start_are_accepted(tmp_path: Path, names: tuple[str, ...]) -> None:
     for name in names:
         (tmp_path / name).touch()
     place = Checkpoint(tmp_path)

@@ -59,7 +59,7 @@ def test_a_tick_is_committed_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("torn", [b"", b'{"format": 1, "tick": 1, "clo', b'{"format": 1, "tick": 1}'])
-def test_a_draft_that_a_crash_left_is_no_entry(tmp_path: Path, torn: bytes) -> None:
+def test_a_draft_left_by_a_crash_is_not_an_entry(tmp_path: Path, torn: bytes) -> None:
     journal = Journal(tmp_path / "journal")
     journal.commit(0, {"clock": 5})
     (tmp_path / "journal" / ".000000000001.json.0123456789abcdef").write_bytes(torn)
@@ -94,7 +94,7 @@ def test_old_entries_are_pruned_so_that_a_start_lists_few(tmp_path: Path) -> Non
     assert [int(name) for name in there] == list(range(int(there[0]), 3 * KEPT_ENTRIES + 5))
 
 
-def test_whoever_looks_back_can_keep_more_entries(tmp_path: Path) -> None:
+def test_the_journal_can_keep_more_entries(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal")
     journal.keeps = 2 * KEPT_ENTRIES + 10
     for tick in range(5 * KEPT_ENTRIES + 1):
@@ -242,14 +242,14 @@ def test_a_file_is_moved_whole_between_file_systems_too(tmp_path: Path, monkeypa
     assert [path.name for path in tmp_path.iterdir()] == ["to"]
 
 
-def test_removing_what_is_not_there_is_no_error(tmp_path: Path) -> None:
+def test_removing_a_missing_file_is_not_an_error(tmp_path: Path) -> None:
     files.remove(tmp_path / "nothing")
     (tmp_path / "folder" / "inside").mkdir(parents=True)
     files.remove(tmp_path / "folder")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_plan_that_the_journal_names_has_to_be_there(tmp_path: Path) -> None:
+def test_a_plan_that_the_journal_names_must_exist(tmp_path: Path) -> None:
     place = Checkpoint(tmp_path)
     place.journal.commit(0, {"plans": ["000001-abc123.json"]})
     with pytest.raises(Failure) as failed:

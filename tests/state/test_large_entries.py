@@ -23,7 +23,7 @@ OBJECTS = st.recursive(st.dictionaries(NAMES, LEAVES, max_size=4), lambda inner:
 @example({"a": True}, {"a": 1})
 @example({"a": {}}, {"a": None})
 @example({"a": {"b": 1}}, {"a": {}})
-def test_an_object_comes_back_from_what_differs(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_an_object_is_restored_from_its_difference(old: dict[str, Any], new: dict[str, Any]) -> None:
     before, text = json.dumps(old), json.dumps(difference(old, new))
     found = applied(old, json.loads(text))
     assert json.dumps(found, sort_keys=True) == json.dumps(new, sort_keys=True)
@@ -77,7 +77,7 @@ def test_a_new_base_follows_once_the_differences_are_as_long(tmp_path: Path) -> 
     assert size(folder) < 2.1 * 40 * len(json.dumps({str(n): n for n in range(2_000)}))
 
 
-def test_bases_go_with_the_entries_that_have_them(tmp_path: Path) -> None:
+def test_bases_are_removed_with_their_entries(tmp_path: Path) -> None:
     folder, journal = tmp_path / "journal", Journal(tmp_path / "journal")
 
     def numbers(tick: int) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def test_bases_go_with_the_entries_that_have_them(tmp_path: Path) -> None:
     assert min(path.name for path in (folder / BASES).iterdir()) > f"{2 * KEPT_ENTRIES - 32:012d}"
 
 
-def test_another_process_goes_on_with_the_base_that_is_there(tmp_path: Path) -> None:
+def test_another_process_continues_with_the_present_base(tmp_path: Path) -> None:
     folder = tmp_path / "journal"
     for tick in range(20):
         Journal(folder).commit(tick, entry(2_000, tick))
@@ -102,7 +102,7 @@ def test_another_process_goes_on_with_the_base_that_is_there(tmp_path: Path) -> 
     assert whole(Journal(folder), 19) == as_text(entry(2_000, 19))
 
 
-def test_what_a_reader_does_to_an_entry_does_not_reach_the_next_one(tmp_path: Path) -> None:
+def test_changes_of_a_reader_to_an_entry_do_not_affect_the_next_one(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal")
     journal.commit(0, entry(2_000, 0))
     last = journal.last()
@@ -123,7 +123,7 @@ def test_an_entry_that_changes_in_memory_after_its_commit_is_distinguished_from_
 
 
 @pytest.mark.parametrize("harm", ["gone", "changed"])
-def test_a_base_that_is_gone_or_damaged_is_noticed(tmp_path: Path, harm: str) -> None:
+def test_a_missing_or_damaged_base_is_noticed(tmp_path: Path, harm: str) -> None:
     folder, journal = tmp_path / "journal", Journal(tmp_path / "journal")
     journal.commit(0, entry(2_000, 0))
     (base,) = (folder / BASES).iterdir()

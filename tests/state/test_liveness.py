@@ -19,7 +19,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "check"
 
 
-def test_who_holds_the_lock_runs_and_who_gives_it_back_has_stopped(folder: Path) -> None:
+def test_a_process_with_the_lock_runs_and_one_that_released_it_has_stopped(folder: Path) -> None:
     driver = Checkpoint(folder)
     driver.acquire()
     assert liveness(folder) == Liveness("running", os.getpid())
@@ -35,7 +35,7 @@ def test_a_driver_that_died_with_the_lock_has_crashed(folder: Path) -> None:
     assert liveness(folder) == Liveness("crashed", died.pid)
 
 
-def test_failures_are_told_until_a_tick_succeeds(folder: Path) -> None:
+def test_failures_are_reported_until_a_tick_succeeds(folder: Path) -> None:
     driver = Checkpoint(folder)
     driver.acquire()
     note_failure(folder, OSError("no space"), 3, ended=False)
@@ -48,13 +48,13 @@ def test_failures_are_told_until_a_tick_succeeds(folder: Path) -> None:
     assert liveness(folder).state == "crashed"
 
 
-def test_a_half_written_note_says_nothing(folder: Path) -> None:
+def test_a_half_written_note_is_ignored(folder: Path) -> None:
     Checkpoint(folder).acquire()
     (folder / FAILING).write_text('{"at": 12')
     assert liveness(folder).error == ""
 
 
-def test_somebody_who_looks_keeps_no_driver_out(folder: Path) -> None:
+def test_readers_do_not_exclude_a_driver(folder: Path) -> None:
     folder.mkdir()
     code = "import fcntl, sys, time\nfile = open(sys.argv[1], 'a+')\nfcntl.flock(file, fcntl.LOCK_SH)\n"
     code += "print('held', flush=True)\ntime.sleep(0.03)"

@@ -32,7 +32,7 @@ def found() -> list[tuple[Any, ...]]:
     return sorted((tuple(row.values()) for path in files for row in pq.read_table(path).to_pylist()), key=repr)
 
 
-def test_there_are_some_of_this_format() -> None:
+def test_there_are_checkpoints_of_this_format() -> None:
     assert {path.parent.name for path in OLD} >= {f"format_{make.FORMAT}"}
     assert {path.name for path in OLD} >= set(make.SCRIPTS)
 
@@ -46,7 +46,7 @@ def test_no_file_says_on_which_machine_it_was_made() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("old", OLD, ids=lambda path: f"{path.parent.name}-{path.name}")
-def test_it_goes_on_where_it_stopped(
+def test_the_checkpoint_continues_where_it_stopped(
     old: Path, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(old, tmp_path / "old")

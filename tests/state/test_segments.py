@@ -23,7 +23,7 @@ def paths(segments: tuple[Segment, ...]) -> list[str]:
     return [one.path for one in segments]
 
 
-def test_an_empty_log_holds_nothing_up_to_the_end() -> None:
+def test_an_empty_log_has_no_rows_up_to_the_end() -> None:
     log = SegmentLog()
     assert (log.rows, log.lowest, log.live, log.crowded()) == (0, END, (), ())
 
@@ -35,7 +35,7 @@ def test_a_segment_without_rows_is_not_kept() -> None:
     assert log.rows == 1
 
 
-def test_overlapping_leaves_out_the_lower_edge_and_takes_in_the_upper_one() -> None:
+def test_overlapping_excludes_the_lower_edge_and_includes_the_upper_one() -> None:
     log = SegmentLog()
     log.add([segment("a", 0, 10), segment("b", 11, 20), segment("c", 5, 15)])
     assert paths(log.overlapping(10, 11)) == ["b", "c"]
@@ -43,7 +43,7 @@ def test_overlapping_leaves_out_the_lower_edge_and_takes_in_the_upper_one() -> N
     assert paths(log.overlapping(20, 30)) == []
 
 
-def test_a_segment_is_forgotten_when_all_of_it_is_at_or_below_the_bound() -> None:
+def test_a_segment_is_dropped_when_all_of_it_is_at_or_below_the_bound() -> None:
     log = SegmentLog()
     log.add([segment("a", 0, 10), segment("b", 5, 11)])
     log.forget(9)
@@ -54,7 +54,7 @@ def test_a_segment_is_forgotten_when_all_of_it_is_at_or_below_the_bound() -> Non
     assert paths(tuple(log.dropped)) == ["a"]
 
 
-def test_the_journal_gives_the_same_log_back() -> None:
+def test_the_journal_restores_the_same_log() -> None:
     log = SegmentLog()
     log.add([segment("a", 0, 10), segment("b", 11, 20)])
     log.replace(log.live, [segment("c", 0, 20, rows=100_000)])

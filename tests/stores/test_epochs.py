@@ -103,7 +103,7 @@ def test_an_entry_that_is_followed_by_another_driver_stays(
     assert opened().journal.check() == 2
 
 
-def test_nothing_of_a_driver_is_swept_by_the_one_before(opened: Callable[[], Checkpoint]) -> None:
+def test_a_former_driver_removes_nothing_of_its_successor(opened: Callable[[], Checkpoint]) -> None:
     old, new = opened(), opened()
     old.acquire()
     commit(old, 0)
@@ -152,7 +152,7 @@ def test_epochs_are_pruned_as_ticks_are_and_large_entries_have_bases(opened: Cal
     assert len(ticks) < 2 * KEPT_ENTRIES
 
 
-def test_a_checkpoint_of_a_store_goes_on_as_a_folder(opened: Callable[[], Checkpoint], tmp_path: Path) -> None:
+def test_a_checkpoint_on_a_store_continues_in_a_folder(opened: Callable[[], Checkpoint], tmp_path: Path) -> None:
     driver = opened()
     driver.acquire()
     plan = StoredPlan("SELECT 1", {"s": StoredOperator("stream", "s", (), {})})
@@ -170,7 +170,7 @@ def test_a_checkpoint_of_a_store_goes_on_as_a_folder(opened: Callable[[], Checkp
     assert max(path.name for path in (tmp_path / "copy" / "journal").iterdir()) == "000000000002.json"
 
 
-def test_a_folder_with_something_else_is_no_checkpoint(opened: Callable[[], Checkpoint]) -> None:
+def test_a_folder_with_other_content_is_not_a_checkpoint(opened: Callable[[], Checkpoint]) -> None:
     checkpoint = opened()
     write_new(checkpoint.folder / "rows" / "part-0.parquet", b"somebody's")
     with pytest.raises(Refused) as refused:
@@ -181,7 +181,7 @@ def test_a_folder_with_something_else_is_no_checkpoint(opened: Callable[[], Chec
 # -- what stores do -------------------------------------------------------------------
 
 
-def test_a_throttled_store_is_asked_again(stored: str, faults: Faults) -> None:
+def test_throttled_requests_are_repeated(stored: str, faults: Faults) -> None:
     driver = Checkpoint(place_of(stored))
     driver.acquire()
     faults.put("journal", THROTTLE, THROTTLE)
@@ -202,7 +202,7 @@ def test_a_commit_whose_answer_is_lost_is_recognised(stored: str, faults: Faults
     assert last(driver) == (2, 1)
 
 
-def test_a_commit_is_one_write_and_what_was_delivered_another(stored: str, faults: Faults) -> None:
+def test_a_commit_is_one_write_and_the_delivery_record_another(stored: str, faults: Faults) -> None:
     driver = Checkpoint(place_of(stored))
     driver.acquire()
     commit(driver, 0)
@@ -214,7 +214,7 @@ def test_a_commit_is_one_write_and_what_was_delivered_another(stored: str, fault
     assert asked == [("PUT", True), ("GET", True), ("PUT", False)]
 
 
-def test_the_same_rows_of_another_driver_are_not_taken_for_ones_own(stored: str, faults: Faults) -> None:
+def test_equal_entries_of_another_driver_are_not_mistaken_for_own_ones(stored: str, faults: Faults) -> None:
     old, new = Checkpoint(place_of(stored)), Checkpoint(place_of(stored))
     old.acquire()
     new.acquire()
@@ -236,7 +236,7 @@ def without_answers(stored: str, faults: Faults, patch: pytest.MonkeyPatch) -> C
     return driver
 
 
-def test_a_commit_that_arrives_after_its_driver_gave_up_counts_for_nothing(
+def test_a_commit_that_arrives_after_its_driver_gave_up_has_no_effect(
     stored: str, faults: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = without_answers(stored, faults, monkeypatch)

@@ -165,7 +165,7 @@ def test_a_fence_keeps_an_older_process_out_and_changes_nothing(log: Place) -> N
         assert all(entry.at == BEGINNING for entry in entries if isinstance(entry, Bound))
 
 
-def test_who_has_a_log_open_that_is_dropped_is_reported(log: Place) -> None:
+def test_users_of_a_dropped_log_get_an_error(log: Place) -> None:
     late, writer = Writer(log, "late"), Writer(log)
     writer.insert([{"x": 1}])
     assert stream_log.survey(log, {"main": 1})["main"].to_end
@@ -181,7 +181,7 @@ def test_who_has_a_log_open_that_is_dropped_is_reported(log: Place) -> None:
         assert code(failed) == "R501"
 
 
-def test_items_that_are_gone_or_damaged_are_reported(log: Place) -> None:
+def test_missing_or_damaged_items_are_reported(log: Place) -> None:
     with Writer(log, definition=DEFINITION) as writer:
         for number in range(4):
             writer.insert([{"x": number}])
@@ -211,7 +211,7 @@ def test_items_that_are_gone_or_damaged_are_reported(log: Place) -> None:
 # -- what stores do -------------------------------------------------------------------
 
 
-def test_a_throttled_store_is_asked_again_and_answers_that_are_lost_are_looked_up(stored: str, faults: Faults) -> None:
+def test_throttled_requests_are_repeated_and_lost_answers_looked_up(stored: str, faults: Faults) -> None:
     writer = Writer(stored)
     for number, kinds in enumerate(([LOSE], [THROTTLE], [LOSE, LOSE], [THROTTLE, LOSE], [LOSE])):
         faults.put("main", *kinds)
@@ -221,7 +221,7 @@ def test_a_throttled_store_is_asked_again_and_answers_that_are_lost_are_looked_u
     assert numbers(place_of(stored)) == [0, 1, 2, 3]
 
 
-def test_the_same_rows_of_another_process_are_not_taken_for_ones_own(stored: str, faults: Faults) -> None:
+def test_equal_rows_of_another_process_are_not_mistaken_for_own_rows(stored: str, faults: Faults) -> None:
     one, other = (Writer(stored, clock=lambda: 7) for _ in range(2))
     one.insert([{"x": 1}])
     faults.put("main", LOSE)
@@ -255,7 +255,7 @@ def test_an_insert_without_an_answer_is_there_once_or_never(
     assert numbers(place_of(stored)) == [0, 1, 2, 9]
 
 
-def test_what_an_insert_and_a_look_cost(stored: str, faults: Faults) -> None:
+def test_the_requests_of_an_insert_and_a_look(stored: str, faults: Faults) -> None:
     log = place_of(stored)
     writer = Writer(log)
     writer.insert([{"x": 0}])
@@ -298,7 +298,7 @@ def test_small_items_are_read_together(stored: str, faults: Faults, processes: s
 
 
 @pytest.mark.usefixtures("small")
-def test_a_pack_that_is_damaged_or_gone_costs_requests_and_no_row(log: Place) -> None:
+def test_a_damaged_or_missing_pack_costs_requests_but_no_row(log: Place) -> None:
     with Writer(log) as writer:
         for number in range(12):
             writer.insert([{"x": number}])
@@ -321,7 +321,7 @@ def test_a_pack_that_is_damaged_or_gone_costs_requests_and_no_row(log: Place) ->
 
 
 @pytest.mark.usefixtures("small")
-def test_an_index_that_could_not_be_written_is_no_failure(
+def test_an_index_that_cannot_be_written_is_ignored(
     stored: str, faults: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = place_of(stored)

@@ -38,7 +38,7 @@ def names(folder: Place) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_of_many_that_create_a_file_at_once_one_does(anew: Callable[[], Place]) -> None:
+def test_of_many_concurrent_creators_of_a_file_one_succeeds(anew: Callable[[], Place]) -> None:
     make_folder(anew() / "journal")
 
     def attempt(number: int) -> bool:
@@ -54,7 +54,7 @@ def test_of_many_that_create_a_file_at_once_one_does(anew: Callable[[], Place]) 
     assert (anew() / "journal" / "1").read_bytes() == b"%d" % won[0]
 
 
-def test_a_file_is_written_anew_moved_linked_and_removed(place: Place) -> None:
+def test_a_file_is_replaced_moved_linked_and_removed(place: Place) -> None:
     make_folder(place / "a")
     one, two, three = place / "a" / STRANGE, place / "a" / "two", place / "b" / "three"
     write_over(one, b"1")
@@ -74,7 +74,7 @@ def test_a_file_is_written_anew_moved_linked_and_removed(place: Place) -> None:
     assert [path for path in (place / "a").glob("*") if path.exists()] == []
 
 
-def test_a_file_that_is_gone_or_changed_is_damage(place: Place) -> None:
+def test_a_missing_or_changed_file_is_reported_as_damage(place: Place) -> None:
     write_over(place / "one", b"123")
     for path, known, words in (
         (place / "one", 5, "checksum differs"),
@@ -88,7 +88,7 @@ def test_a_file_that_is_gone_or_changed_is_damage(place: Place) -> None:
         (place / "no").read_bytes()
 
 
-def test_a_sweep_leaves_what_it_is_told(place: Place, tmp_path: Path) -> None:
+def test_a_sweep_keeps_the_named_files(place: Place, tmp_path: Path) -> None:
     make_folder(place / "f")
     for name in ("one", "two", "three"):
         write_new(place / "f" / name, name.encode())
@@ -116,7 +116,7 @@ def test_nothing_is_replaced_or_removed_against_the_guard(stored: str) -> None:
     assert (place / "one").read_bytes() == b"1"
 
 
-def test_a_write_that_another_one_overtakes_asks_the_guard_again(stored: str) -> None:
+def test_an_overtaken_write_asks_the_guard_again(stored: str) -> None:
     place, other, asked = place_of(stored), place_of(stored), []
     assert isinstance(place, ObjectPlace)
 
@@ -150,7 +150,7 @@ def test_a_url_that_is_no_bucket_and_folder_is_refused_and_no_secret_shown(url: 
     assert "secret" not in str(refused.value)
 
 
-def test_a_url_says_the_same_as_a_path_of_the_command_line(bucket: str) -> None:
+def test_a_url_works_like_a_path_on_the_command_line(bucket: str) -> None:
     assert place_of(Path(bucket)) == place_of(bucket) == place_of(f"{bucket.replace('s3:', 's3a:')}/")
     assert str(place_of(bucket)) == bucket
 
@@ -180,7 +180,7 @@ def test_a_hint_about_credentials_names_the_variables_of_its_store(url: str) -> 
     assert f"Write {url}/folder" in refused.value.problems[0].hint
 
 
-def test_credentials_that_cannot_be_used_are_told_from_a_store_that_does_not_answer(
+def test_bad_credentials_are_distinguished_from_a_store_that_does_not_answer(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
@@ -196,7 +196,7 @@ def test_credentials_that_cannot_be_used_are_told_from_a_store_that_does_not_ans
     assert "no key" not in str(failed.value)
 
 
-def test_a_bucket_that_is_missing_has_a_code(store: Server, stored: str) -> None:
+def test_a_missing_bucket_has_a_code(store: Server, stored: str) -> None:
     if store.is_s3:
         rt.configure_stores({"s3://rowtime-absent": store.settings()[store.bucket]})
     place = place_of(re.sub(r"(?<=://)[^/]+", "rowtime-absent", stored))
@@ -205,7 +205,7 @@ def test_a_bucket_that_is_missing_has_a_code(store: Server, stored: str) -> None
             ask()
 
 
-def test_a_table_of_a_store_is_read_as_one_of_a_disk(place: Place, tmp_path: Path) -> None:
+def test_a_table_on_a_store_is_read_like_one_on_a_disk(place: Place, tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

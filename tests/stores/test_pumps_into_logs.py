@@ -165,7 +165,7 @@ def test_a_driver_that_was_taken_over_at_any_request_writes_nothing_more() -> No
     assert at > len(TICKS)
 
 
-def test_a_pump_that_is_taken_over_while_it_writes_is_told_to_be_stopped(home: Home) -> None:
+def test_a_pump_that_is_taken_over_while_it_writes_says_stop_it(home: Home) -> None:
     old, new = Driver(home), Driver(home, "two")
     old.start()
     old.hand_over(0)
@@ -181,7 +181,7 @@ def test_a_pump_that_is_taken_over_while_it_writes_is_told_to_be_stopped(home: H
     assert numbers(home) == [0, 1, 2, 3, 4, 5, 6, 7]
 
 
-def test_of_two_pumps_that_come_first_at_once_one_has_the_name(home: Home) -> None:
+def test_of_two_concurrent_first_pumps_one_gets_the_name(home: Home) -> None:
     one, other = Driver(home, "one"), Driver(home, "two")
     places = [f"{home.path}/{name}" for name in ("one", "two")]
     records = [
@@ -198,7 +198,7 @@ def test_of_two_pumps_that_come_first_at_once_one_has_the_name(home: Home) -> No
 
 
 @pytest.mark.slow
-def test_answers_of_a_store_that_are_lost_late_or_refusals_repeat_nothing(
+def test_lost_late_or_refusing_answers_of_a_store_repeat_nothing(
     stored: str, faults: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = Home(f"{stored}/home")

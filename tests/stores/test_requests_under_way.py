@@ -27,7 +27,7 @@ def in_memory() -> ObjectPlace:
     return found
 
 
-def test_whoever_reads_an_object_waits_until_it_is_written() -> None:
+def test_readers_of_an_object_wait_until_it_is_written() -> None:
     place, go = in_memory() / "one", Event()
 
     def write() -> None:
@@ -55,7 +55,7 @@ def test_requests_for_one_object_are_made_in_their_order() -> None:
     assert place.read_bytes() == b"%d" % (3 * AT_ONCE - 1)
 
 
-def test_an_error_of_a_request_reaches_who_waits_for_all_once_they_have_ended() -> None:
+def test_an_error_of_a_request_is_raised_when_all_have_ended() -> None:
     place = in_memory()
     done: list[int] = []
 
@@ -74,13 +74,13 @@ def test_an_error_of_a_request_reaches_who_waits_for_all_once_they_have_ended() 
     arrived(place)
 
 
-def test_on_a_disk_work_is_done_at_once(tmp_path: Path) -> None:
+def test_on_a_disk_work_is_done_immediately(tmp_path: Path) -> None:
     begin(tmp_path / "a", (tmp_path / "a").touch)
     assert (tmp_path / "a").exists()
 
 
 @pytest.mark.parametrize("fault", [LOSE, LATE])
-def test_a_list_of_files_whose_write_failed_is_written_as_a_whole(
+def test_a_list_of_files_whose_write_failed_is_written_completely(
     stored: str, faults: Faults, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     monkeypatch.setattr("rowtime.core.stores.RETRIED", timedelta(milliseconds=1))

@@ -151,7 +151,7 @@ def test_a_run_on_a_store_writes_what_a_run_on_a_disk_writes(
 
 
 @pytest.mark.slow
-def test_driver_workers_and_spark_use_what_is_said_of_a_bucket(
+def test_driver_workers_and_spark_use_the_settings_of_a_bucket(
     spark: SparkSession, tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = f"own-{tmp_path.name.replace('_', '-')}".lower()[:60]
@@ -206,7 +206,7 @@ def test_a_driver_that_dies_or_only_sleeps_loses_and_repeats_nothing(
 
 
 @pytest.mark.slow
-def test_a_driver_whose_state_its_successor_has_removed_says_that_there_is_another_one(
+def test_a_driver_whose_successor_removed_its_state_reports_the_successor(
     spark: SparkSession, tmp_path: Path, bucket: str
 ) -> None:
     remote = Run(spark, tmp_path / "remote", bucket)

@@ -15,11 +15,11 @@ from tests.stores.whole_runs import runs_on_server
 
 
 @pytest.mark.slow
-def test_a_run_with_its_checkpoint_and_home_on_azurite_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_run_on_azurite_continues_where_it_stopped(tmp_path: Path) -> None:
     runs_on_server("azurite", azure_jars, "Azure Blob FS", tmp_path)
 
 
-def test_spark_is_told_of_azure_what_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_gets_the_azure_settings_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     url, name = "abfss://c@here.dfs.core.windows.net/f", "fs.azure.account.key.here.dfs.core.windows.net"
     for variable in ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_USE_EMULATOR"):
         monkeypatch.delenv(variable, raising=False)

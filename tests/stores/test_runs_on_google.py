@@ -29,7 +29,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 @pytest.mark.slow
-def test_a_run_with_its_checkpoint_and_home_on_google_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_run_on_google_continues_where_it_stopped(tmp_path: Path) -> None:
     runs_on_server("google", google_jars, "GHFS", tmp_path)
 
 
@@ -47,7 +47,7 @@ def test_an_object_is_created_once_and_replaced_on_the_server_that_the_key_file_
     assert bytes(store.client().get(f"{tmp_path.name}/x").bytes()) == b"3"
 
 
-def test_spark_is_told_of_google_what_the_environment_says(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_spark_gets_the_google_settings_of_the_environment(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert google_settings() == {}, "Hadoop looks for the account of the machine"
     environment.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/there/credentials.json")
     assert google_settings() == {"fs.gs.auth.type": "APPLICATION_DEFAULT"}

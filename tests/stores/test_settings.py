@@ -37,7 +37,7 @@ def table(endpoint: str, key: str) -> str:
     return "\n".join([*lines, f'access_key_id = "{key}"', 'secret_access_key = "${SECRET_OF_STORE}"', ""])
 
 
-def test_a_call_wins_over_the_file_that_is_named_and_this_over_that_of_the_folder(
+def test_a_call_overrides_the_named_file_and_that_overrides_the_file_of_the_folder(
     proxy: tuple[str, Faults], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endpoint, faults = proxy
@@ -64,7 +64,7 @@ def test_a_call_wins_over_the_file_that_is_named_and_this_over_that_of_the_folde
     assert used() == {"named"}
 
 
-def test_what_is_said_of_a_bucket_holds_for_sparks_file_system_of_this_bucket_alone(
+def test_settings_of_a_bucket_apply_to_sparks_file_system_of_this_bucket_only(
     proxy: tuple[str, Faults], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = {"endpoint": "https://a.example", "access_key_id": "k", "secret_access_key": SECRET}
@@ -108,7 +108,7 @@ WRONG = {
 }
 
 
-def test_a_file_that_says_it_badly_is_refused_with_what_to_do(
+def test_a_bad_configuration_file_is_refused_with_what_to_do(
     proxy: tuple[str, Faults], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert proxy
@@ -146,7 +146,7 @@ def test_a_command_reads_the_file_that_it_is_given(
     assert "R405" in shown.output
 
 
-def test_a_bucket_that_is_not_there_and_keys_that_are_refused_have_codes(
+def test_a_missing_bucket_and_refused_keys_have_codes(
     proxy: tuple[str, Faults], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endpoint, faults = proxy

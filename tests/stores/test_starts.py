@@ -81,7 +81,7 @@ def dying(at: int) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("committed", [False, True])
-def test_whoever_begins_or_settles_a_start_may_die(committed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_begins_or_settles_a_start_may_die(committed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     def prepared(*, begins: bool) -> tuple[str, Home]:
         monkeypatch.setattr(leases, "LASTS", 60.0)
         folder = f"memory://{uuid.uuid4().hex}/f"
@@ -121,7 +121,7 @@ def test_whoever_begins_or_settles_a_start_may_die(committed: bool, monkeypatch:
         assert deaths > 5
 
 
-def test_a_start_counts_while_it_is_heard_of_and_says_itself_how_it_ended(folder: str) -> None:
+def test_a_start_counts_while_it_lives_and_records_how_it_ended(folder: str) -> None:
     home = home_of(folder)
     before = seen(home)
     for succeeded in (False, True):
@@ -144,7 +144,7 @@ def test_the_next_start_of_a_checkpoint_settles_the_one_before(folder: str) -> N
     assert seen(home) == before
 
 
-def test_a_start_that_was_taken_for_dead_does_not_go_on(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_that_counted_as_dead_does_not_continue(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "_RENEWED", 0.02)
     home = home_of(folder)
     before = seen(home)
@@ -162,7 +162,7 @@ def test_a_start_that_was_taken_for_dead_does_not_go_on(folder: str, monkeypatch
     assert (after["again"], after["new"], after["new's log"]) == (NEW, NEW, {"script": 2})
 
 
-def test_of_two_who_take_a_lease_one_has_it(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_processes_that_take_a_lease_one_gets_it(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     place = place_of(f"{folder}/lease.json")
     assert isinstance(place, ObjectPlace)
     first = Lease.new(place, {"a": 1})

@@ -44,14 +44,14 @@ def test_a_table_of_files_in_a_bucket_is_read(spark: SparkSession, bucket: str, 
 
 
 @pytest.mark.slow
-def test_a_bucket_that_is_not_there_names_the_table(spark: SparkSession, bucket: str) -> None:
+def test_the_error_for_a_missing_bucket_names_the_table(spark: SparkSession, bucket: str) -> None:
     assert bucket
     node = Table("t", "names", (Column("k", "INT"),), ("parquet", (("path", "s3://no-such-bucket/x"),)))
     with pytest.raises(Failure, match="R581 the table names: the bucket s3://no-such-bucket"):
         rows_of(spark, node, None)
 
 
-def test_a_directory_of_a_bucket_is_no_stream(tmp_path: Path) -> None:
+def test_a_directory_in_a_bucket_cannot_be_a_stream(tmp_path: Path) -> None:
     script = """CREATE STREAM s (v INT) USING json OPTIONS (path 's3://bucket/in');
     CREATE STREAM o (v INT); INSERT INTO o SELECT STREAM v FROM s;"""
     made = rt.Pipeline(home=tmp_path / "home").sql(script)

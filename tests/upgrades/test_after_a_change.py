@@ -47,7 +47,7 @@ def test_verify_runs_each_half_by_its_own_plan(place: Place) -> None:
     assert all(output.rows for output in found.outputs if output.name.endswith(".sink"))
 
 
-def test_verify_goes_on_where_operators_are_gone(spark: SparkSession, tmp_path: Path) -> None:
+def test_verify_works_if_operators_were_removed(spark: SparkSession, tmp_path: Path) -> None:
     grouped = MINUTES.replace("{view} AS x", "(SELECT STREAM k, v FROM {view} WHERE v > 3) AS x")
     made = Place(tmp_path, spark)
     made.define(AFTER)
@@ -58,7 +58,7 @@ def test_verify_goes_on_where_operators_are_gone(spark: SparkSession, tmp_path: 
     assert rt.verify(made.folder / "check", made.pipeline(script(RAW))).equal
 
 
-def test_verify_needs_no_pipeline_where_the_script_says_all(place: Place) -> None:
+def test_verify_needs_no_pipeline_if_the_script_is_complete(place: Place) -> None:
     assert rt.verify(place.folder / "check", spark=place.spark, home=place.folder / "home").equal
 
 
@@ -102,7 +102,7 @@ def test_verify_of_another_script_is_refused_with_the_statement(place: Place) ->
         rt.verify(place.folder / "check", place.pipeline(AFTER.replace("'30'", "'31'")))
 
 
-def test_verify_refuses_where_the_old_script_is_not_what_it_was(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verify_refuses_if_the_old_script_has_changed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = rt.Pipeline.compile_instead
     for change, said in (
         (lambda text: text.replace("'20'", "'21'"), "the script before its change means something else today"),
@@ -124,7 +124,7 @@ def test_a_trace_does_not_go_beyond_a_change(place: Place) -> None:
         query.trace(number=0, sink="p2")
 
 
-def test_status_speaks_of_the_new_names(place: Place) -> None:
+def test_status_uses_the_new_names(place: Place) -> None:
     result = CliRunner().invoke(app, ["status", str(place.folder / "check"), "--json"])
     found = json.loads(result.stdout)
     assert list(found["ledger"]) == ["s", "in_order"]

@@ -44,7 +44,7 @@ def started(spark: SparkSession, folder: Path, ticks: int = 3) -> Place:
     return place
 
 
-def test_the_history_is_computed_again_and_what_is_there_stays(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_history_is_computed_again_and_existing_rows_stay(spark: SparkSession, tmp_path: Path) -> None:
     """The state is that of the new script over all items; a target that is new gets all rows; others follow theirs."""
     place = started(spark, tmp_path)
     there = {name: place.rows(name) for name in ("raw", "minutes")}
@@ -95,7 +95,7 @@ def test_cuts_of_the_input_stay_where_they_were(spark: SparkSession, tmp_path: P
     assert place.verified(NEW) == {}
 
 
-def test_of_each_sink_it_is_said_what_becomes_of_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_fate_of_each_sink_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     place = started(spark, tmp_path, 1)
     check = tmp_path / "check"
     with pytest.raises(Refused, match=r"R447 p1 has written rows to minutes, and it is not specified") as refused:
@@ -114,7 +114,7 @@ def test_of_each_sink_it_is_said_what_becomes_of_it(spark: SparkSession, tmp_pat
     assert rt.migrate(check, place.pipeline(said)).tick == 1
 
 
-def test_input_that_is_gone_ends_a_migration_before_anything_changes(spark: SparkSession, tmp_path: Path) -> None:
+def test_missing_input_ends_a_migration_before_anything_changes(spark: SparkSession, tmp_path: Path) -> None:
     place = started(spark, tmp_path, 1)
     gone = next(path for path in (tmp_path / "home" / "logs" / "s").rglob("*.parquet") if path.is_file())
     kept = gone.read_bytes()
@@ -133,7 +133,7 @@ CREATE PUMP p1 AS INSERT INTO minutes
 
 
 @pytest.mark.slow
-def test_what_is_left_of_files_begins_anew_as_the_hint_says(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_rest_of_files_starts_anew_as_the_hint_says(spark: SparkSession, tmp_path: Path) -> None:
     place, folder = Place(tmp_path, spark), tmp_path / "out" / "in"
     folder.mkdir(parents=True)
     for minute in range(3):
@@ -176,7 +176,7 @@ def die(*_: object, **__: object) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["before its entry", "behind its entry"])
-def test_a_migration_is_there_whole_or_not_at_all(
+def test_a_migration_happens_completely_or_not_at_all(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     place = started(spark, tmp_path, 1)
@@ -201,7 +201,7 @@ def test_a_migration_is_there_whole_or_not_at_all(
 
 
 @pytest.mark.slow
-def test_the_script_may_change_again_behind_a_migration(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_script_may_change_again_after_a_migration(spark: SparkSession, tmp_path: Path) -> None:
     place = started(spark, tmp_path, 1)
     rt.migrate(tmp_path / "check", place.pipeline(NEW), take_over=PUMPS)
     place.send([("w1", 700, "k0", 100), ("w2", 700, "k1", 102), ("w1", 705, "k1", 103)])

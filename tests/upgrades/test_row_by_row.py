@@ -120,7 +120,7 @@ ACCEPTED: dict[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize("what", ACCEPTED)
-def test_what_looks_at_each_row_by_itself_may_be_another(what: str) -> None:
+def test_operators_on_single_rows_may_change(what: str) -> None:
     before, after, line = ACCEPTED[what]
     for one, other in ((before, after), (after, before)):
         found = upgraded(one, other, () if "joined" in what else None)
@@ -140,7 +140,7 @@ TUNING = {
 
 
 @pytest.mark.parametrize("format_", TUNING)
-def test_options_that_say_how_rows_are_written_may_be_others(format_: str) -> None:
+def test_options_that_say_how_rows_are_written_may_change(format_: str) -> None:
     *options, words = TUNING[format_]
     rows = raw("k, v FROM s")
     found = upgraded(rows, rows, formats=(format_, format_), options=(options[0], options[1]))
@@ -186,7 +186,7 @@ STATEFUL: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("what", STATEFUL)
-def test_what_is_kept_belongs_to_the_query_that_made_it(what: str) -> None:
+def test_state_belongs_to_the_query_that_made_it(what: str) -> None:
     before, after = STATEFUL[what]
     with pytest.raises(Refused, match="R401 the checkpoint belongs to another query") as refused:
         upgraded(before, after, ())

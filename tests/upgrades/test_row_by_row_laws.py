@@ -84,7 +84,7 @@ def check(place: Place, change: int, after: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
-def test_each_row_goes_by_the_plan_of_the_tick_that_read_it(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+def test_each_row_follows_the_plan_of_the_tick_that_read_it(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     place, chance = Place(tmp_path, spark), random.Random(f"row by row {seed}")
     rows = random_rows(chance, ROWS)
     change = chance.randint(8, len(rows) - 8)
@@ -107,7 +107,7 @@ class Died(BaseException):
     """Stands for the death of the driver."""
 
 
-def test_a_death_around_the_change_loses_neither_plan_nor_place(
+def test_a_crash_around_the_change_loses_neither_plan_nor_place(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The driver dies before the entry of the change, behind it, and behind the first tick by the new plan."""

@@ -54,7 +54,7 @@ class Changing(Case):
 
 
 @pytest.mark.parametrize("number", [KINDS.index(name) for name in SHAPES if SORTED in SHAPES[name]])
-def test_whatever_reads_a_renamed_view_goes_on_as_if_it_had_always_been_called_so(
+def test_readers_of_a_renamed_view_continue_as_if_it_had_always_had_its_name(
     spark: SparkSession, tmp_path: Path, number: int
 ) -> None:
     never = Changing(number, tmp_path / "never", renamed=True)
@@ -73,7 +73,7 @@ def test_whatever_reads_a_renamed_view_goes_on_as_if_it_had_always_been_called_s
         assert Changing(number, changed.folder, renamed=True).all_ticks(spark) == wanted
 
 
-def test_a_death_before_any_write_of_a_change_leaves_the_old_plan_or_the_new_one(
+def test_a_crash_before_any_write_of_a_change_leaves_the_old_plan_or_the_new_one(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     old = Changing(0, tmp_path / "live")
@@ -163,7 +163,7 @@ def half_committed(spark: SparkSession, folder: Path, sql: str) -> Place:
     return place
 
 
-def test_the_rows_of_a_committed_tick_go_out_before_the_change(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_rows_of_a_committed_tick_are_delivered_before_the_change(spark: SparkSession, tmp_path: Path) -> None:
     place = half_committed(spark, tmp_path, script(RAW, LATE))
     assert place.rows("raw") == []
     after = script(RAW, LATE, OTHER, view="in_order")
@@ -175,7 +175,7 @@ def test_the_rows_of_a_committed_tick_go_out_before_the_change(spark: SparkSessi
     assert place.verified(after) == {}
 
 
-def test_a_sink_is_not_taken_away_before_it_has_its_last_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_sink_is_not_removed_before_it_has_its_last_rows(spark: SparkSession, tmp_path: Path) -> None:
     place = half_committed(spark, tmp_path, script(RAW, LATE))
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "check").rglob("*.json")}
     with pytest.raises(Refused, match=r"R408 the last rows of p2.sink, which the script no longer has") as refused:
@@ -197,7 +197,7 @@ def test_the_rows_of_a_query_are_not_given_to_another_that_takes_its_name(spark:
     assert sorted(said) == ["query1 is called query2", "query2 is called query1"]
 
 
-def test_a_bound_set_by_hand_that_waits_takes_effect_under_the_new_name(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_waiting_manual_bound_takes_effect_under_the_new_name(spark: SparkSession, tmp_path: Path) -> None:
     place = Place(tmp_path, spark)
     before, after = script(RAW, LATE), script(RAW, LATE, view="in_order")
     place.define(before)
@@ -212,7 +212,7 @@ def test_a_bound_set_by_hand_that_waits_takes_effect_under_the_new_name(spark: S
     assert place.verified(after) == {}
 
 
-def test_a_pump_that_comes_back_goes_on_numbering_its_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_pump_that_comes_back_continues_its_row_numbers(spark: SparkSession, tmp_path: Path) -> None:
     place = Place(tmp_path, spark)
     both, without = script(RAW, LATE, LOG), script(RAW, LATE)
     place.define(both)

@@ -76,7 +76,7 @@ def check_all(place: Place, expected: Judged, view: str, after: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_renamed_view_goes_on_as_if_it_had_never_been_called_otherwise(
+def test_a_renamed_view_continues_as_if_it_had_always_had_its_name(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
     place = Place(tmp_path, spark)
@@ -87,7 +87,7 @@ def test_a_renamed_view_goes_on_as_if_it_had_never_been_called_otherwise(
 
 @pytest.mark.parametrize("widths", [(10, 45), (45, 10)], ids=["wider", "narrower"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_another_tolerance_rules_from_the_change_on_and_what_was_promised_stays(
+def test_another_tolerance_applies_after_the_change_and_promises_stay(
     spark: SparkSession, tmp_path: Path, seed: int, widths: tuple[int, int]
 ) -> None:
     place = Place(tmp_path, spark)
@@ -98,7 +98,7 @@ def test_another_tolerance_rules_from_the_change_on_and_what_was_promised_stays(
 
 @pytest.mark.parametrize("limits", [(12, 30), (30, 12)], ids=["wider", "narrower"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_another_guard_rules_from_the_change_on(
+def test_another_guard_applies_after_the_change(
     spark: SparkSession, tmp_path: Path, seed: int, limits: tuple[int, int]
 ) -> None:
     place = Place(tmp_path, spark)
@@ -127,7 +127,7 @@ def test_another_tolerance_of_groups_judges_by_whole_groups(
     assert place.verified(after) == {}
 
 
-def test_another_limit_above_the_arrival_rules_from_the_change_on(spark: SparkSession, tmp_path: Path) -> None:
+def test_another_arrival_limit_applies_after_the_change(spark: SparkSession, tmp_path: Path) -> None:
     place = Place(tmp_path, spark)
     limits = (f" EARLY BEYOND INTERVAL '{minutes}' MINUTE AFTER ARRIVAL" for minutes in (10, 60))
     before, after = (script(RAW, guard=limit) for limit in limits)
@@ -142,7 +142,7 @@ def test_another_limit_above_the_arrival_rules_from_the_change_on(spark: SparkSe
     assert place.pairs("raw") == [("a", 1), ("b", 1)]
 
 
-def test_another_guard_of_a_stream_rules_from_the_change_on(spark: SparkSession, tmp_path: Path) -> None:
+def test_another_guard_of_a_stream_applies_after_the_change(spark: SparkSession, tmp_path: Path) -> None:
     place = Place(tmp_path, spark)
     before = script(RAW.replace("{view}", "s")).replace(
         "ev TIMESTAMP);", "ev TIMESTAMP) EARLY BEYOND INTERVAL '1' HOUR;"
@@ -228,7 +228,7 @@ def test_a_new_sink_that_is_the_first_in_order_begins_with_the_rows_read_from_th
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_sink_that_is_gone_leaves_the_others_as_they_are(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+def test_removing_a_sink_does_not_affect_others(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     place = Place(tmp_path, spark)
     after = script(RAW)
     changed(place, script(MINUTES, RAW, LATE), after, seed)
@@ -302,7 +302,7 @@ TRIVIAL: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("what", TRIVIAL)
-def test_what_means_the_same_is_no_change(spark: SparkSession, tmp_path: Path, what: str) -> None:
+def test_equivalent_sql_is_not_a_change(spark: SparkSession, tmp_path: Path, what: str) -> None:
     place = Place(tmp_path, spark)
     before = script(MINUTES, LOG)
     after = TRIVIAL[what](before)
@@ -328,7 +328,7 @@ def test_a_start_that_changes_nothing_says_nothing_and_one_that_does_says_it_onc
     assert place.run(after).changes == ()
 
 
-def test_before_the_first_tick_any_change_is_taken_as_there_is_no_state(spark: SparkSession, tmp_path: Path) -> None:
+def test_before_the_first_tick_any_change_is_accepted(spark: SparkSession, tmp_path: Path) -> None:
     place = Place(tmp_path, spark)
     before, after = script(RAW), script(RAW, OTHER, view="in_order", within=30)
     place.engine(before).stop()

@@ -61,7 +61,7 @@ BOTH = script(*ALL)
 SORTED = "CREATE VIEW sorted AS SELECT STREAM ev AS ROWTIME, k, v FROM s ORDER BY ev WITHIN INTERVAL '20' SECOND"
 
 
-def test_the_same_is_no_change() -> None:
+def test_an_unchanged_script_is_not_a_change() -> None:
     assert upgrade_of(plan_of(BOTH), compiled(BOTH)) is None
 
 
@@ -197,7 +197,7 @@ REFUSED: dict[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_the_state_does_not_fit_is_refused_with_the_difference(what: str) -> None:
+def test_changes_that_do_not_fit_the_state_are_refused_with_the_difference(what: str) -> None:
     before, after, said = REFUSED[what]
     words = refusal(before, after)
     assert words.startswith("R401 the checkpoint belongs to another query: ")
@@ -237,7 +237,7 @@ def test_a_stream_that_the_home_defines_otherwise_is_shown_by_the_operator(tmp_p
         upgrade_of(plan_of(sql, home=homes[0]), compiled(sql, home=homes[1]))
 
 
-def test_a_pump_that_was_gone_may_come_back_and_no_other_takes_its_place() -> None:
+def test_a_removed_pump_may_come_back_and_no_other_takes_its_place() -> None:
     upgrade = upgraded(BOTH, script(MINUTES, LATE, LOG))
     assert upgrade.gone == ("p2.select", "p2.sink.merge", "p2.sink")
     kept = retired(plan_of(BOTH), upgrade)
@@ -313,7 +313,9 @@ def test_a_gate_that_comes_or_goes_ended_its_pump() -> None:
         ("k STRING, v INT", "k STRING, v INT ASCENDING", "json", "t has a declared order"),
     ],
 )
-def test_a_target_whose_rows_would_not_bear_it_is_refused(before: str, after: str, format_: str, why: str) -> None:
+def test_a_declaration_that_existing_rows_do_not_fit_is_refused(
+    before: str, after: str, format_: str, why: str
+) -> None:
     assert re.search(
         f"the target of p has changed: {why}", said := refusal(target(before, format_), target(after, format_))
     )
@@ -330,7 +332,7 @@ def test_conditions_on_the_rows_of_a_stream_ended_its_readers() -> None:
     assert "R401" in refusal(after, after.replace("v BIGINT CHECK", "v INT CHECK"))
 
 
-def test_a_target_whose_rows_would_not_bear_it_is_replaced_by_a_new_one() -> None:
+def test_a_target_whose_rows_do_not_fit_is_replaced_by_a_new_one() -> None:
     before, after = (target(columns) for columns in ("k STRING, v BIGINT", "k STRING, v INT"))
     assert "define a new target with its own directory" in refusal(before, after)
     assert upgrade_of(plan_of(before), compiled(before)) is None, "declared as it was"

@@ -171,7 +171,7 @@ def test_a_page_follows_a_pipeline_that_runs(at: Callable[[str, str], Page], pip
     page.locator("#facts dd", has_text=re.compile(f"^{pipelines.ticks - 1}$")).wait_for()
 
 
-def test_the_graph_marks_who_holds_everything_and_opens_a_box_by_keyboard(at: Callable[[str, str], Page]) -> None:
+def test_the_graph_marks_the_holder_and_opens_a_box_by_keyboard(at: Callable[[str, str], Page]) -> None:
     page = settled(at("stopped", "graph"), "graph")
     assert "Writer door-00002 of doors holds the output per_minute" in page.locator("#blame").inner_text()
     assert page.locator(".edge.holds").count() == 6
@@ -326,7 +326,7 @@ def test_boxes_of_a_trace_do_not_overlap(at: Callable[[str, str], Page], monkeyp
             assert beside or above
 
 
-def test_a_statement_is_carried_out_by_a_button_where_that_is_allowed(
+def test_a_statement_is_executed_by_a_button_if_allowed(
     browser: Browser, pipelines: Pipelines, commands: list[list[str]]
 ) -> None:
     watched = Watched(Home(pipelines.driver.folder.parents[1]), [str(pipelines.driver.folder.parent / "stopped")])

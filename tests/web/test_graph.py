@@ -66,7 +66,7 @@ def test_the_graph_is_not_sent_again_while_nothing_happens(client: TestClient) -
     assert client.get("/graph.json", headers={"if-none-match": first.headers["etag"]}).status_code == 304
 
 
-def test_a_box_says_what_explain_says_with_its_proof_and_its_sql(client: TestClient) -> None:
+def test_a_box_shows_explain_with_its_proof_and_its_sql(client: TestClient) -> None:
     text = client.get("/box", params={"box": "per_minute.group"}).text
     for term in ("Requires", "Keeps", "Emits", "Promises", "Proof"):
         assert f"<dt>{term}</dt>" in text
@@ -81,13 +81,13 @@ def test_a_box_of_a_stream_lists_its_slowest_writers(client: TestClient) -> None
     assert text.index("door-00002") < text.index("door-00000")
 
 
-def test_a_box_that_is_not_there_is_reported(client: TestClient) -> None:
+def test_a_missing_box_is_reported(client: TestClient) -> None:
     answer = client.get("/box", params={"box": "<b>"})
     assert "R704" in answer.text
     assert "&lt;b&gt;" in answer.text
 
 
-def test_what_a_box_has_held_is_given_over_time(client: TestClient) -> None:
+def test_the_held_rows_of_a_box_are_shown_over_time(client: TestClient) -> None:
     found = client.get("/held.json", params={"box": "per_minute.group"}).json()
     assert found["x"][-1] == 59
     assert found["series"][0]["values"][-1] == 21

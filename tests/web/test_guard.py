@@ -42,7 +42,7 @@ def test_a_page_of_another_site_gets_no_answer(console: Callable[..., TestClient
     assert console().get("/", headers=headers).status_code == 403
 
 
-def test_what_changes_something_must_come_from_a_page_of_the_console(console: Callable[..., TestClient]) -> None:
+def test_requests_that_change_something_must_come_from_the_console(console: Callable[..., TestClient]) -> None:
     assert console().post("/").status_code == 403
     assert console().post("/", headers={"origin": "http://127.0.0.1:8642"}).status_code == 405
 
@@ -65,7 +65,7 @@ def test_the_token_leaves_the_address_and_stays_in_a_cookie(console: Callable[..
 
 
 @pytest.mark.parametrize("path", ["/", "/nowhere", "/static/console.js"])
-def test_no_answer_lets_a_page_run_or_fetch_what_is_not_ours(console: Callable[..., TestClient], path: str) -> None:
+def test_no_answer_lets_a_page_run_or_fetch_foreign_content(console: Callable[..., TestClient], path: str) -> None:
     headers = console().get(path).headers
     policy = headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")

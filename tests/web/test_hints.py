@@ -48,7 +48,7 @@ def test_a_refused_request_names_the_address_to_open(console: Ask) -> None:
     assert client.get(f"/{with_token}t", follow_redirects=True).status_code == 200
 
 
-def test_a_page_that_is_not_there_leads_to_one_that_is(console: Ask) -> None:
+def test_a_missing_page_links_to_an_existing_one(console: Ask) -> None:
     client = console()
     told(client.get("/nowhere"), "The (home page) lists the pipelines")
     pipeline = address(client, "factory")
@@ -78,7 +78,7 @@ def test_existing_rows_can_be_traced(console: Ask, number: str, what: str) -> No
     assert client.get(unescape(links[0])).status_code == 200
 
 
-def test_an_action_is_carried_out_as_the_refusals_say(console: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_action_works_as_the_refusals_say(console: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "carry_out", lambda _: (True, "it is done"))
     client = console()
     act, ours = f"{address(client, 'factory')}/act", {"origin": AT}

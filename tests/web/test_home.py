@@ -137,7 +137,7 @@ def test_a_journal_without_a_whole_entry_cannot_be_shown(console: Callable[..., 
     assert client.get(f"{address(client, 'factory')}/graph").status_code == 422
 
 
-def test_there_is_a_page_for_what_is_not_there(console: Callable[..., TestClient]) -> None:
+def test_there_is_a_page_for_unknown_addresses(console: Callable[..., TestClient]) -> None:
     for path in ("/nowhere", "/p/nobody/graph"):
         answer = console().get(path)
         assert (answer.status_code, "R704" in answer.text) == (404, True)

@@ -57,7 +57,7 @@ def test_a_long_journal_is_read_little_by_little_and_the_newest_first(tmp_path: 
     assert [moment.tick for moment in records.moments] == [*range(2_000)]
 
 
-def test_of_a_journal_that_is_too_long_the_newest_are_read_and_others_evenly() -> None:
+def test_the_newest_entries_of_a_long_journal_are_read_and_others_evenly() -> None:
     chosen = _chosen(range(100_000))
     assert len(chosen) <= MOST + NEWEST
     assert chosen[-NEWEST:] == [*range(100_000 - NEWEST, 100_000)]
@@ -84,7 +84,7 @@ def pruned(tmp_path: Path) -> Records:
     return records
 
 
-def test_what_was_read_stays_when_the_driver_removes_it(pruned: Records) -> None:
+def test_moments_stay_when_the_driver_removes_their_entries(pruned: Records) -> None:
     assert [moment.tick for moment in pruned.moments] == [*range(21)]
     assert pruned.entry_at(5) is None
     assert pruned.entry_at(15) is not None

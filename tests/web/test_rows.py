@@ -56,7 +56,7 @@ def test_pages_have_each_row_once_the_newest_first(known: bool, condition: str) 
     assert found == [*reversed(range(137))]
 
 
-def test_a_page_without_time_goes_on_where_it_stopped() -> None:
+def test_a_page_that_ran_out_of_time_continues_where_it_stopped() -> None:
     found: list[int] = []
     before: int | None = None
     for _ in range(100):
@@ -87,7 +87,7 @@ def test_a_filter_compares_numbers_as_numbers_and_texts_as_texts(condition: str,
     assert [row.number for row in page_of_rows(kept(10), None, condition).rows] == numbers
 
 
-def test_a_filter_over_a_column_that_is_not_there_is_refused() -> None:
+def test_a_filter_on_an_unknown_column_is_refused() -> None:
     with pytest.raises(Refused, match="R706 there is no column price"):
         page_of_rows(kept(10), None, "price > 1")
 
@@ -132,7 +132,7 @@ def test_refused_rows_are_shown_with_their_reasons_and_filtered(client: TestClie
     assert [row[:2] for row in found] == [["21", "LATE"], ["20", "LATE"], ["19", "LATE"]]
 
 
-def test_a_gate_that_is_not_there_shows_no_rows(client: TestClient) -> None:
+def test_an_unknown_gate_shows_no_rows(client: TestClient) -> None:
     assert not cells(client.get("/rows", params={"what": "rejected", "of": "../../x"}).text)
     assert not cells(client.get("/rows", params={"what": "output", "of": "nobody.sink"}).text)
 
@@ -175,7 +175,7 @@ def test_a_trace_is_shown_as_a_graph_from_the_row_down(client: TestClient, monke
     assert command[command.index("--where") + 1].endswith("`device` <=> 'sensor-00002' AND `n` <=> 102")
 
 
-def test_a_row_of_a_trace_has_its_edges_and_the_rows_that_are_not_shown_stand_together() -> None:
+def test_a_row_of_a_trace_has_its_edges_and_hidden_rows_are_grouped() -> None:
     found = [
         {"operator": "seen.union", "tick": 1, "kind": "row", "at": "09:01", "columns": {}, "id": 0, "made_of": [1, 10]},
         *(
@@ -234,5 +234,5 @@ def test_a_trace_that_fails_says_why_and_can_be_tried_again(
         {"sink": "per_minute.sink", "number": "99"},
     ],
 )
-def test_a_row_that_is_not_there_is_not_traced(client: TestClient, asked: dict[str, str]) -> None:
+def test_a_missing_row_is_not_traced(client: TestClient, asked: dict[str, str]) -> None:
     assert "R704" in client.post("/trace/begin", data=asked).text

@@ -35,7 +35,7 @@ def test_durations_are_given_by_part(client: TestClient) -> None:
     assert parts["journal, ms"][:2] == [9, 9]
 
 
-def test_what_goes_on_behind_the_newest_entry_has_no_time_yet(client: TestClient) -> None:
+def test_parts_after_the_newest_entry_have_no_time_yet(client: TestClient) -> None:
     found = client.get("/durations.json").json()["series"]
     newest = {one["label"].removesuffix(", ms"): one["values"][-1] for one in found}
     assert {name for name, value in newest.items() if value is None} == {"sinks", "journal"}
@@ -55,7 +55,9 @@ def test_rows_are_counted_by_tick(client: TestClient) -> None:
     assert sum(found["refused"]) == 22
 
 
-def test_a_journal_of_an_older_version_has_its_entries_apart(console: Callable[..., TestClient], home: Path) -> None:
+def test_a_journal_of_an_older_version_shows_the_time_between_entries(
+    console: Callable[..., TestClient], home: Path
+) -> None:
     Made(home / "checkpoints" / "older", costs=False).make()
     client = console()
     place = address(client, "older")

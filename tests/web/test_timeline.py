@@ -40,12 +40,12 @@ def lane(found: dict[str, Any], name: str) -> dict[str, Any]:
     return dict(one)
 
 
-def test_what_has_a_clock_or_holds_rows_has_a_lane_sources_first(shown: Shown) -> None:
+def test_everything_with_a_clock_or_held_rows_has_a_lane_sources_first(shown: Shown) -> None:
     names = [one["name"] for one in shown()["lanes"]]
     assert names == ["readings", "sorted", "doors", "per_minute.group", "per_minute", "per_minute.sink"]
 
 
-def test_a_lane_has_its_bound_what_it_holds_and_what_it_refused(shown: Shown) -> None:
+def test_a_lane_has_its_bound_its_held_and_its_refused_rows(shown: Shown) -> None:
     group, sort = lane(shown(), "per_minute.group"), lane(shown(), "sorted")
     assert group["bound"]["text"] == "2026-03-02 09:13:00"
     assert [bar["rows"] for bar in group["bars"]] == [3] * 7
@@ -118,7 +118,7 @@ def test_a_pipeline_that_has_ended_is_shown_where_its_rows_were(
     assert lane(found, "readings")["bound"]["text"] == "+∞"
 
 
-def test_what_lies_near_the_outputs_is_shown_with_them() -> None:
+def test_instants_near_the_outputs_are_shown_with_them() -> None:
     hour = 60 * MINUTE
     assert _near([], [1, 2 * hour]) == [1, 2 * hour], "before the first output everything is shown"
     assert _near([BEGINNING, END], [5]) == [5]
@@ -153,7 +153,7 @@ def test_it_says_which_line_has_not_crossed_an_instant_and_who_holds_it(shown: S
     assert shown(at=to_micros("2026-03-02 09:10:00"))["why"]["out"]
 
 
-def test_accepted_rows_lie_where_the_clock_moved(shown: Shown) -> None:
+def test_accepted_rows_are_drawn_where_the_clock_moved(shown: Shown) -> None:
     found = lane(shown(), "doors")["density"]
     stuck = lane(shown(), "doors")["bound"]["place"]
     assert found
@@ -161,7 +161,7 @@ def test_accepted_rows_lie_where_the_clock_moved(shown: Shown) -> None:
     assert {0 < share <= 1 for _, share in found} == {True}
 
 
-def test_accepted_rows_of_a_clock_that_stands_lie_at_their_times() -> None:
+def test_accepted_rows_of_a_still_clock_are_drawn_at_their_times() -> None:
     """A silent writer holds the clock; the rows of the others are drawn nevertheless, each tick over its own times."""
     window = Window(0, 240)
     past = [

@@ -30,20 +30,20 @@ def page_of(client: TestClient, name: str = "factory") -> str:
     return re.sub(r"\s+", " ", unescape(text))
 
 
-def test_what_waits_is_shown_with_the_writer_it_waits_for(console: Console) -> None:
+def test_waiting_rows_are_shown_with_the_writer_they_wait_for(console: Console) -> None:
     text = page_of(console())
     assert "per_minute.group" in text
     assert "writer door-00002 of doors" in text
     assert "It may send earlier rows." in text
 
 
-def test_what_cannot_be_undone_is_said_before_its_statement(console: Console) -> None:
+def test_a_warning_comes_before_an_irreversible_statement(console: Console) -> None:
     text = page_of(console())
     first = text.index("This cannot be undone: earlier rows are refused from then on.")
     assert first < text.index("rowtime bound")
 
 
-def test_nothing_is_carried_out_without_leave(console: Console) -> None:
+def test_nothing_is_executed_without_permission(console: Console) -> None:
     client = console()
     assert ">Run</button>" not in page_of(client)
     answer = client.post(f"{address(client, 'factory')}/act", data={"way": "x"}, headers={"origin": AT})
@@ -85,7 +85,7 @@ def test_a_bound_is_set_by_the_command_that_a_user_would_type(
         ({"way": "0123456789abcdef"}, "this action is not offered any more"),
     ],
 )
-def test_what_is_not_whole_is_not_carried_out(
+def test_incomplete_requests_are_not_executed(
     acting: tuple[TestClient, list[list[str]]], changed: dict[str, str], told: str
 ) -> None:
     client, ran = acting
