@@ -7,9 +7,12 @@ first row with the same keys, DENSE_RANK the number of rows whose keys differ fr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from sqlglot import exp
 
-from rowtime.core.columns import ROWTIME
+from rowtime.core.columns import ROWTIME, ROWTIME_NAME
 from rowtime.expr.conditions import columns_in
 from rowtime.expr.monotonicity import prove
 from rowtime.plan.bind.frames import NoWindow, Window, resolved
@@ -24,6 +27,7 @@ HINT = (
 
 
 _RANKS = (exp.Rank, exp.DenseRank)
+_OWN = "own_rowtime_{}"  # the rowtime of a row, which sorting replaces by the end of its window
 _BEGINS = "ranks_begin_{}"  # the number of each row whose keys differ from those of the row before
 
 
@@ -40,11 +44,59 @@ def sorted_first(query: exp.Select, text: str, source: From) -> tuple[exp.Select
     closing = _closing(windows.pop(), Scope(text, source)) if len(windows) == 1 else None
     if closing is None:
         return None
-    window, taken = closing[1], {column.name.lower() for column in source.node.emits().columns}
-    begins = next(name for n in range(len(taken) + 1) if (name := _BEGINS.format(n)) not in taken)
+    (key, window), taken = closing, {column.name.lower() for column in source.node.emits().columns}
+    begins, own = (
+        next(name for n in range(len(taken) + 1) if (name := form.format(n)) not in taken) for form in (_BEGINS, _OWN)
+    )
     ranked = any(isinstance(call.this, _RANKS) for call in calls)
+    sorting, numbered = _sorting(query, key, window), _listing(query, [name for name, _ in source.inputs[0].columns])
+    if _asks_for_rowtime(query, key, window):
+        sorting.append("expressions", exp.alias_(exp.column(ROWTIME_NAME), own, quoted=True))
+        order = tuple(_with_own(part, own) for part in window.order)
+        window = replace(window, keys=tuple(_with_own(part, own) for part in window.keys), order=order)
+        numbered.set("expressions", [_with_own(entry, own) for entry in numbered.expressions])
     between = (_beginning(window, begins),) if ranked else ()
-    return _sorting(query, *closing), *between, _numbering(query, window, begins)
+    return sorting, *between, _numbering(numbered, window, begins)
+
+
+def _listing(query: exp.Select, names: Sequence[str]) -> exp.Select:
+    """Return the query with the columns of the input in place of ``*``: below, there are more columns."""
+    made, entries = query.copy(), list[exp.Expr]()
+    for entry in made.expressions:
+        if isinstance(entry, exp.Star) or (isinstance(entry, exp.Column) and entry.is_star and len(entry.parts) < 3):  # noqa: PLR2004 - an input and *
+            star = entry if isinstance(entry, exp.Star) else entry.this
+            without = {one.name.lower() for one in star.args.get("except_") or ()}
+            entries += [exp.column(name, quoted=True) for name in names if name.lower() not in without]
+        else:
+            entries.append(entry)
+    made.set("expressions", entries)
+    return made
+
+
+def _asks_for_rowtime(query: exp.Select, key: exp.Expr, window: Window) -> bool:
+    """Return True if a query uses the rowtime of its rows for more than the ``key`` that closes the window."""
+    entries = [entry for entry in query.expressions if not _is_rowtime(entry)]
+    asked = [
+        column for entry in entries for column in entry.find_all(exp.Column) if not column.find_ancestor(exp.Window)
+    ]
+    asked += [one for part in window.keys if part is not key for one in part.find_all(exp.Column)]
+    asked += [one for part in window.order for one in part.find_all(exp.Column)]
+    return any(map(_is_rowtime, asked))
+
+
+def _with_own(node: exp.Expr, own: str) -> exp.Expr:
+    """Return an expression with the own rowtime of a row in place of the one that sorting gave it."""
+    if _is_rowtime(node):
+        return node  # the rowtime of the result
+    whole = exp.Paren(this=node.copy())
+    for column in [one for one in whole.find_all(exp.Column) if _is_rowtime(one)]:
+        column.replace(exp.column(own, quoted=True))
+    found: exp.Expr = whole.this
+    return found
+
+
+def _is_rowtime(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column) and node.name.upper() == ROWTIME_NAME
 
 
 def _closing(window: Window, scope: Scope) -> tuple[exp.Expr, Window] | None:
