@@ -1,7 +1,7 @@
 """Measures rowtime beside Spark's own engine: ``python -m benchmarks [--short] [--only NAME] [--out FILE]``.
 
-Both run in one process, on the same files, with the same settings, in turns; what is
-printed is a line of JSON a measurement, with medians and their ratio, and a last line over all of them.
+Both run in one process, on the same files, with the same settings, in turns. Each measurement prints a line of JSON
+with medians and their ratio; a last line sums up all of them.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ LONG_ONLY = (
     COST_OVER_SIZE,
     COLD_START,
 )
-"""Left out of the short form unless they are asked for."""
+"""Omitted from the short form unless they are named."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

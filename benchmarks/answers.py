@@ -12,10 +12,10 @@ COLUMNS = ["w", "k", "c", "sv"]
 
 
 def compare(ours: Path, theirs: Path, count: int) -> str:
-    """``equal``, or what differs.
+    """Return ``equal``, or what differs.
 
-    rowtime ends its stream, so it has all groups, which count every row; Spark keeps the last
-    windows for ever. So every window that Spark let out must be there with the same rows.
+    rowtime ends its stream, so it has all groups, which count every row; Spark keeps the last windows for ever. So
+    every window that Spark emitted must be there with the same rows.
     """
     mine, other = rows_of(ours), rows_of(theirs)
     if (counted := pc.sum(mine["c"]).as_py()) != count:

@@ -1,4 +1,4 @@
-"""A backfill in few large ticks, against the same groups as one plain Spark batch query."""
+"""A backfill in a few large ticks, against the same groups as one plain Spark batch query."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """From the start of Python to the first committed tick of ``rowtime run`` of a script of three statements.
 
-What Spark needs for itself is separate: a process that imports PySpark and makes a session with the same master. Both
-run in turns, a new process each time.
+The share of Spark is measured separately: a process that imports PySpark and creates a session with the same master.
+Both run in turns, a new process each time.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def measure(engines: Engines, *, short: bool) -> Result:
 
 
 def _seconds(command: list[str]) -> float:
-    """Seconds until a process has said the word that the progress of a tick begins with."""
+    """Return the seconds until a process prints the first word of the progress of a tick."""
     with tempfile.TemporaryFile("w+") as errors:
         began = time.perf_counter()
         with subprocess.Popen(

@@ -33,7 +33,7 @@ SELECT STREAM ev AS ROWTIME, k, v FROM s ORDER BY ev WITHIN INTERVAL '10' SECOND
 
 
 class InOrder:
-    """A sink that counts rows, and says whether they came in order."""
+    """A sink that counts rows, and checks their order."""
 
     def __init__(self) -> None:
         self.count, self.latest, self.ordered = 0, -1, True
@@ -64,7 +64,7 @@ def measure(engines: Engines, *, short: bool) -> Result:
 
 
 def _speed(engines: Engines, name: str, size: int, tick: int) -> float:
-    """Rows a second of the ticks between the first and the last."""
+    """Return the rows per second of the ticks between the first and the last."""
     place, ticks = engines.fresh("size"), []
 
     def listener(progress: dict[str, Any]) -> None:

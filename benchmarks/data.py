@@ -1,4 +1,4 @@
-"""The files that the benchmarks read: rows in Parquet, made once, kept among the temporary files."""
+"""The files that the benchmarks read: rows in Parquet, made once, kept with the temporary files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Rows:
         return self.ticks * self.files * self.rows
 
     def folder(self) -> Path:
-        """The folder with the files, which are made if they are not there."""
+        """The folder with the files, which are made if they do not exist."""
         folder = CACHE / f"{self.keys}-{self.ticks}x{self.files}x{self.rows}-{self.step}"
         done = folder.with_suffix(".done")
         if not done.exists():
@@ -53,7 +53,7 @@ class Rows:
 
 
 def table(times: np.ndarray, keys: np.ndarray, random: np.random.Generator) -> pa.Table:
-    """Rows of the one schema that all benchmarks use."""
+    """Return rows of the one schema that all benchmarks use."""
     return pa.table(
         {
             "ev": pa.array(times, pa.timestamp("us", "UTC")),
@@ -64,7 +64,7 @@ def table(times: np.ndarray, keys: np.ndarray, random: np.random.Generator) -> p
 
 
 def write(folder: Path, number: int, rows: pa.Table) -> None:
-    """One file; its modification time gives its place, for both engines order files by it."""
+    """Write one file; its modification time determines its place, because both engines order files by it."""
     draft, path = folder / f".{number:06d}", folder / f"{number:06d}.parquet"
     pq.write_table(rows, draft, row_group_size=ROW_GROUP)
     os.utime(draft, (1_600_000_000 + number, 1_600_000_000 + number))
@@ -72,7 +72,7 @@ def write(folder: Path, number: int, rows: pa.Table) -> None:
 
 
 def write_csv(folder: Path, number: int, rows: pa.Table) -> None:
-    """The same as CSV, with times in milliseconds, which is what Flink goes by."""
+    """Write the same as CSV, with times in milliseconds, as Flink uses them."""
     text = pc.strftime(rows["ev"].cast(pa.timestamp("ms")), format="%Y-%m-%d %H:%M:%S")
     plain = pa_csv.WriteOptions(include_header=False, quoting_style="none")
     pa_csv.write_csv(rows.set_column(0, "ev", text), folder / f"{number:06d}.csv", plain)

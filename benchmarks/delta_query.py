@@ -1,8 +1,8 @@
 """The one query by Spark's streaming engine into a Delta table: ``python delta_query.py JSON``, run by that Spark.
 
-``source`` is a folder of Parquet files of the ``schema``, of which a batch takes so many ``files``. Each of the
-``rounds`` writes a table ``out-N`` below ``place``; the session has ``conf`` and ``settings``. Printed as JSON are the
-milliseconds of each batch that had rows, a list a round.
+``source`` is a folder of Parquet files of the ``schema``; a batch takes ``files`` of them. Each of the ``rounds``
+writes a table ``out-N`` below ``place``; the session has ``conf`` and ``settings``. It prints the milliseconds of each
+batch that had rows as JSON, one list per round.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Rows a second through a T-sort to an ordered sink and through the guard, at several shares of late rows.
+"""Rows per second through a T-sort to an ordered sink and through the guard, at several shares of late rows.
 
-Spark has neither: its line is its own aggregate by minute over the same Parquet files, which drops
-late rows and keeps none of them. Flink sorts by rowtime, from the same CSV files; which rows are
-late there depends on when its watermark comes, so all its rows are compared where none is late,
-and their number elsewhere.
+Spark has neither: its line is its own aggregate by minute over the same Parquet files, which drops late rows and keeps
+none of them. Flink sorts by rowtime, from the same CSV files; which rows are late there depends on the time of its
+watermark. So all its rows are compared if none is late, and otherwise their number.
 """
 
 from __future__ import annotations
@@ -50,12 +49,12 @@ GUARD = " EARLY BEYOND INTERVAL '1' HOUR"
 
 
 def source(share: int, files: int) -> Path:
-    """Files in which ``share`` % of the rows lie up to half a minute behind."""
+    """Return files in which ``share`` % of the rows are late by up to half a minute."""
     return _made(f"disorder-{share}-{files}x{FILE}", files, share, write)
 
 
 def source_csv(share: int, files: int) -> Path:
-    """The same as CSV, with times in milliseconds, which is what Flink sorts by."""
+    """Return the same as CSV, with times in milliseconds, by which Flink sorts."""
     return _made(f"disorder-csv-{share}-{files}x{FILE}", files, share, write_csv)
 
 
@@ -102,7 +101,7 @@ class Run:
 
 
 def measure(engines: Engines, *, short: bool, text: str) -> Result:
-    """Each share of late rows a line, against Spark's aggregate; memory over a stream that is longer."""
+    """Measure each share of late rows against Spark's aggregate, and memory over a longer stream."""
     files, rounds = (4, 1) if short else (10, 5)
     rows, lines, ratios = files * FILE, {}, []
     for _ in range(WARM if short else WARM_LONG):
@@ -120,7 +119,7 @@ def measure(engines: Engines, *, short: bool, text: str) -> Result:
 
 
 def _memory(engines: Engines, text: str, files: int) -> tuple[Result, Result]:
-    """The greatest of the driver's Python and what Java keeps, over a stream and one three times as long."""
+    """Measure the greatest memory of the driver's Python and of Java, over a stream and one three times as long."""
     found = {}
     for length in (files, LONGER * files):
         run = Run(engines, text, source(QUICK[-1], length))
@@ -153,7 +152,7 @@ def measure_flink(engines: Engines, *, short: bool) -> Result:
 
 
 def _in_one_file(place: Path) -> Path:
-    """The rows of a folder for Flink, which may open files in any order, and drops what it finds late then."""
+    """Return the rows of a folder in one file: otherwise Flink opens files in any order and drops late rows."""
     whole = place.with_name(f"{place.name}-whole")
     if not whole.exists():
         made = Path(tempfile.mkdtemp(dir=place.parent))
@@ -165,7 +164,7 @@ def _in_one_file(place: Path) -> Path:
 
 
 def _compared(ours: Run, theirs: Path) -> str:
-    """Whether both gave the same rows in the same order."""
+    """Return ``equal`` if both gave the same rows in the same order, or what differs."""
     read = pa_csv.ReadOptions(column_names=["ev", "k", "v"])
     # Flink may read several files at once, but what it writes last it has sorted last.
     parts = sorted(theirs.iterdir(), key=lambda path: path.stat().st_mtime_ns)

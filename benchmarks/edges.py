@@ -1,7 +1,7 @@
-"""Events from edges against the same events from intervals: a million edges a tick, which are half a million events.
+"""Events from edges against the same events from intervals: a million edges per tick, or half a million events.
 
-The query hands the events on as intervals, so what differs is what it takes to make events of their edges. The snapshot
-count over both is measured as well in the long form; nothing is required of it.
+The query emits the events as intervals, so the difference is the cost of pairing their edges. The long form also
+measures the snapshot count over both, without a requirement.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Engines:
-    """The session that all engines share, and a folder for what they write."""
+    """The session that all engines share, and a folder for their output."""
 
     spark: SparkSession
     folder: Path
@@ -59,7 +59,7 @@ class Engines:
         return path
 
     def processor(self) -> float:
-        """Seconds of processor time that Python and Java have used; on a busy machine they say more than a clock."""
+        """Seconds of processor time of Python and Java; on a busy machine more reliable than a clock."""
         java = self.spark._jvm.java.lang.ProcessHandle.current().pid()  # noqa: SLF001 - Python cannot ask otherwise
         used = 0
         for process in ("self", java):
@@ -70,7 +70,7 @@ class Engines:
     def rowtime(
         self, source: Path, files: int, within: int = 10, listener: Listener | None = None, sink: str = "parquet"
     ) -> Run:
-        """Read ``files`` files a tick until none is left, then end the stream."""
+        """Read ``files`` files per tick until none is left, then end the stream."""
         place = self.fresh(f"rowtime-{sink}")
         run, began = Run(place / "out"), time.perf_counter()
         query = self.pipeline(source, place, within, sink).run_available(
@@ -85,7 +85,7 @@ class Engines:
         return rt.Pipeline(self.spark, home=place / "home").sql(text)
 
     def native(self, source: Path, files: int, store: str = "default", within: int = 10) -> Run:
-        """Spark's streaming engine: the same files a batch, its own watermark, append mode."""
+        """Run Spark's streaming engine: the same files per batch, its own watermark, append mode."""
         place = self.fresh(store)
         spark = self.derived({"spark.sql.streaming.stateStore.providerClass": STORES[store]})
         rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files).parquet(str(source))
@@ -100,7 +100,7 @@ class Engines:
         return run
 
     def batch(self, source: Path) -> Run:
-        """The same groups as one Spark batch query."""
+        """Compute the same groups as one Spark batch query."""
         run, began = Run(self.fresh("batch") / "out"), time.perf_counter()
         rows = self.derived({}).read.schema(SCHEMA).parquet(str(source))
         _grouped(rows).write.parquet(str(run.output))
@@ -108,7 +108,7 @@ class Engines:
         return run
 
     def derived(self, more: Mapping[str, str]) -> SparkSession:
-        """A session of its own with the common settings and more."""
+        """Return a session of its own with the common settings and more."""
         session = self.spark.newSession()
         for key, value in {**SETTINGS, **more}.items():
             session.conf.set(key, value)
@@ -119,7 +119,7 @@ Listener = Callable[[dict[str, Any]], None]
 
 
 def session(folder: Path) -> SparkSession:
-    """One application on two cores, whose sessions all have the same settings."""
+    """Return one application on two cores, whose sessions all have the same settings."""
     quiet = {"spark.ui.enabled": "false", "spark.sql.warehouse.dir": str(folder / "warehouse")}
     kept = {"spark.sql.streaming.numRecentProgressUpdates": "10000"}
     return new_spark(master="local[2]", conf={**SETTINGS, **quiet, **kept})

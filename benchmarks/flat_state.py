@@ -1,9 +1,8 @@
-"""Whether a small tick costs more where a hundred times more is kept.
+"""Whether a small tick costs more with a hundred times more state.
 
-A first tick brings the groups that stay open, in the last ten minutes of an hour; the
-tolerance of one hour keeps them open. Each later tick brings a thousand rows: half of them
-move the clock on by a minute, half are of the minute that closes two ticks later. So every
-tick closes a few groups beside the many that stay.
+A first tick brings the groups that stay open, in the last ten minutes of an hour; the tolerance of one hour keeps them
+open. Each later tick brings a thousand rows: half of them advance the clock by a minute, half are of the minute that
+closes two ticks later. So every tick closes a few groups beside the many that stay.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ WARM = 40  # ticks until Java has compiled what a tick runs
 
 
 def measure(engines: Engines, *, short: bool) -> Result:
-    """The files come while the query runs, one a tick."""
+    """The files come while the query runs, one per tick."""
     ticks = 150 if short else 5000
     place = engines.fresh("flat")
     source = place / "in"

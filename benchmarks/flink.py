@@ -1,4 +1,4 @@
-"""PyFlink beside us: an environment of its own, made by ``make flink``, whose Python runs a script of ours."""
+"""PyFlink beside rowtime: an environment of its own, made by ``make flink``, whose Python runs a script of ours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_there() -> bool:
 
 
 class Session:
-    """A process of Flink's Python with one JVM, asked line by line (see `flink_session.py`)."""
+    """A process of Flink's Python with one JVM, which answers line by line (see `flink_session.py`)."""
 
     def __init__(self) -> None:
         ours = {"PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME"}
@@ -55,7 +55,7 @@ class Session:
         return found
 
     def rows(self, query: str, key: Sequence[int] = ()) -> list[list[Any]]:
-        """The rows that a query has in the end; ``key``: the numbers of the columns by which a row replaces another."""
+        """Return the final rows of a query; ``key``: the numbers of the columns by which a row replaces another."""
         found: list[list[Any]] = self._asked("rows", query, [*key])
         return found
 

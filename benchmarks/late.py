@@ -43,7 +43,7 @@ FROM s GROUP BY FLOOR(ev TO MINUTE) WITHIN INTERVAL '{within}' SECOND, k;
 
 @dataclass(frozen=True)
 class LateRows:
-    """``files`` files of rows with ``keys`` keys, of which ``share`` % are late."""
+    """``files`` files of rows with ``keys`` keys; ``share`` % of the rows are late."""
 
     keys: int
     share: float
@@ -76,7 +76,7 @@ class LateRows:
         return table(times, random.integers(0, self.keys, FILE), random)
 
     def accepted(self) -> Iterator[pa.Table]:
-        """The rows whose group was not complete when they came: it ends above the greatest time less the tolerance."""
+        """Yield the rows whose group was open when they came: it ends above the greatest time minus the tolerance."""
         greatest = np.int64(0)
         for path in sorted(self.folder().iterdir()):
             rows = pq.read_table(path)
@@ -86,7 +86,7 @@ class LateRows:
             yield rows.filter(pa.array(times // MINUTE * MINUTE + MINUTE > marks - TOLERANCE * SECOND))
 
     def answer(self) -> tuple[pa.Table, int]:
-        """The groups, and how many rows are late."""
+        """Return the groups, and how many rows are late."""
         parts, count = [], 0
         for rows in self.accepted():
             count += rows.num_rows
@@ -126,7 +126,7 @@ def run(engines: Engines, rows: LateRows) -> Run:
 
 
 def measure(engines: Engines, *, short: bool, keys: int, required: float) -> Result:
-    """Each share of late rows a line; both engines in turns after a warm-up over one tick."""
+    """Measure each share of late rows; both engines in turns after a warm-up over one tick."""
     lines, answers, ratios = {}, {}, []
     for share in SHARES:
         name = f"{share:g} % late"

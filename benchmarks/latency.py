@@ -1,8 +1,8 @@
-"""How long a row takes from its arrival in a stream log to the call of a sink function, at 1,000 rows a second.
+"""How long a row takes from its arrival in a stream log to the call of a sink function, at 1,000 rows per second.
 
-A process of its own writes (`log_writer.py`), and a continuous query hands the rows to a function here. A row that is
-inserted without a rowtime has its arrival time as rowtime, so the function knows both times. Rows of the first
-seconds, in which Java compiles, do not count.
+A process of its own writes (`log_writer.py`), and a continuous query passes the rows to a function here. A row that is
+inserted without a rowtime has its arrival time as rowtime, so the function knows both times. Rows of the first seconds,
+in which Java compiles, do not count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SELECT STREAM n, n * 2 AS twice FROM s;
 
 
 class Sink:
-    """Takes rows: what it was given, and the milliseconds since the arrival of each."""
+    """Receives rows: keeps them, and the milliseconds since the arrival of each."""
 
     def __init__(self) -> None:
         self.numbers: list[np.ndarray] = []
@@ -77,7 +77,7 @@ def measure(engines: Engines, *, short: bool) -> Result:
 
 
 def _write(home: Path, rows: int) -> float:
-    """Let another process write so many rows; the seconds that it says it took."""
+    """Let another process write a number of rows. Return the seconds that it took."""
     command = [sys.executable, "-m", "benchmarks.log_writer", str(home), str(rows), str(RATE)]
     said = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[1]).stdout
     return float(said)

@@ -1,6 +1,6 @@
 """Writes numbered rows into the stream log ``s`` at a steady rate: ``python -m benchmarks.log_writer HOME ROWS RATE``.
 
-It looks a hundred times a second how many rows are due, and prints the seconds that all took.
+It checks a hundred times per second how many rows to write, and prints the seconds that all took.
 """
 
 from __future__ import annotations

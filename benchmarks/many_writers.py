@@ -1,8 +1,8 @@
-"""What a writer costs the driver: a small tick of the same rows from 10, 100, 1,000 and 10,000 writers.
+"""The cost of a writer for the driver: a small tick of the same rows from 10, 100, 1,000 and 10,000 writers.
 
-Kafka's partitions are such writers. The rows come as one DataFrame, which says of each row who wrote it, so that
-what differs is the driver's work alone: clocks, marks, promises and positions of every writer, and the entry of the
-journal that holds them.
+Kafka's partitions are such writers. The rows come as one DataFrame, with the writer of each row, so that only the
+driver's work differs: clocks, marks, promises and positions of every writer, and the entry of the journal that holds
+them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _measured(engines: Engines, writers: int, ticks: int) -> dict[str, float]:
 
 
 def _engine(engines: Engines, place: Path) -> Engine:
-    """A pipeline over a DataFrame that is delivered here, and not by a streaming query."""
+    """Return a pipeline over a DataFrame that is delivered here, and not by a streaming query."""
     (place / "in").mkdir()
     frame = engines.spark.readStream.schema("w STRING, p BIGINT, ev TIMESTAMP, v BIGINT").parquet(str(place / "in"))
     made = rt.Pipeline(engines.spark, home=place / "home").source("s", frame, writer="w", position="p")
@@ -78,7 +78,7 @@ def _engine(engines: Engines, place: Path) -> Engine:
 
 
 def _rows(engines: Engines, writers: int, number: int) -> DataFrame:
-    """A minute of rows, dealt out to the writers; each writer's are in order."""
+    """Return a minute of rows, dealt out to the writers; those of each writer are in order."""
     each = ROWS // writers
     places = np.arange(ROWS) // writers
     columns = {

@@ -1,4 +1,4 @@
-"""What a measurement is and what it says of itself."""
+"""A measurement and its result."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class Measurement:
 
 
 def against(name: str, ratio: float, required: float, *, most: bool = False) -> Result:
-    """A ratio beside what is required of it: at least, or (``most``) at most so much."""
+    """Return a ratio beside its requirement: at least, or (``most``) at most ``required``."""
     met = ratio <= required if most else ratio >= required
     return {"against": name, "ratio": round(ratio, 2), "required": f"{'<=' if most else '>='} {required}", "met": met}
 
 
 def answers_of(result: Result) -> list[str]:
-    """What the comparisons of answers gave: ``equal``, or what differs."""
+    """Return the results of comparing answers: ``equal``, or what differs."""
     return list(result.get("answers", {}).values())
 
 
 def summary(results: Sequence[Result]) -> str:
-    """How many measurements, requirements met and answers equal; what was missed; what could not be measured."""
+    """Count measurements, met requirements and equal answers; name missed ones and those that could not be measured."""
     required = [(result["name"], ratio) for result in results for ratio in result.get("ratios", ())]
     answers = [answer for result in results for answer in answers_of(result)]
     missed = [
@@ -47,10 +47,10 @@ def summary(results: Sequence[Result]) -> str:
 
 
 def settled(ticks: Sequence[float]) -> Sequence[float]:
-    """Ticks without the first, which starts a query, and the last, in which rowtime ends its stream."""
+    """Return the ticks without the first, which starts a query, and the last, in which rowtime ends its stream."""
     return ticks[1:-1]
 
 
 def middle(values: Sequence[float]) -> float:
-    """The median, rounded to a tenth."""
+    """Return the median, rounded to a tenth."""
     return round(median(values), 1)

@@ -1,4 +1,4 @@
-"""How much memory the driver's two processes take."""
+"""The memory of the driver's two processes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 def memory_of(engines: Engines) -> dict[str, int]:
-    """Resident MiB of the driver's two processes; Java's heap after full collections."""
+    """Return resident MiB of the driver's two processes, and Java's heap after full collections."""
     heap = heap_after_collection(engines.spark, collections=3)
     java = engines.spark._jvm.java.lang.ProcessHandle.current().pid()  # noqa: SLF001 - no other way to ask Java
     return {"python_mib": resident("self"), "java_mib": resident(str(java)), "java_heap_mib": heap}
 
 
 def heap_after_collection(spark: SparkSession, collections: int = 1) -> int:
-    """MiB of Java's heap after full collections, a second apart.
+    """Return MiB of Java's heap after full collections, a second apart.
 
-    Spark drops what it has broadcast only after a collection has found that nobody wants it.
+    Spark drops a broadcast only after a collection has found that nobody uses it.
     """
     java = spark._jvm.java.lang  # noqa: SLF001 - Python has no other way to ask Java
     gc.collect()  # what Python still names, Java keeps
@@ -35,7 +35,7 @@ def heap_after_collection(spark: SparkSession, collections: int = 1) -> int:
 
 
 def resident(process: str) -> int:
-    """Resident MiB of a process; 0 for one that is gone."""
+    """Return the resident MiB of a process; 0 for one that is gone."""
     try:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):

@@ -1,9 +1,8 @@
-"""Nexmark: events a second through each query, beside Spark's streaming engine where it takes the query, and its batch.
+"""Nexmark: events per second through each query, beside Spark's batch and, where possible, its streaming engine.
 
-Spark's streaming runs the text of ``examples/nexmark/spark``, with a watermark of no delay. It
-refuses what has ROW_NUMBER, COUNT(DISTINCT …) or groups that no window closes; it joins without a
-bound and keeps every row of both sides. Results go nowhere: ours, in stream order, to a function that
-does not look at them, those of Spark into its ``noop`` sink.
+Spark's streaming runs the text of ``examples/nexmark/spark``, with a watermark of no delay. It refuses ROW_NUMBER,
+COUNT(DISTINCT …) and groups that no window closes; it joins without a bound and keeps every row of both sides. Results
+are discarded: ours, in stream order, by a function, those of Spark by its ``noop`` sink.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ NATIVE = ("q0", "q1", "q2", "q3", "q7", "q8", "q11", "q13", "q14", "q20")
 
 
 def events(count: int, files: int = FILES) -> Path:
-    """The events, which are made if they are not there."""
+    """Return the events, which are made if they do not exist."""
     folder = CACHE / f"nexmark-{count}x{files}"
     done = folder.with_suffix(".done")
     if not done.exists():
@@ -39,7 +38,7 @@ def events(count: int, files: int = FILES) -> Path:
 
 
 def measure(engines: Engines, *, short: bool, query: str) -> Result:
-    """Warms up and compares the rows on few events, then runs the engines in turns."""
+    """Warm up and compare the rows on few events, then run the engines in turns."""
     count, rounds = (SHORT, 1) if short else (LONG, 3)
     few, many = events(WARM), events(count)
     differs = difference(
@@ -66,7 +65,7 @@ def measure(engines: Engines, *, short: bool, query: str) -> Result:
 
 
 def run_rowtime(engines: Engines, query: str, source: Path, kind: str = "parquet") -> float:
-    """The seconds of a run over files of this kind; the rows go to a function that does not look at them."""
+    """Return the seconds of a run over files of this kind; a function discards the rows."""
     place = engines.fresh("nexmark")
     made, began = pipeline(query, source, place / "home", engines.spark, kind), time.perf_counter()
     made.sink("result", lambda _batch: None).run_available(place / "checkpoint", end=True, limits=rt.Limits(files=TICK))

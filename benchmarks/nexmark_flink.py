@@ -1,8 +1,8 @@
-"""Nexmark beside PyFlink: both read the events from CSV files, and their results go nowhere.
+"""Nexmark beside PyFlink: both read the events from CSV files, and their results are discarded.
 
 Flink runs the published queries, with our columns (``benchmarks/flink_sql``), and its watermark is four seconds behind,
-as published. It opens files in any order and drops the rows that it then finds late. So it gets the same rows in two
-files a stream, every other row in each, and its two tasks read both at once. The published q13 looks up a table by
+as published. It opens files in any order and drops the rows that are then late. So it gets the same rows in two files
+per stream, every other row in each, and its two tasks read both at once. The published q13 looks up a table by
 processing time through a connector that Flink no longer has; here it joins that table. q14 counts characters by REPLACE
 in place of a function in Java. rowtime has no q10 and q12, and Flink cannot run q6.
 """
@@ -48,13 +48,13 @@ COLUMNS = {
     "side_input": "`key` BIGINT, `value` STRING",
 }
 KEYS = {"q4": [0], "q9": [0], "q15": [0], "q16": [0, 1], "q17": [0, 1], "q18": [0, 1], "q19": [0, 4]}
-"""The columns by whose values Flink replaces what it has sent, where it does."""
+"""The columns by whose values Flink replaces rows that it has sent, for queries with such results."""
 
 WATERMARK = "`dateTime` - INTERVAL '4' SECOND"
 
 
 def measure(engines: Engines, *, short: bool) -> Result:
-    """Compares the rows of each query over few events, then runs both in turns over many."""
+    """Compare the rows of each query over few events, then run both in turns over many."""
     if not flink.is_there():
         return {"skipped": flink.MISSING, "ratios": []}
     count, rounds = (SHORT, 1) if short else (LONG, 3)
@@ -72,12 +72,12 @@ def measure(engines: Engines, *, short: bool) -> Result:
 
 
 def csv_events(count: int) -> Path:
-    """The events as CSV, a file of Parquet a file."""
+    """Return the events as CSV, one file per file of Parquet."""
     return _made(f"nexmark-csv-{count}x{FILES}", count, _same_files)
 
 
 def _for_flink(count: int) -> Path:
-    """The same rows in two files a stream."""
+    """Return the same rows in two files per stream."""
     return _made(f"nexmark-flink-{count}", count, _two_files)
 
 
@@ -107,7 +107,7 @@ def _two_files(tables: list[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _as_text(rows: pa.Table) -> pa.Table:
-    """Times in the form of SQL, and no empty text, which one of the two would take for NULL."""
+    """Return times in the form of SQL, and no empty text, which one of the two would read as NULL."""
     for number, field in enumerate(rows.schema):
         if pa.types.is_timestamp(field.type):
             kind = pa.timestamp("us" if field.name == "expires" else "ms")
@@ -127,7 +127,7 @@ def _declare(session: flink.Session, name: str, count: int) -> None:
 
 
 def _in_turns(engines: Engines, session: flink.Session, query: str, count: int, rounds: int) -> Result:
-    """Medians; the first run of each, which is not counted, is over few events in the short form."""
+    """Return medians; the first run of each, which is not counted, is over few events in the short form."""
     spent: dict[str, list[float]] = {"rowtime": [], "pyflink": []}
     for number in range(rounds + 1):
         many = number or count == LONG
@@ -148,7 +148,7 @@ def _text(query: str) -> str:
 
 
 def _compared(engines: Engines, session: flink.Session, query: str) -> str:
-    """``equal`` if both have the same rows over few events, or what differs."""
+    """Return ``equal`` if both have the same rows over few events, or what differs."""
     session.run("USE few")
     theirs = Counter(tuple(map(str, row)) for row in session.rows(_text(query), KEYS.get(query, ())))
     table = streamed(query, csv_events(WARM), engines.fresh("nexmark"), engines.spark, TICK, "csv")
@@ -160,7 +160,7 @@ def _compared(engines: Engines, session: flink.Session, query: str) -> str:
 
 
 def _plain(value: Any) -> str:
-    """As Flink writes it: no digits behind a point that say nothing."""
+    """Return a value as Flink writes it: without zeros at the end of a fraction."""
     if isinstance(value, Decimal):
         return f"{value.normalize():f}"
     if isinstance(value, datetime):
@@ -170,7 +170,7 @@ def _plain(value: Any) -> str:
 
 
 def _last_averages(rows: list[Any]) -> Iterator[tuple[Any, ...]]:
-    """Flink has one average a category, which changes; we send each again. Of whole numbers its average is one, too."""
+    """Yield the last average of each category, as Flink has it; rowtime emits each. Of whole numbers it is whole."""
     yield from ((category, int(average)) for category, average in {row[1]: row[2] for row in rows}.items())
 
 
@@ -179,7 +179,7 @@ def _whole_averages(rows: list[Any]) -> Iterator[tuple[Any, ...]]:
 
 
 def _one_by_one(rows: list[Any]) -> Iterator[tuple[Any, ...]]:
-    """Flink has a row a place; we have the ten in one array."""
+    """Yield one row per place, as Flink has them; rowtime has the ten in one array."""
     for auction, highest in rows:
         for place, bid in enumerate(highest, 1):
             yield auction, bid["price"], bid["bidder"], bid["dateTime"], place

@@ -1,4 +1,4 @@
-"""Another version of Spark, with jars, in an environment of its own below ``build``, which is made once."""
+"""Another version of Spark, with jars, in an environment of its own below ``build``, made once."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SETTINGS: Final = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "1",
 }
-"""What that connector needs, and as few tasks over its log as rows of a small table deserve."""
+"""Settings for that connector, and few tasks over its log, since the table is small."""
 _COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 
 
 def installed(version: str, jars: Sequence[str]) -> Path:
-    """The folder of the environment. Raises ``OSError`` or ``CalledProcessError`` if it cannot be made."""
+    """Return the folder of the environment. Raises ``OSError`` or ``CalledProcessError`` if it cannot be made."""
     place = BUILD / f"spark-{version}"
     if not (place / "done").exists():
         shutil.rmtree(place, ignore_errors=True)
@@ -38,12 +38,12 @@ def installed(version: str, jars: Sequence[str]) -> Path:
 
 
 def jars_in(place: Path) -> str:
-    """The jars of an environment, as ``spark.jars`` lists them."""
+    """Return the jars of an environment, as ``spark.jars`` lists them."""
     return ",".join(map(str, sorted((place / "jars").glob("*.jar"))))
 
 
 def streamed(**asked: Any) -> list[list[float]]:
-    """The milliseconds of each batch of streams into a Delta table, a list a round (see `delta_query.py`)."""
+    """Return the milliseconds of each batch of streams into a Delta table, a list per round (see `delta_query.py`)."""
     place = installed(*DELTA)
     ours = {"PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME"}
     environment = {name: value for name, value in os.environ.items() if name not in ours}

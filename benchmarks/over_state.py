@@ -1,4 +1,4 @@
-"""Whether what OVER keeps, and the cost of a tick, stay the same after ten times as many ticks."""
+"""Whether the state of OVER, and the cost of a tick, stay the same after ten times as many ticks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CREATE PUMP p AS INSERT INTO o SELECT STREAM k, COUNT(*) OVER (w RANGE INTERVAL 
 
 
 def measure(engines: Engines, *, short: bool) -> Result:
-    """The files come while the query runs, one a tick; the last ticks of each stretch are looked at."""
+    """The files come while the query runs, one per tick; the last ticks of each stretch are measured."""
     early = 24 if short else 40
     seen = early // 2
     place = engines.fresh("over-state")

@@ -1,4 +1,4 @@
-"""Panes that could fire again, against GROUP BY on the same minutes: what it costs where no row is late."""
+"""Panes that could fire again, against GROUP BY on the same minutes: the cost if no row is late."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The greatest memory of pipelines, each in a process of its own: the flights, and ten million rows of the benchmarks.
 
-`python -m benchmarks.peak_memory NAME FILES FOLDER` is such a process. It prints as JSON what its Python used at most
-(what the system counts as resident), the most that Java's heap held before a collection and after one, by Java's log of
-its collections, and whether the rows that came out are all.
+`python -m benchmarks.peak_memory NAME FILES FOLDER` is such a process. It prints as JSON the greatest resident memory
+of its Python, the most that Java's heap held before a collection and after one, by Java's log of its collections, and
+whether all rows came out.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _process(name: str, count: int, folder: Path) -> Result:
 
 
 def _most_resident() -> int:
-    """The most memory that this process had, MiB; getrusage counts that of the process which started it, too."""
+    """Return the most memory that this process had, MiB; getrusage also counts that of the process which started it."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) >> 10
 

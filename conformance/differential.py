@@ -47,7 +47,7 @@ _RENAMED: Final = re.compile(r"\b(?:[rwu]\d*[xgoklnseh]\d*|[lr]\d|k)\b")
 
 @dataclass(frozen=True)
 class Inputs:
-    """The rows of both streams, in the order in which they come, in so many files, a tick each.
+    """The rows of both streams, in the order in which they come, divided into files, one per tick.
 
     Rows of a stream that is ``mixed`` come in disorder, and are sorted.
     """
@@ -58,7 +58,7 @@ class Inputs:
 
     @classmethod
     def of(cls, seed: str, unit: dt.timedelta = MICROSECOND) -> Inputs:
-        """The rows of a seed; ``unit``: of their times."""
+        """Return the rows of a seed; ``unit``: of their times."""
         chance = Random(f"rows {seed}")
         mixed = frozenset(name for name in ("a", "b") if chance.random() < 0.4)
         files = chance.randint(1, 3)
@@ -66,7 +66,7 @@ class Inputs:
         return cls(rows, mixed, files)
 
     def fewer(self, kept: Callable[[int], bool]) -> Inputs:
-        """Some of the rows, by their numbers over both streams."""
+        """Return some of the rows, by their numbers over both streams."""
         parts, number = {}, 0
         for name, rows in self.streams.items():
             parts[name] = rows.filter(pa.array([kept(number + place) for place in range(rows.num_rows)], pa.bool_()))
@@ -75,7 +75,7 @@ class Inputs:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return sum(rows.num_rows for rows in self.streams.values())
 
 
@@ -107,30 +107,30 @@ class Other(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
         ...
 
     @property
     def unit(self) -> dt.timedelta:
-        """Of its times."""
+        """The unit of its times."""
         ...
 
     def drawn(self, seed: str) -> Pipeline:
-        """The pipeline of a seed, which both systems have."""
+        """Return the pipeline of a seed, which both systems have."""
         ...
 
     def answer(self, inputs: Inputs, pipeline: Pipeline) -> Sequence[Row] | str:
-        """Its rows, rowtimes first; what it says if it fails."""
+        """Return its rows, rowtimes first; or its error, if it fails."""
         ...
 
     def shown(self, pipeline: Pipeline) -> str:
-        """What it is asked."""
+        """Return the text of its query."""
         ...
 
 
 @dataclass
 class Compared:
-    """What was compared: pipelines by kind of their last step, those that check refuses by code, and what differs."""
+    """Results: the compared pipelines by kind of their last step, those refused by check by code, and differences."""
 
     right: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
@@ -140,11 +140,11 @@ class Compared:
 
     @property
     def count(self) -> int:
-        """How many pipelines ran."""
+        """The number of pipelines that ran."""
         return self.right.total() + len(self.wrong)
 
     def line(self, seed: int) -> str:
-        """What came of it, in one line."""
+        """Return the result in one line."""
         refused = self.refused.total()
         return (
             f"Seed {seed}: {self.count:,} random pipelines with {self.rows:,} rows beside {self.beside}, "
@@ -152,7 +152,7 @@ class Compared:
         )
 
     def add(self, other: Compared) -> None:
-        """What came of others too."""
+        """Add the results of others."""
         self.right += other.right
         self.refused += other.refused
         self.rows += other.rows
@@ -167,7 +167,7 @@ def compare(  # noqa: PLR0913 - what is compared, and where it is told and noted
     noted: Path | None = None,
     other: Other | None = None,
 ) -> Compared:
-    """Draw pipelines until so many have been compared; ``noted``: a folder with what earlier runs have compared."""
+    """Draw pipelines until ``count`` have been compared; ``noted``: a folder with what earlier runs have compared."""
     other = other or DuckDB()
     done, number, size = Compared(beside=other.name), 0, min(TOGETHER, count)
     while done.count < count:
@@ -221,13 +221,13 @@ def _compared(
 
 
 def problems(inputs: Inputs, pipeline: Pipeline) -> list[str]:
-    """Why ``rowtime check`` refuses a pipeline: codes with what they say."""
+    """Return why ``rowtime check`` refuses a pipeline: codes with messages."""
     script = _definitions(inputs, Path("/nowhere")) + pipeline.ours(0).replace("CREATE PUMP p0 AS INSERT INTO o0 ", "")
     return [f"{one.code} {one.message}" for one in rt.check(script) if not one.warns]
 
 
 def _both(spark: SparkSession, other: Other, inputs: Inputs, drawn: Sequence[Pipeline]) -> tuple[list[str | None], int]:
-    """Of each pipeline what differs, or None; and how many rows there are."""
+    """Return the difference of each pipeline, or None; and how many rows there are."""
     expected = [other.answer(inputs, pipeline) for pipeline in drawn]
     found = in_rowtime(spark, inputs, drawn)
     said = [difference(*each, other.name) for each in zip(found, expected, strict=True)]
@@ -235,7 +235,7 @@ def _both(spark: SparkSession, other: Other, inputs: Inputs, drawn: Sequence[Pip
 
 
 def difference(found: Sequence[Row] | str, expected: Sequence[Row] | str, other: str = "DuckDB") -> str | None:
-    """What differs, in words; None if nothing does."""
+    """Return the difference in words; None if there is none."""
     if isinstance(found, str) or isinstance(expected, str):
         return f"rowtime: {found if isinstance(found, str) else 'rows'}; {other}: {expected}"
     times = [row[0] for row in found]
@@ -258,7 +258,7 @@ def _plain(row: Row) -> Row:
 
 
 def _value(value: Any) -> Any:
-    """A value without its width: numbers are equal if their first nine digits are."""
+    """Return a value without its width: numbers are equal if their first nine digits are."""
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return value
     if isinstance(value, dt.datetime):
@@ -273,21 +273,21 @@ def _value(value: Any) -> Any:
 
 
 class DuckDB:
-    """Asks DuckDB, which also computes the rowtimes."""
+    """DuckDB, which also computes the rowtimes."""
 
     name: Final = "DuckDB"
     unit: Final = MICROSECOND
 
     def drawn(self, seed: str) -> Pipeline:
-        """The pipeline of a seed."""
+        """Return the pipeline of a seed."""
         return pipelines.drawn(seed)
 
     def shown(self, pipeline: Pipeline) -> str:
-        """What it is asked."""
+        """Return the text of its query."""
         return pipeline.theirs()
 
     def answer(self, inputs: Inputs, pipeline: Pipeline) -> Sequence[Row] | str:
-        """Its rows, rowtimes first; what it says if it fails."""
+        """Return its rows, rowtimes first; or its error, if it fails."""
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
             connection.execute("CREATE MACRO count_true(x) AS COUNT(*) FILTER (WHERE x)")
@@ -304,7 +304,7 @@ class DuckDB:
 
 
 def in_rowtime(spark: SparkSession, inputs: Inputs, drawn: Sequence[Pipeline]) -> list[list[Row] | str]:
-    """The rows of each pipeline, rowtimes first, or what it says if it fails."""
+    """Return the rows of each pipeline, rowtimes first, or its error, if it fails."""
     got: list[list[Row]] = [[] for _ in drawn]
     with tempfile.TemporaryDirectory(prefix="rowtime-conformance-") as work:
         folder = Path(work)
@@ -363,7 +363,7 @@ def _definitions(inputs: Inputs, folder: Path) -> str:
 
 
 def _shrunk(spark: SparkSession, other: Other, inputs: Inputs, pipeline: Pipeline, differs: str) -> str:
-    """The mismatch with as few rows as halving finds, and both queries."""
+    """Return the mismatch with as few rows as halving finds, and both queries."""
     kept = set(range(inputs.count))
     size = len(kept) // 2
     while size:

@@ -8,7 +8,7 @@ from random import Random
 from typing import Final
 
 Columns = Mapping[str, str]
-"""Of each column what kind of values it has: int, dec, dbl, text, bool, date or ts."""
+"""The kind of values of each column: int, dec, dbl, text, bool, date or ts."""
 
 ROWTIME: Final = "ROWTIME"
 _MORE: Final[Mapping[str, tuple[str, ...]]] = {
@@ -72,7 +72,7 @@ _OVER_ROWS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Words:
-    """What expressions are made of, by the kind of their values: functions of a row, of a group, and of a frame."""
+    """The parts of expressions, by the kind of their values: functions of a row, of a group, and of a frame."""
 
     more: Mapping[str, tuple[str, ...]]
     aggregates: Mapping[str, tuple[str, ...]]
@@ -83,7 +83,7 @@ OF_DUCKDB: Final = Words(_MORE, _AGGREGATES, _OVER_ROWS)
 
 
 def expression(chance: Random, columns: Columns, kind: str, depth: int = 2, words: Words = OF_DUCKDB) -> str:
-    """A random expression over columns (and ROWTIME) whose values are of a kind."""
+    """Return a random expression over columns (and ROWTIME) whose values are of a kind."""
     own = [name for name, of in columns.items() if of == kind]
     if depth and chance.random() < 0.6:
         return "(" + _filled(chance, columns, chance.choice(words.more[kind]), depth - 1, words) + ")"
@@ -91,12 +91,12 @@ def expression(chance: Random, columns: Columns, kind: str, depth: int = 2, word
 
 
 def aggregate(chance: Random, columns: Columns, kind: str, words: Words = OF_DUCKDB) -> str:
-    """A random aggregate whose values are of a kind."""
+    """Return a random aggregate whose values are of a kind."""
     return _filled(chance, columns, chance.choice(words.aggregates[kind]), 1, words)
 
 
 def over_call(chance: Random, columns: Columns, kind: str, words: Words = OF_DUCKDB) -> str:
-    """A random function of a frame, over a column."""
+    """Return a random function of a frame, over a column."""
     text = chance.choice(words.over[kind])
     for of in KINDS:
         own = [name for name, its in columns.items() if its == of]
@@ -121,7 +121,7 @@ IN_DUCKDB: Final = {
 
 
 def in_duckdb(text: str) -> str:
-    """The same text for DuckDB."""
+    """Return the same text for DuckDB."""
     for ours, theirs in IN_DUCKDB.items():
         text = text.replace(ours, theirs)
     return text

@@ -1,7 +1,7 @@
 """Flink's own answers: PyFlink computes a query over the same rows, with random sizes; rowtime has to give its rows.
 
-PyFlink is in an environment of its own (``make flink``). Both read rows in the order of time, of which no two have one
-time. Flink's rows have no rowtime, so times are compared where both select them.
+PyFlink is in an environment of its own (``make flink``). Both read rows in the order of time, and no two rows have the
+same time. Flink's rows have no rowtime, so times are compared if both select them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _join(join: str, low: str, high: str) -> Query:
 
 
 def queries(chance: Random) -> list[Query]:
-    """All queries, with random sizes."""
+    """Return all queries, with random sizes."""
     size = chance.choice((60, 300, 900))
     slide, gap = size // chance.choice((2, 3)), chance.choice((20, 45, 120))
     interval = {n: f"INTERVAL '{n}' SECOND" for n in (size, slide, gap, size // 3)}
@@ -162,7 +162,7 @@ def _window_join(size: int, join: str) -> Query:
 
 
 def suite(spark: SparkSession, seed: int, rounds: int) -> Suite:
-    """The verdicts, in so many rounds over other rows and sizes; a query is right if it is so in all of them."""
+    """Return the verdicts, over several rounds with other rows and sizes; a query has to be right in each."""
     name = "Flink: OVER, windows, joins, top-N"
     if not is_there():
         return Suite(name, SOURCE, missing="there is no PyFlink; make flink")
@@ -172,7 +172,7 @@ def suite(spark: SparkSession, seed: int, rounds: int) -> Suite:
 
 
 def merged(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """One verdict a case; what was wrong once is wrong."""
+    """Return one verdict per case; a case that was wrong once is wrong."""
     found: dict[str, Verdict] = {}
     for verdict in verdicts:
         if verdict.case not in found or found[verdict.case].outcome != WRONG:
@@ -260,7 +260,7 @@ def _write(folder: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """A value as text or number, so that both systems spell it alike."""
+    """Return a value as text or number, so that both systems spell it alike."""
     if isinstance(value, dt.datetime):
         return _time(f"{value:%Y-%m-%d %H:%M:%S.%f}")
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
@@ -276,5 +276,5 @@ def _plain(value: Any) -> Any:
 
 
 def _time(text: str) -> str:
-    """A time without the zeros at the end of its fraction, which Flink leaves out."""
+    """Return a time without the zeros at the end of its fraction, which Flink omits."""
     return text.rstrip("0").removesuffix(".") if "." in text else text

@@ -1,7 +1,7 @@
 """Views of random pipelines that rowtime and Flink both have; Flink's text has a column ``rowtime`` too.
 
-Only what means the same is drawn. Left out: functions and defaults that differ by design (see `LEFT_OUT`), and rows of
-which Flink says nothing certain, such as late ones.
+Only queries that mean the same are drawn. Left out: functions and defaults that differ by design (see `LEFT_OUT`), and
+rows for which Flink guarantees nothing, such as late ones.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ _SECONDS: Final = re.compile(r"INTERVAL '(\d+)' SECOND")
 
 
 def in_flink(text: str) -> str:
-    """The same text for Flink, where ``rowtime`` is a column, and a number of seconds has three digits at most."""
+    """Return the text for Flink, where ``rowtime`` is a column, and a number of seconds has three digits at most."""
     return _SECONDS.sub(_interval, text.replace("SELECT STREAM", "SELECT").replace("ROWTIME", "rowtime"))
 
 
@@ -155,7 +155,7 @@ def first_rows(chance: Random, given: View, name: str) -> View:
 
 
 def time_join(chance: Random, given: View, name: str) -> View:
-    """A join within a time on equal texts: Flink has it only on something equal, and SEMI and ANTI only in EXISTS."""
+    """Return a join within a time on equal texts: Flink needs an equality, and has SEMI and ANTI only as EXISTS."""
     found = joins.time_join(chance, given, name)
     if " ON x." not in found.ours or any(kind in found.kind for kind in ("semi", "anti")) or "day" in found.ours:
         return rows(chance, given, name)
@@ -179,7 +179,7 @@ _MEASURES: Final = ("FIRST(P.{x})", "LAST(Q.{x})", "SUM(Q.{x})", "COUNT(*)", "MA
 
 
 def pattern(chance: Random, given: View, name: str) -> View:
-    """Matches of rows that can be taken in one way only: below a limit, between it and another one, or above."""
+    """Return a pattern whose matches are unambiguous: rows below a limit, between it and another one, or above."""
     numbers = [one for one, kind in given.columns.items() if kind == "int"]
     if not numbers:
         return rows(chance, given, name)
@@ -219,7 +219,7 @@ _UPPER: Final[Sequence[Step]] = (rows, windowed, over, first_rows, pattern, time
 
 
 def drawn(seed: str) -> Pipeline:
-    """The pipeline of a seed."""
+    """Return the pipeline of a seed."""
     chance = Random(seed)
     views = []
     given = View(chance.choice(("a", "b")), COLUMNS, "", "", "stream", unique=True)

@@ -81,7 +81,7 @@ def first_rows(chance: Random, given: View, name: str) -> View:
         f"{number.format(by='window_start, window_end', last='')} FROM "
         f"TABLE(TUMBLE(TABLE {given.name}, DESCRIPTOR(ROWTIME), {seconds(size)}))) AS x WHERE rn <= {most}"
     )
-    # Rows that the order leaves alike stand as they came; the rowtime of a row is that of its window's end.
+    # Rows that the order leaves equal keep their order of arrival; the rowtime of a row is the end of its window.
     numbered = number.format(by="ws", last=", rowtime")
     theirs = (
         f"SELECT ws + {seconds(size)} AS rowtime, {listed}, rn FROM (SELECT *, {numbered} FROM ("

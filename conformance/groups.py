@@ -43,7 +43,7 @@ class Groups:
 
 
 def groups_of(chance: Random, given: View, name: str, *, plain: bool = False, words: Words = OF_DUCKDB) -> Groups:
-    """What is grouped by and computed, at random."""
+    """Return random groups: keys and aggregates."""
     of, key = "", ""
     if chance.random() < 0.75:
         of = chance.choice([*given.columns.values()])
@@ -71,7 +71,7 @@ def grouped(  # noqa: PLR0913 - what there is to say of groups
 
 
 def _names(text: str, name: str) -> str:
-    """The text with names of its own for the columns of windows and the key."""
+    """Return the text with names of its own for the columns of windows and the key."""
     return re.sub(r"%([sek])%", rf"{name}\1", text)
 
 

@@ -9,7 +9,7 @@ from conformance.views import STREAM, TABLE, View, projected, seconds
 
 
 def _sides(chance: Random, given: View) -> tuple[Mapping[str, str], str]:
-    """What a join of a view with the other stream selects, and on which equality."""
+    """Return what a join of a view with the other stream selects, and its equality."""
     left = chance.sample([*given.columns], chance.randint(1, min(3, len(given.columns))))
     right = chance.sample([*STREAM], 2)
     items = {f"l{number}": f"x.{name}" for number, name in enumerate(left)}

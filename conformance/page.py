@@ -57,7 +57,7 @@ in rowtime. What both have with another meaning is left out:
 
 
 def page(suites: Sequence[Suite], compared: Sequence[Compared], seed: int) -> str:
-    """The text of the page; the first of ``compared`` is beside DuckDB, the other one beside PyFlink."""
+    """Return the text of the page; the first of ``compared`` is beside DuckDB, the other one beside PyFlink."""
     texts = (RANDOM, BESIDE_FLINK + "".join(f"- {why}\n" for why in LEFT_OUT))
     random = [line for text, one in zip(texts, compared, strict=False) for line in _random(text, one, seed)]
     return HEAD + "".join([*_table(suites), *_reasons(suites), *random])

@@ -1,7 +1,7 @@
 """Random pipelines: one to four views on top of each other, in rowtime's SQL and, with their rowtimes, in DuckDB's.
 
 A view is a pair of queries. In DuckDB, ``rowtime`` is a column that each query computes by the rules of rowtime
-(docs/semantics.md 5): so not only the rows are compared, but also the times at which they come.
+(docs/semantics.md 5): so not only the rows are compared, but also their rowtimes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Pipeline:
         return " > ".join(view.kind for view in self.views)
 
     def ours(self, number: int) -> str:
-        """The script: views whose names have a number in front, and a pump into ``o<number>``."""
+        """The script: views whose names begin with a number, and a pump into ``o<number>``."""
         named = [(view, f"CREATE VIEW {view.name} AS {view.ours};") for view in self.views[:-1]]
         text = "\n".join([*(text for _, text in named), f"CREATE PUMP p{number} AS INSERT INTO o{number} "])
         return _numbered(text + self.views[-1].ours + ";", self.views, number)
@@ -51,7 +51,7 @@ def _numbered(text: str, views: Sequence[View], number: int) -> str:
 
 
 def drawn(seed: str) -> Pipeline:
-    """The pipeline of a seed."""
+    """Return the pipeline of a seed."""
     chance = Random(seed)
     views = list(_rows(chance))
     given = views[-1] if views else _stream(chance)
@@ -69,7 +69,7 @@ def _stream(chance: Random) -> View:
 
 
 def _rows(chance: Random) -> Sequence[View]:
-    """Nothing, or a view of rows: a filter and a projection, or a union."""
+    """Return no view, or a view of rows: a filter and a projection, or a union."""
     if chance.random() < 0.3:
         return ()
     if chance.random() < 0.3:
@@ -82,7 +82,7 @@ def _rows(chance: Random) -> Sequence[View]:
 
 
 def groups_again(chance: Random, given: View, name: str) -> View:
-    """Groups by the rowtime of groups, which is the end of their windows."""
+    """Return groups by the rowtime of groups, which is the end of their windows."""
     found = chance.choice((tumble, calendar, hop))(chance, replace(given, columns=given.columns), name)
     return replace(found, kind=f"{found.kind} again")
 

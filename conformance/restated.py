@@ -1,10 +1,10 @@
-"""Cases that restate what others have published: rows, and the answer that their documentation or tests give.
+"""Published cases of other systems: rows, and the answer that their documentation or tests give.
 
-A file of ``cases`` has documents of YAML: first the suite (its name, its source, streams and rows), then a case each.
+A file of ``cases`` has documents of YAML: first the suite (its name, its source, streams and rows), then one per case.
 A time is a text ``HH:MM:SS`` or a number of seconds, of 2024-01-01. A row begins with its rowtime. ``expect``: the rows
 that come, in any order within a rowtime. ``given``: rows by a name that an ``input`` may have. ``refused``: the code by
-which `check` refuses the query. ``rule``: the rule of docs/semantics.md by which the answer is another one than
-``theirs``. ``lacking``: what there is no SQL for.
+which `check` refuses the query. ``rule``: the rule of docs/semantics.md by which the answer differs from ``theirs``.
+``lacking``: what there is no SQL for.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Case = Mapping[str, Any]
 
 
 def suites(spark: SparkSession, folder: Path = FOLDER) -> list[Suite]:
-    """The verdicts of each file."""
+    """Return the verdicts of each file."""
     found = []
     for path in sorted(folder.glob("*.yaml")):
         head, *cases = (one for one in yaml.safe_load_all(path.read_text()) if one)
@@ -45,7 +45,7 @@ def suites(spark: SparkSession, folder: Path = FOLDER) -> list[Suite]:
 
 
 def verdict(spark: SparkSession, head: Case, case: Case) -> Verdict:  # noqa: PLR0911 - one for each outcome
-    """What rowtime says to a case."""
+    """Return the verdict over a case."""
     name = str(case["name"])
     if "lacking" in case:
         return Verdict(name, REFUSED, case["lacking"])
@@ -76,7 +76,7 @@ def _inputs(head: Case, case: Case) -> Mapping[str, Sequence[Sequence[Any]]]:
 
 
 def _cut(head: Case, case: Case) -> list[int]:
-    """After half of the rows, and at the end."""
+    """Cut after half of the rows, and at the end."""
     rows = sum(map(len, _inputs(head, case).values()))
     ends = rows + len(_inputs(head, case))
     return sorted({max(1, rows // 2), ends})
@@ -113,7 +113,7 @@ def _given(value: Any) -> Any:
 
 
 def _micros(time: Any) -> int:
-    """A time as microseconds."""
+    """Return a time as microseconds."""
     if isinstance(time, str):
         hours, minutes, seconds = map(int, time.split(":"))
         time = hours * 3600 + minutes * 60 + seconds
@@ -121,7 +121,7 @@ def _micros(time: Any) -> int:
 
 
 def shown(outcome: Outcome) -> list[tuple[Any, ...]]:
-    """The rows as a case writes them: times as texts."""
+    """Return the rows as a case writes them: times as texts."""
     return [tuple(_plain(value) for value in row.values()) for _, row in outcome.rows]
 
 

@@ -1,4 +1,4 @@
-"""What came of one case of a suite: right, refused, different on purpose, or wrong."""
+"""The outcome of one case of a suite: right, refused, different on purpose, or wrong."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class Suite:
     missing: str = ""
 
     def count(self, outcome: str) -> int:
-        """How many cases have this outcome."""
+        """Return how many cases have this outcome."""
         return sum(one.outcome == outcome for one in self.verdicts)
 
     def reasons(self, outcome: str) -> list[tuple[str, int]]:
-        """Why cases have this outcome, and how many."""
+        """Return why cases have this outcome, and how many."""
         return sorted(Counter(one.why for one in self.verdicts if one.outcome == outcome).items())
 
 
 def wrong(suites: Iterable[Suite]) -> list[str]:
-    """The cases that are wrong."""
+    """Return the cases that are wrong."""
     return [
         f"{suite.name}: {one.case}: {one.why}" for suite in suites for one in suite.verdicts if one.outcome == WRONG
     ]

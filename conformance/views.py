@@ -19,9 +19,9 @@ SIZES: Final = (60, 300, 900, 3600)
 
 @dataclass(frozen=True)
 class View:
-    """A step of a pipeline: its name, its columns, and its query in each system; ``windows``: it has windows' ends.
+    """A step of a pipeline: its name, its columns, and its query in each system; ``windows``: it has ends of windows.
 
-    ``unique``: no two rows of it have one rowtime. ``kind`` says what it is.
+    ``unique``: no two rows of it have the same rowtime. ``kind`` is the kind of the step.
     """
 
     name: str
@@ -41,7 +41,7 @@ class View:
 
 
 def seconds(number: int) -> str:
-    """An interval in both systems."""
+    """Return an interval in both systems."""
     return f"INTERVAL '{number}' SECOND"
 
 
@@ -64,7 +64,7 @@ def projected(chance: Random, given: View, name: str, words: Words = OF_DUCKDB) 
 
 
 def in_time(text: str, given: View) -> bool:
-    """True if the values of an expression may follow the order of time."""
+    """Return True if the values of an expression may follow the order of time."""
     return any(re.search(rf"\b{name}\b", text) for name in (*given.timed, "ROWTIME"))
 
 

@@ -1,7 +1,7 @@
-"""A real Kafka broker for tests and crashes: one java process in KRaft mode, on free ports of 127.0.0.1.
+"""A real Kafka broker for tests and crashes: one Java process in KRaft mode, on free ports of 127.0.0.1.
 
-Run as a context manager it leaves no process and no file behind. The Python client is
-imported where it is used, so that a run without it may still import this module.
+As a context manager it leaves no process and no file behind. The Python client is imported where it is used, so that
+this module can be imported without it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ CLUSTER: Final = "rowtimeAAAAAAAAAAAAAAA"  # 16 bytes in base64, as the storage 
 START_SECONDS: Final = 60
 STOP_SECONDS: Final = 15
 
-# Where the connector of the Spark in use is not published (yet), tests run on this one. It is
-# not what users of that Spark get, so the run says so (``Connector.note``). The second
-# coordinate is there because 4.2.0 of that library is not published either.
+# If the connector of this Spark is not published (yet), tests run on this one. It is not what users of that Spark get,
+# so the run says so (``Connector.note``). The second coordinate is there because 4.2.0 of that library is not published
+# either.
 STAND_IN: Final = (
     connector("4.2.0"),
     "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
@@ -54,7 +54,7 @@ transaction.state.log.num.partitions=1
 
 
 class Connector(NamedTuple):
-    """The connector's jars for the session of a test run, or none; ``note`` says what is amiss."""
+    """The connector's jars for the session of a test run, or none; ``note`` says what is wrong."""
 
     jars: list[str] | None
     note: str
@@ -62,7 +62,7 @@ class Connector(NamedTuple):
 
 @functools.cache
 def find_connector() -> Connector:
-    """The connector of this Spark, else the stand-in, else none."""
+    """Return the connector of this Spark, else the stand-in, else none."""
     try:
         return Connector([*kafka_jars(), *avro_jars()], "")
     except Failure as failure:
@@ -111,7 +111,7 @@ class Broker:
         _settle(self._admin.create_topics([NewTopic(name, partitions, 1, config=settings)]))
 
     def add_partitions(self, name: str, total: int) -> None:
-        """Give a topic more partitions, ``total`` in all."""
+        """Increase the partitions of a topic to ``total``."""
         from confluent_kafka.admin import NewPartitions
 
         _settle(self._admin.create_partitions([NewPartitions(name, total)]))
@@ -121,7 +121,7 @@ class Broker:
         _settle(self._admin.delete_topics([name]))
 
     def delete_before(self, name: str, partition: int, offset: int) -> None:
-        """Forget the records below an offset, as retention does."""
+        """Delete the records below an offset, as retention does."""
         from confluent_kafka import TopicPartition
 
         _settle(self._admin.delete_records([TopicPartition(name, partition, offset)]))
@@ -151,11 +151,11 @@ class Broker:
         self._wait()
 
     def stop(self) -> None:
-        """Let the process end in order, and forget its data."""
+        """Stop the process in order, and delete its data."""
         self._end(gently=True)
 
     def kill(self) -> None:
-        """End the process at once, as a crash would, and forget its data."""
+        """Kill the process, as a crash would, and delete its data."""
         self._end(gently=False)
 
     @functools.cached_property
@@ -174,7 +174,7 @@ class Broker:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._home)
 
     def _wait(self) -> None:
-        """Wait until the broker tells what topics it has: an open port is not yet an answer."""
+        """Wait until the broker lists its topics: an open port is not yet an answer."""
         from confluent_kafka import KafkaException
 
         until = time.monotonic() + START_SECONDS
@@ -217,7 +217,7 @@ class Record(NamedTuple):
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on; held together, so that they differ."""
+    """Return ports on which nobody listens; held together, so that they differ."""
     holders = [socket.socket() for _ in range(count)]
     try:
         for holder in holders:

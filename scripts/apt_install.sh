@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the first of the named Debian packages that this machine can have. Fails without a
-# word where there is no apt, no right to use it, or no such package: the caller says what to do.
+# Installs the first of the named Debian packages that is available. Fails without a message if there
+# is no apt, no right to use it, or no such package: the caller says what to do.
 set -euo pipefail
 
 as_root() {
@@ -16,7 +16,7 @@ available() {
 command -v apt-get >/dev/null || exit 1
 as_root true 2>/dev/null || exit 1
 
-# Lists that are missing or old lead to packages that are gone; without network, what is there must do.
+# Old lists name packages that no longer exist, so they are updated; without network the present ones are used.
 as_root apt-get -qq update >/dev/null || true
 for package in "$@"; do
     if available "$package"; then

@@ -15,7 +15,7 @@ HIDDEN = re.compile(r"(?<!\w)__[a-z][a-z_]*(?<!_)")
 
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:
-    """The hidden columns that literals of a module spell, without docstrings, by line."""
+    """Yield the hidden columns in the literals of a module, without docstrings, by line."""
     tree = ast.parse(path.read_text())
     told = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -24,7 +24,7 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def main() -> int:
-    """Print what is wrong; 1 if anything is."""
+    """Print what is wrong. Return 1 if anything is."""
     defined = {text for _, text in texts(COLUMNS)}
     places: dict[str, dict[Path, int]] = defaultdict(dict)
     wrong = []

@@ -1,4 +1,4 @@
-"""Switches over operators outside of operators: who tells classes apart says what they should answer."""
+"""Switches over operators outside of operators: such code should call a method of the operator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOMS: Final = ("plan", "runtime", "api", "audit", "state", "client", "cli", "te
 
 
 def classes_of_operators(tree: ast.Module) -> set[str]:
-    """What a module calls the operators that it imports."""
+    """Return the names by which a module imports operators."""
     return {
         alias.asname or alias.name
         for node in ast.walk(tree)
@@ -40,7 +40,7 @@ def _is_of_text(node: ast.AST) -> bool:
 
 
 def switches(path: Path) -> list[int]:
-    """The lines at which a module tells operators apart by class or by kind."""
+    """Return the lines at which a module distinguishes operators by class or by kind."""
     tree = ast.parse(path.read_text("utf-8"), str(path))
     classes = classes_of_operators(tree)
     aliases = {
@@ -72,7 +72,7 @@ NODES: Final = ("node", "part", "one", "operator", "below", "gate")  # what modu
 
 
 def main() -> int:
-    """Say where there are such switches; 0 if there is none."""
+    """Print where there are such switches. Return 0 if there is none."""
     found = [
         (path, line) for room in ROOMS for path in sorted((SOURCES / room).rglob("*.py")) for line in switches(path)
     ]

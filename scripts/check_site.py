@@ -14,7 +14,7 @@ _META: Final = ('rel="canonical"',)
 
 
 def main(site: Path) -> int:
-    """0 if all is well; 1 and what is wrong otherwise."""
+    """Return 0 if all is well; otherwise print what is wrong and return 1."""
     pages = sorted(page for page in site.rglob("*.html") if page.name != "404.html")
     wrong = [
         f"{page.relative_to(site)} loads {tag}"

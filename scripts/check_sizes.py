@@ -1,6 +1,6 @@
 """The size of modules and functions: no module over 400 lines; the medians are reported.
 
-A module that has grown past the limit holds more than one concept, and is to be split by them.
+A module that has grown past the limit holds more than one concept: split it by them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LONG_FUNCTION: Final = 50
 
 
 def function_lengths(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of each function of a module, from its ``def`` to its end, and where it stands."""
+    """Yield the number of lines of each function of a module, and its place."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"), str(path))):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -35,7 +35,7 @@ def listed(title: str, sizes: list[tuple[int, str]]) -> None:
 
 
 def main() -> int:
-    """Print the report; 1 if a module is over the limit."""
+    """Print the report. Return 1 if a module is over the limit."""
     paths = sorted(SOURCE.rglob("*.py"))
     modules = [(len(path.read_text("utf-8").splitlines()), str(path.relative_to(SOURCE.parent))) for path in paths]
     functions = [function for path in paths for function in function_lengths(path)]

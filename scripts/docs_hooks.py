@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: pages of the repository that do not lie in docs/, and links between them and those that do."""
+"""Hooks of MkDocs: pages of the repository that are not in docs/, and links between them and those that are."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ PAGES: Final = {
     "examples/flights/README.md": "examples/flights.md",
     "examples/nexmark/README.md": "examples/nexmark.md",
 }
-"""Files of the repository, and what they are called in the site."""
+"""Files of the repository, and their names in the site."""
 
 SHIM: Final = "https://unpkg.com/iframe-worker/shim"
-"""What Material loads from outside to search in files; docs/vendor has it, so that no request leaves the machine."""
+"""The script that Material loads from another host to search in files; docs/vendor has it, so no request is sent."""
 
 _SOURCE: Final = {target: source for source, target in PAGES.items()}
 _LINK: Final = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
@@ -43,7 +43,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Lead each link to the page of the site; a file that has none is named in its place.
+    """Point each link to the page of the site; a file without a page is named instead.
 
     Words behind the language of a code block (`sql refused: R104`) are for the tests.
     """
@@ -64,6 +64,6 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def on_post_page(output: str, page: Page, **_: Any) -> str:
-    """Search with the worker of docs/vendor."""
+    """Use the search worker of docs/vendor."""
     up = posixpath.relpath("vendor/iframe-worker.js", posixpath.dirname(page.file.dest_uri) or ".")
     return output.replace(SHIM, up)

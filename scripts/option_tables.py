@@ -25,14 +25,14 @@ MARKED: Final = re.compile(r"^<!-- options (\S+) (\S+) -->\n.*?^<!-- end of opti
 
 
 def format_of(name: str) -> Format:
-    """The format that a mark names."""
+    """Return the format that a mark names."""
     if name == "registry":
         return Format(name, options_of(*OPTIONS))
     return TABLES[name.removeprefix("table:")] if name.startswith("table:") else FORMATS[name]
 
 
 def table(name: str, what: str) -> str:
-    """One table, as Markdown."""
+    """Return one table, as Markdown."""
     form = format_of(name)
     if what == "passed":
         return _passed(form)
@@ -52,7 +52,7 @@ def table(name: str, what: str) -> str:
 
 
 def _part(text: str, side: str) -> str:
-    """What a text says of one side: ``source: …; sink: …``, or all of it."""
+    """Return the part of a text for one side (``source: …; sink: …``), or all of it."""
     parts = dict(part.split(": ", 1) for part in text.split("; ")) if text.startswith("source: ") else {}
     return parts.get(side, text)
 
@@ -94,12 +94,12 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    r"""A cell of a table: the two spellings of a line break, the character and ``\n``, look the same."""
+    r"""Return a cell of a table: the two spellings of a line break, the character and ``\n``, look the same."""
     return text.replace("|", r"\|").replace("\n", r"\n").replace(r"\n or \n", r"`\n`")
 
 
 def written(page: str) -> str:
-    """A page with its tables as they are declared."""
+    """Return a page with its tables as they are declared."""
 
     def fresh(found: re.Match[str]) -> str:
         name, what = found[1], found[2]
@@ -109,7 +109,7 @@ def written(page: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the pages, or check them; 1 if a page is out of date."""
+    """Write the pages, or check them. Return 1 if a page is out of date."""
     pages: Mapping[Path, str] = {path: path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))}
     changed = {path: text for path, old in pages.items() if (text := written(old)) != old}
     if "--check" in arguments:

@@ -126,7 +126,7 @@ def _case(text: str) -> Transcript:
 
 
 def run(spark: SparkSession, text: str) -> Run:
-    """Play a transcript, an item a tick; times are seconds since 10:00, or nothing if there is none."""
+    """Play a transcript, one item per tick; times are seconds since 10:00, or nothing if there is none."""
     from rowtime.testing.runner import play  # noqa: PLC0415 - drawing needs no Spark
 
     case = _case(text)
@@ -147,7 +147,7 @@ def run(spark: SparkSession, text: str) -> Run:
 
 
 def cut(spark: SparkSession) -> Run:
-    """Play the T-sort with several cuts: which rows each tick gave, and what was refused."""
+    """Play the T-sort with several cuts; keep which rows each tick gave, and what was refused."""
     from rowtime.testing.runner import play  # noqa: PLC0415 - drawing needs no Spark
 
     case, found = _case(CASES["tsort"]), {}
@@ -160,7 +160,7 @@ def cut(spark: SparkSession) -> Run:
 
 
 def runs(spark: SparkSession) -> dict[str, Run]:
-    """Every run, by the name of its picture."""
+    """Return every run, by the name of its picture."""
     return {**{name: run(spark, text) for name, text in CASES.items()}, "invariance": cut(spark)}
 
 
@@ -171,7 +171,7 @@ def _plain(value: Any) -> Any:
 
 
 def _seconds(micros: int | None) -> float | None:
-    """Seconds since 10:00 of µs UTC; nothing for a bound at an end of time."""
+    """Return seconds since 10:00 of µs UTC; nothing for a bound at an end of time."""
     if micros is None:
         return None
     day = timedelta(days=1) / timedelta(microseconds=1)
@@ -203,7 +203,7 @@ LABEL: Final = 56  # the width of a time, with a space
 
 @dataclass
 class Canvas:
-    """An SVG file under way; times run from left to right, items from top to bottom."""
+    """An SVG file in progress; times run from left to right, items from top to bottom."""
 
     title: str
     first: float
@@ -214,15 +214,15 @@ class Canvas:
 
     @property
     def height(self) -> int:
-        """How high it is, with a line for the legend."""
+        """Return the height, with a line for the legend."""
         return TOP + STEP * (self.items + 1) + 26
 
     def x(self, seconds: float) -> float:
-        """Where a time is."""
+        """Return the position of a time."""
         return round(LEFT + (RIGHT - LEFT) * (seconds - self.first) / (self.last - self.first), 1)
 
     def y(self, item: float) -> float:
-        """Where an item is."""
+        """Return the position of an item."""
         return round(TOP + STEP * item, 1)
 
     def text(self, x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> None:
@@ -267,7 +267,7 @@ class Canvas:
         self.text(16, self.height - 12, words, "small quiet")
 
     def svg(self) -> str:
-        """The file."""
+        """Return the file."""
         size = f'width="{WIDTH}" height="{self.height}" viewBox="0 0 {WIDTH} {self.height}"'
         head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">\n<title>{escape(self.title)}</title>'
         paper = f'<rect width="{WIDTH}" height="{self.height}" rx="6" class="paper"/>'
@@ -275,7 +275,7 @@ class Canvas:
 
 
 def clock(seconds: float) -> str:
-    """A time as people read it."""
+    """Return a time as people read it."""
     return f"{BASE + timedelta(seconds=seconds):%H:%M:%S}"
 
 
@@ -294,7 +294,7 @@ def bound_line(canvas: Canvas, clocks: Sequence[float | None], label: str) -> No
 
 
 def came(run: Run, time: str, name: str) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """The rows of a run that have a time, and the words for each item."""
+    """Yield the rows of a run that have a time, and the words for each item."""
     for item in run["items"]:
         who = f" {item['writer']}" if len({one["writer"] for one in run["items"]}) > 1 else ""
         said = f"{item['item']}{who}: "
@@ -324,7 +324,7 @@ def rows_over_time(canvas: Canvas, run: Run, time: str, name: str) -> None:
 
 
 def went_out(canvas: Canvas, run: Run, words: Callable[[Mapping[str, Any]], str]) -> None:
-    """Write at the right what went out after each item."""
+    """Write the output after each item at the right."""
     for item in run["items"]:
         there = [words(row) for row in run["rows"] if row["after"] == item["item"]]
         canvas.text(ASIDE, canvas.y(item["item"]) + 4, ", ".join(there), "small")
@@ -483,7 +483,7 @@ PICTURES: Final[Mapping[str, Callable[[Run], str]]] = {
 
 
 def drawn(found: Mapping[str, Run]) -> dict[Path, str]:
-    """The files of all pictures, that of the packages too."""
+    """Return the files of all pictures, including that of the packages."""
     return {**{IMAGES / f"{name}.svg": draw(found[name]) for name, draw in PICTURES.items()}, LAYERS: layers()}
 
 

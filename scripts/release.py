@@ -1,7 +1,7 @@
-"""What `make release` does to the sources, and to what was built: release.py set VERSION, release.py check FOLDER.
+"""Changes the sources for `make release`, and checks the result: release.py set VERSION, release.py check FOLDER.
 
-``set`` writes the version and gives the entries of the changelog that are unreleased its heading; once more does
-nothing. ``check`` looks into the wheel and the sdist of a folder: their metadata, and what must and must not be there.
+``set`` writes the version and moves the unreleased entries of the changelog under its heading; a second time it does
+nothing. ``check`` examines the wheel and the sdist of a folder: their metadata, and what must and must not be there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ IN_SDIST = ("pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "Makefile"
 
 
 def set_version(text: str) -> None:
-    """Write a version that is not below the one that is there. Ends the process where that is not possible."""
+    """Write a version that is not below the current one; otherwise end the process."""
     try:
         version = Version(text)
     except InvalidVersion:
@@ -57,7 +57,7 @@ def _is_tagged(version: str) -> bool:
 
 
 def check(folder: Path) -> None:
-    """Say what is wrong with the wheel and the sdist in a folder, and end the process if anything is."""
+    """Print what is wrong with the wheel and the sdist in a folder, and end the process if anything is."""
     version = (ASSIGNED.search(MODULE.read_text(encoding="utf-8")) or [""])[1]
     wheel, sdist = folder / f"rowtime-{version}-py3-none-any.whl", folder / f"rowtime-{version}.tar.gz"
     wrong = [f"{path.name} was not built" for path in (wheel, sdist) if not path.exists()]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Cuts a version: release.sh PYTHON VERSION. Sets the version, builds wheel and sdist into dist/, and tests both in clean
-# environments, as a user installs them. Committing, tagging and publishing are left to whoever releases.
+# environments, as a user installs them. It does not commit, tag or publish.
 set -euo pipefail
 cd "${BASH_SOURCE[0]%/*}/.."
 
@@ -14,7 +14,7 @@ others=$(git status --porcelain -- . ':!CHANGELOG.md' ':!src/rowtime/__init__.py
 "$bin/python" scripts/release.py set "$version"
 rm -rf dist
 "$bin/python" -m hatchling build -t sdist -d dist
-# The wheel is built from the sdist, so that nothing of the checkout gets into it, and nothing is missing there.
+# The wheel is built from the sdist, so that it has nothing else from the checkout, and the sdist is complete.
 rm -rf build/release
 mkdir -p build/release
 tar -xzf "dist/rowtime-$version.tar.gz" -C build/release

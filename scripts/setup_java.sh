@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Prints the home of a Java that Spark can run on, for JAVA_HOME: the one that JAVA_HOME or the
 # PATH already names, else one installed on this machine, else a Debian package installed now.
-# Where that is not possible it says what to install, and fails.
+# If that is not possible, it says what to install, and fails.
 set -euo pipefail
 
 readonly LEAST=17
 readonly PACKAGES=(openjdk-17-jre-headless openjdk-21-jre-headless openjdk-25-jre-headless default-jre-headless)
 
-# The home of one java command, if it is new enough. Asked of Java itself: a command on the PATH may be a shim.
+# The home of one java command, if it is new enough. Java itself prints it: a command on the PATH may be a shim.
 home_of() {
     local settings version
     settings=$("$1" -XshowSettings:properties -version 2>&1) || return 1

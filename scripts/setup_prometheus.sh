@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prints the folder of Prometheus's programs (prometheus, promtool), for the tests of metrics and alerts:
-# one on this machine, else that of a Debian package installed now. Fails where neither is to be had.
+# one on this machine, else that of a Debian package installed now. Fails if neither is available.
 set -euo pipefail
 
 find_programs() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prints the program of a server of object stores for the tests, versitygw or azurite-blob: one of the PATH, else one in
-# build/stores, where it is installed now, with Go or npm. Fails where it cannot be had, and says why.
+# build/stores, where it is installed now, with Go or npm. If it is not available, it fails and says why.
 set -euo pipefail
 
 readonly VERSITYGW=v1.8.0 AZURITE=3.35.0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a fresh virtual environment: setup_venv.sh PYTHON FOLDER. Debian keeps what this takes in
-# a package of its own, which is installed where it can be; otherwise this says what to install.
+# Makes a fresh virtual environment: setup_venv.sh PYTHON FOLDER. In Debian, venv is
+# a package of its own, which is installed if possible; otherwise this says what to install.
 set -euo pipefail
 
 readonly python=$1 folder=$2

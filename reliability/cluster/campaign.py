@@ -1,4 +1,4 @@
-"""A campaign: pipelines in local mode and on a cluster under fire, compared tick by tick."""
+"""A campaign: compares pipelines in local mode with the same on a cluster under attack, tick by tick."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SHARED = {
     "spark.speculation.multiplier": "1.2",
     "spark.speculation.quantile": "0.3",
     "spark.speculation.task.duration.threshold": "100ms",
-    # What a dead executor kept is asked for once more, and not for fifteen seconds.
+    # What a dead executor kept is requested only once more, and not for fifteen seconds.
     "spark.shuffle.io.maxRetries": "1",
     "spark.shuffle.io.retryWait": "200ms",
     "spark.eventLog.enabled": "true",
@@ -62,7 +62,7 @@ LULL = (0.5, 1.5)  # seconds for which a killed worker is away
 
 @dataclass
 class Fire:
-    """What is done to a cluster, and how much of it was done."""
+    """Attacks on a cluster, and a count of them."""
 
     cluster: Cluster
     workers: int
@@ -81,7 +81,7 @@ class Fire:
 
 
 def main() -> int:
-    """0 if no tick differed; 1 and the differences otherwise."""
+    """Return 0 if no tick differed; otherwise print the differences and return 1."""
     asked = _arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     began, tally, counts = time.perf_counter(), Tally(), Counter[str]()
@@ -110,7 +110,7 @@ COUNTED = (
 
 
 def _compare(numbers: Sequence[int], way: str, place: Path, fire: Fire, tally: Tally) -> None:
-    """Run some cases in local mode, then on the cluster, and compare what is there after every tick."""
+    """Run some cases in local mode, then on the cluster, and compare the state after every tick."""
     local, shared = (
         [place / f"{where}-{number}" for number in numbers] for where in ("local", "shared")
     )  # fmt: skip
@@ -131,7 +131,7 @@ def _compare(numbers: Sequence[int], way: str, place: Path, fire: Fire, tally: T
 
 
 def _under_fire(driver: subprocess.Popen[bytes], fire: Fire) -> int:
-    """Strike once in a tick, at a random time, until the driver has ended; its exit status, or -1 if it hung."""
+    """Attack once per tick, at a random time, until the driver has ended. Return its exit status, or -1 if it hung."""
     assert driver.stdout is not None
     said = selectors.DefaultSelector()
     said.register(driver.stdout, selectors.EVENT_READ)
@@ -151,7 +151,7 @@ def _under_fire(driver: subprocess.Popen[bytes], fire: Fire) -> int:
 
 @contextmanager
 def _driver(way: str, master: str, folders: Sequence[Path], place: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A driver as a process of its own, of which nothing is left afterwards."""
+    """Yield a driver as a process of its own; kill what is left of it afterwards."""
     events = place / "events"
     events.mkdir(exist_ok=True)
     settings = SMALL if way == "local" else {**SHARED, "spark.eventLog.dir": events.as_uri()}

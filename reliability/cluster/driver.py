@@ -1,8 +1,8 @@
 """One driver: ``python reliability/cluster/driver.py WAY MASTER FOLDER…`` or the same under ``spark-submit``.
 
-It runs the case of each folder, whose name ends with its number, says when a tick begins, and writes what was there
-after each to ``<folder>.json``. Three ways: ``local`` mode, a ``session`` on the cluster that the pipeline is given,
-and ``submitted``, where the pipeline finds the session that ``spark-submit`` has set up.
+It runs the case of each folder, whose name ends with its number, announces each tick, and writes the state after it to
+``<folder>.json``. Three ways: ``local`` mode; a ``session`` on the cluster that is passed to the pipeline; and
+``submitted``, where the pipeline finds the session that ``spark-submit`` has set up.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main(way: str, master: str, *folders: str) -> None:
     small, largest = segment_writer.SMALL, segment_writer.LARGEST
     for folder in map(Path, folders):
         case = Case(int(folder.name.rpartition("-")[2]), folder)
-        # Of the cases of a kind every other leaves all writing to tasks, as only large ticks do.
+        # In every other case of a kind, all writing is left to tasks, as usually only in large ticks.
         everywhere = way != "local" and sum(divmod(case.number, len(KINDS))) % 2 == 0
         segment_writer.SMALL, segment_writer.LARGEST = (0, 0) if everywhere else (small, largest)
         folder.with_suffix(".json").write_text(json.dumps(_run(case, spark)))
@@ -38,7 +38,7 @@ def main(way: str, master: str, *folders: str) -> None:
 
 
 def _session(way: str, master: str) -> SparkSession | None:
-    """None where the pipeline is to find its own."""
+    """Return the session, or None if the pipeline has to find its own."""
     settings = json.loads(os.environ.get("CLUSTER_SETTINGS", "{}"))
     if way == "submitted":
         return None
@@ -51,7 +51,7 @@ def _session(way: str, master: str) -> SparkSession | None:
 
 
 def _run(case: Case, spark: SparkSession | None) -> dict[str, Any]:
-    """The states after the ticks, and why ticks were tried again."""
+    """Return the states after the ticks, and why ticks were tried again."""
     engine, states, failures = case.engine(spark), [case.state()], list[str]()
     master = engine.spark.sparkContext.master
     print("ready", flush=True)
@@ -63,7 +63,7 @@ def _run(case: Case, spark: SparkSession | None) -> dict[str, Any]:
 
 
 def _ticked(engine: Engine, failures: list[str]) -> bool:
-    """Run a tick, again if it fails, as a continuous run does; False if there was nothing to do."""
+    """Run a tick, again if it fails, as a continuous run does. Return False if there was nothing to do."""
     for tried in range(TRIES):
         try:
             return engine.tick() is not None

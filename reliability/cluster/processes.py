@@ -1,8 +1,8 @@
-"""A Spark standalone cluster on this machine: a master, and workers that are killed and come again.
+"""A Spark standalone cluster on this machine: a master, and workers that are killed and restarted.
 
-Each worker has an address of its own (127.0.0.2, 127.0.0.3, …), since Spark runs no task twice on one host.
-Each process leads a session of its own, which its executors and their Python workers stay in: so all of them are
-found, whoever started them and whoever is dead.
+Each worker has an address of its own (127.0.0.2, 127.0.0.3, …), since Spark does not run a task twice on one host. Each
+process leads a session of its own, in which its executors and their Python workers stay: so all of them are found,
+whoever started them and whoever is dead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SECONDS = 60.0  # within which a master listens and a killed process is gone
 
 
 class Cluster:
-    """One master and so many workers of one core; ``folder`` takes their logs and work directories."""
+    """One master and a number of workers of one core; ``folder`` takes their logs and work directories."""
 
     def __init__(self, folder: Path, workers: int) -> None:
         self.folder = folder
@@ -34,7 +34,7 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        """What a driver calls its master."""
+        """The URL of the master, for drivers."""
         return f"spark://127.0.0.1:{self._port}"
 
     def __enter__(self) -> Self:
@@ -51,7 +51,7 @@ class Cluster:
         self.close()
 
     def revive(self) -> None:
-        """Start the workers that are not there."""
+        """Start the workers that are not running."""
         for number, worker in enumerate(self._workers):
             if worker is None:
                 place = self.folder / f"worker-{number}"
@@ -61,7 +61,7 @@ class Cluster:
                 )
 
     def kill_executors(self, number: int) -> int:
-        """Kill the executors of a worker; how many there were."""
+        """Kill the executors of a worker. Return how many there were."""
         worker = self._workers[number]
         executors = [] if worker is None else _children(worker.pid)
         for process in executors:
@@ -69,7 +69,7 @@ class Cluster:
         return len(executors)
 
     def kill_worker(self, number: int) -> int:
-        """Kill a worker with its executors; how many of these there were."""
+        """Kill a worker with its executors. Return how many executors there were."""
         worker = self._workers[number]
         if worker is None:
             return 0
@@ -102,13 +102,13 @@ class Cluster:
 def started(
     command: Sequence[str], log: int, settings: Mapping[str, str], out: int | None = None
 ) -> subprocess.Popen[bytes]:
-    """A process that leads a session of its own, bound to this machine."""
+    """Start a process that leads a session of its own, bound to this machine."""
     own = {"SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": "/nonexistent", **settings}
     return subprocess.Popen(command, stdout=out or log, stderr=log, start_new_session=True, env={**os.environ, **own})
 
 
 def end_sessions(sessions: Iterable[int]) -> None:
-    """Kill every process of these sessions, until none is left."""
+    """Kill all processes of these sessions, until none is left."""
     wanted, deadline = set(sessions), time.monotonic() + SECONDS
     while left := [process for process, (_, session, state) in _processes().items() if session in wanted and state]:
         if time.monotonic() > deadline:
@@ -123,7 +123,7 @@ def _children(parent: int) -> list[int]:
 
 
 def _processes() -> dict[int, tuple[int, int, bool]]:
-    """Of each process its parent, its session and if it is alive: not one that only waits to be reaped."""
+    """Return the parent and the session of each process, and whether it is alive, not only waiting to be reaped."""
     found: dict[int, tuple[int, int, bool]] = {}
     for place in Path("/proc").glob("[0-9]*"):
         try:

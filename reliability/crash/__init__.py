@@ -1,1 +1,1 @@
-"""Deaths, faults and second drivers: what they leave equals what an undisturbed run leaves (``make crash``)."""
+"""Deaths, faults and second drivers: the result equals that of an undisturbed run (``make crash``)."""

@@ -1,7 +1,7 @@
-"""A Kafka broker that is killed and started again while a pipeline reads a topic and writes to topics and files.
+"""A Kafka broker that is killed and restarted while a pipeline reads a topic and writes to topics and files.
 
-What comes out is held against a run beside a broker that lives. Files, the log and the ledger are equal after every
-tick. In the topics every row is there under its number, once or more, and a compacted one ends as the same table.
+The result is compared with that of a run beside a broker that lives. Files, the log and the ledger are equal after
+every tick. In the topics every row is there under its number, once or more, and a compacted one ends as the same table.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Topics(Case):
 
 
 def why_no_broker() -> str:
-    """Why there can be no broker, or nothing."""
+    """Return why a broker cannot be started, or an empty text."""
     found = find_connector()
     if found.jars is None:
         return found.note
@@ -85,7 +85,7 @@ def why_no_broker() -> str:
 
 
 def broker_kills(spark: SparkSession, folder: Path, tally: Tally, number: int, more: Callable[[], bool]) -> None:
-    """Kill a broker as long as more is asked for, in as many runs as that takes."""
+    """Kill a broker while more kills are wanted, in as many runs as that takes."""
     chance = random.Random(f"broker {number}")
     with Broker() as broker:
         broker.create_topic("rides", PARTITIONS)
@@ -102,7 +102,7 @@ def broker_kills(spark: SparkSession, folder: Path, tally: Tally, number: int, m
 
 
 def _fill(broker: Broker, chance: random.Random) -> None:
-    """Rows of which some are late, and the end of each partition."""
+    """Write rows, some of them late, and the end of each partition."""
     for partition in range(PARTITIONS):
         rows = [_row(chance, turn) for turn in range(ROWS)]
         values = [json.dumps({"k": f"k{chance.randint(0, 2)}", **row}) for row in rows]
@@ -119,7 +119,7 @@ def _row(chance: random.Random, turn: int) -> dict[str, Any]:
 
 
 def _calm(spark: SparkSession, broker: Broker, case: Topics) -> tuple[list[State], State]:
-    """The states after each tick beside a broker that lives, and what is in the topics at the end."""
+    """Return the states after each tick beside a broker that lives, and the content of the topics at the end."""
     _prepare(broker, case)
     states, engine = [case.state()], case.engine(spark)
     while engine.tick() is not None:
@@ -144,7 +144,7 @@ def _disturbed(  # noqa: PLR0913 - what runs, beside what, and what it is held a
     chance: random.Random,
     more: Callable[[], bool],
 ) -> None:
-    """Run to the end while the broker dies; a driver that fails tries again, or another one comes."""
+    """Run to the end while the broker dies; a driver that fails tries again, or another one takes over."""
     _prepare(broker, case)
     over = threading.Event()
     with ThreadPoolExecutor(1) as pool:
@@ -155,7 +155,7 @@ def _disturbed(  # noqa: PLR0913 - what runs, beside what, and what it is held a
         finally:
             over.set()
             killing.result()
-    # What a tick has left to write, once the broker is there.
+    # The rest that a tick has to write, once the broker is back.
     close(case.engine(spark))
     tally.check(case.state(), states[-1], f"broker {case.number}, {case.run}, at the end")
 
@@ -203,7 +203,7 @@ def _told(failure: RowtimeError, tally: Tally, where: str) -> None:
 
 
 def _written(spark: SparkSession, case: Topics) -> State:
-    """What the topics hold for one who drops what comes again, or keeps the last of each key; and their bounds."""
+    """Return what a reader of the topics has who drops repeated rows, or keeps the last of each key; and the bounds."""
     minutes, latest = (_records(spark, case.servers, f"{name}-{case.run}") for name in ("minutes", "latest"))
     return {
         "minutes": once(_rows(record for partition in minutes for record in partition)),
@@ -224,7 +224,7 @@ class Written(NamedTuple):
 
 
 def _records(spark: SparkSession, servers: str, topic: str) -> list[list[Written]]:
-    """The records of each partition, in their order."""
+    """Return the records of each partition, in their order."""
     reader = spark.read.format("kafka").option("kafka.bootstrap.servers", servers)
     rows = reader.option("subscribe", topic).option("includeHeaders", "true").load().collect()
     found: dict[int, list[Written]] = {}
@@ -245,6 +245,6 @@ def _rows(records: Iterable[Written]) -> Iterator[tuple[int, str]]:
 
 
 def _in_order(records: Sequence[Written]) -> bool:
-    """True if the first writings of a partition are in the order of their numbers."""
+    """Return True if the first copies of the rows of a partition are in the order of their numbers."""
     firsts = list(dict.fromkeys(record.number for record in records if record.number is not None))
     return firsts == sorted(firsts)

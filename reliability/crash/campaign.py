@@ -1,4 +1,4 @@
-"""A campaign: cases one after the other until so much has been tried of each kind."""
+"""A campaign: tries cases one after the other until there are enough tries of each kind."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SMALL = {
 
 
 def main() -> int:
-    """0 if nothing was lost; 1 and the losses otherwise."""
+    """Return 0 if nothing was lost; otherwise print the losses and return 1."""
     asked = _arguments()
     kafka = asked.broker_kills and not asked.only_stores
     missing = why_no_broker() if kafka else ""
@@ -58,7 +58,7 @@ def main() -> int:
 
 @dataclass
 class Campaign:
-    """What was asked for, and what came of it so far; nothing is begun when the seconds are over."""
+    """The arguments of a campaign, and its results so far; after its seconds it begins nothing more."""
 
     asked: argparse.Namespace
     spark: SparkSession
@@ -72,7 +72,7 @@ class Campaign:
     began: float = field(default_factory=time.perf_counter)
 
     def run(self) -> None:
-        """All of it, each in a share of the time."""
+        """Run all of it, each part in a share of the time."""
         self.stores(0.3)  # once: Spark keeps the address of a bucket
         self.first_starts()
         self.sequences()
@@ -82,7 +82,7 @@ class Campaign:
         self.pipelines(1.0)
 
     def stores(self, share: float) -> None:
-        """Pipelines on object stores, until so many have been tried, or this share of the time is over."""
+        """Try pipelines on object stores, until there are enough tries, or this share of the time is over."""
 
         def more() -> bool:
             return self._in_time(share) and self.stored < self.asked.stores and not self.on_stores.losses
@@ -98,7 +98,7 @@ class Campaign:
                 self._tell(f"{number} {name or 'has no server'}", self.on_stores)
 
     def first_starts(self) -> None:
-        """First starts of a script, killed before one of their writes."""
+        """Kill first starts of a script before one of their writes."""
         number = self.asked.first
         while self._left("first starts that died", self.asked.first_starts, 0.05) and not self.tally.losses:
             folder = self.folder / f"first starts {number}"
@@ -108,7 +108,7 @@ class Campaign:
         self._tell("first starts")
 
     def sequences(self) -> None:
-        """Runs over what is there, one after the other, each of which dies once."""
+        """Run sequences of runs, each of which dies once."""
         number = self.asked.first
         while self._left("sequences of runs", self.asked.runs, 0.1) and not self.tally.losses:
             folder = self.folder / f"runs {number}"
@@ -118,7 +118,7 @@ class Campaign:
         self._tell("sequences")
 
     def writers(self) -> None:
-        """Clients of stream logs: stopped at their writes, with writes that fail, and killed."""
+        """Try clients of stream logs: stopped at their writes, with writes that fail, and killed."""
         asked, number = self.asked, self.asked.first
         while self._left("writer stops", asked.writer_stops, 0.8) and not self.tally.losses:
             sample, folder = Sample(random.Random(f"writer {number}")), self.folder / f"writer {number}"
@@ -134,7 +134,7 @@ class Campaign:
         self._tell("writers")
 
     def brokers(self) -> None:
-        """A broker that is killed beside a pipeline; where there can be none, the last line says so."""
+        """Kill a broker beside a pipeline; if there is none, the last line says so."""
 
         def more() -> bool:
             return self._left("broker kills", self.asked.broker_kills)
@@ -144,7 +144,7 @@ class Campaign:
             self._tell("brokers")
 
     def pipelines(self, share: float) -> None:
-        """One of each kind after the other, until so much has been tried, or this share of the time is over."""
+        """Try one pipeline of each kind after the other, until there are enough tries, or the time is over."""
         with ThreadPoolExecutor(1) as pool:
             while self._more(share):
                 number = self.asked.first + self.visited
@@ -166,14 +166,14 @@ class Campaign:
         self.released = release(spark, self.released)
 
     def replay(self) -> None:
-        """What the journals and sinks of pipelines on disks and stores say must be a behaviour of the model."""
+        """Check that the journals and sinks of pipelines on disks and stores are a behaviour of the model."""
         for tally in (self.tally, self.on_stores):
             if tally.behaviours:
                 tally.losses += refused([*tally.behaviours.values()])
                 tally.add("different behaviours replayed in the model", len(tally.behaviours))
 
     def told(self) -> str:
-        """The last line."""
+        """Return the last line."""
         kinds = min(self.visited, len(KINDS))
         seconds = time.perf_counter() - self.began
         why = why_missing() if self.asked.stores else ""
@@ -188,7 +188,7 @@ class Campaign:
         print(f"{what}: {_counts(tally or self.tally)}; {time.perf_counter() - self.began:.0f} s", flush=True)
 
     def _left(self, kind: str, wanted: int, share: float = 1.0) -> bool:
-        """True while more of a kind is to be tried, and the ``share`` of the time by which it is begun is not over."""
+        """Return True while more of a kind is to be tried, and the share of the time for it is not over."""
         return self._in_time(share) and self.tally.counts.get(kind, 0) < wanted
 
     def _in_time(self, share: float) -> bool:
@@ -204,7 +204,7 @@ class Campaign:
 
 
 def _processes(run: Undisturbed, spark: SparkSession, asked: argparse.Namespace, killed: int) -> Tally:
-    """What is done to drivers that are processes, in a folder of their own, beside the stops."""
+    """Try drivers that are processes, in a folder of their own, beside the stops."""
     tally, number = Tally(), run.case.number
     chance, own = random.Random(f"kill {number}"), replace(run, case=Case(number, run.case.folder.parent / "killed"))
     ways = beside_others(WAYS, tally) if own.case.has_tables else WAYS

@@ -1,7 +1,7 @@
-"""Pipelines over random data: the SQL examples' shapes with every kind of sink, and queries of Nexmark.
+"""Pipelines over random data: the shapes of the SQL examples with every kind of sink, and queries of Nexmark.
 
-A case lives in one folder, which is all that a death leaves: inputs, home, checkpoint, outputs. All of its input is
-there from the beginning, and a tick takes one file of each writer, so that every run has the same ticks.
+A case is in one folder, which is all that a death leaves: inputs, home, checkpoint, outputs. All of its input is there
+from the beginning, and a tick takes one file of each writer, so that every run has the same ticks.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Case:
 
     @property
     def told(self) -> str:
-        """By what a process of its own makes it."""
+        """The text by which a process of its own creates the case."""
         return str(self.number)
 
     @property
@@ -66,7 +66,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Which pipeline it is."""
+        """The name of its pipeline."""
         return KINDS[self.number % len(KINDS)]
 
     def make(self) -> None:
@@ -86,14 +86,14 @@ class Case:
                             log.end()
 
     def define(self) -> Home:
-        """Name the stream logs, so that clients find them before the pipeline runs; the others have paths."""
+        """Define the stream logs, so that clients find them before the pipeline runs; the others have paths."""
         made = self.pipeline(None)
         for stream in (one for one in made.compile().defines if one.format == "log"):
             made.home.define(stream.name, stream.as_json(), replace=True)
         return made.home
 
     def pipeline(self, spark: SparkSession | None) -> rt.Pipeline:
-        """The pipeline; a function appends its rows to a file with their sequence numbers."""
+        """Return the pipeline; a function appends its rows to a file with their sequence numbers."""
         if self.name in NEXMARK:
             # As a URL: the path of a table is Spark's own, and the default file system of a cluster may be any.
             given = (self.folder / "in").absolute().as_uri()
@@ -103,26 +103,26 @@ class Case:
         return made.sink("result", _appending(self.folder / "received.jsonl"))
 
     def script(self) -> str:
-        """The SQL of a pipeline that is no query of Nexmark."""
+        """Return the SQL of a pipeline that is not a query of Nexmark."""
         return SCRIPTS[self.name].format(out=self.folder / "out")
 
     def engine(self, spark: SparkSession | None) -> Engine:
-        """A driver, which begins with recovery."""
+        """Return a driver, which begins with recovery."""
         return self.pipeline(spark)._engine(self.check, self.limits, ends=True)  # noqa: SLF001 - tick by tick
 
     @property
     def limits(self) -> rt.Limits:
-        """What a tick takes: a file of each writer."""
+        """The limits of a tick: a file of each writer."""
         return rt.Limits(files=1 if self.name in NEXMARK else 2)
 
     @property
     def tick(self) -> int:
-        """The last tick that is committed; -1 for none."""
+        """Return the last committed tick; -1 for none."""
         last = Checkpoint(self.check).journal.last()
         return -1 if last is None else int(last["tick"])
 
     def state(self) -> State:
-        """What is there after recovery: rows with sequence numbers, refused rows, ledger, bounds."""
+        """Return the state after recovery: rows with sequence numbers, refused rows, ledger, bounds."""
         place = Checkpoint(self.check)
         entry = place.journal.last()
         if entry is None:
@@ -143,7 +143,7 @@ class Case:
         }
 
     def others_write(self) -> Mapping[str, int]:
-        """Other programs write to the lake tables of the case; what they did, how often."""
+        """Let other programs write to the lake tables of the case. Return how often they did what."""
         return others_write(self.tables())
 
     def tables(self) -> Tables:
@@ -152,14 +152,14 @@ class Case:
 
     @property
     def has_tables(self) -> bool:
-        """True if its output is in lake tables, which may not be there yet."""
+        """Return True if its output is in lake tables, which may not exist yet."""
         return self.name in LAKES
 
     def pull(self) -> None:
-        """Bring what is elsewhere into the folder, before that is copied."""
+        """Copy remote data into the folder, before the folder is copied."""
 
     def push(self) -> None:
-        """Put what is elsewhere back to what the folder says."""
+        """Restore remote data from the folder."""
 
     @contextmanager
     def watched(self, seen: Seen) -> Iterator[None]:
@@ -172,13 +172,13 @@ class Case:
 
 
 def close(engine: Engine) -> None:
-    """What the death of a process does to its locks."""
+    """Release the locks, as the death of a process does."""
     engine.close()
     engine.stop()
 
 
 def _rows_of(chance: random.Random, tick: int, *, timed: bool) -> list[dict[str, Any]]:
-    """What a writer inserts at once: ``timed`` rows have a rowtime; some are there again with the end they lacked."""
+    """Return the rows of one insert: ``timed`` rows have a rowtime; some come again with the end that they lacked."""
     rows = [_row(chance, tick) for _ in range(chance.randint(1, 5))]
     open_ = [row for row in rows if row["ev"] and not row["till"] and chance.random() < 0.5]
     rows += [{**row, "till": row["ev"] + chance.randint(1, 60) * 1_000_000} for row in open_]
@@ -215,7 +215,7 @@ def _appending(path: Path) -> Callable[[rt.Batch], None]:
 
 
 def _received(path: Path) -> list[str]:
-    """The rows that were received; a torn line is one that was not."""
+    """Return the rows that were received; a torn line counts as not received."""
     rows: list[tuple[int, str]] = []
     for line in path.read_text().splitlines() if path.exists() else ():
         with suppress(ValueError):
@@ -225,7 +225,7 @@ def _received(path: Path) -> list[str]:
 
 
 def once(rows: Iterable[tuple[int, str]]) -> list[str]:
-    """The rows by their numbers, or what is wrong: one that came twice must be the same, and none may be missing."""
+    """Return the rows by their numbers, or what is wrong: repeated ones have to be equal, and none may be missing."""
     found: dict[int, str] = {}
     for number, row in rows:
         if found.setdefault(number, row) != row:
@@ -236,14 +236,14 @@ def once(rows: Iterable[tuple[int, str]]) -> list[str]:
 
 
 def _files(out: Path) -> dict[str, list[str]]:
-    """What a plain reader sees of each directory, as a set of rows or lines."""
+    """Return the content of each directory for a plain reader, as a set of rows or lines."""
     folders = sorted(out.iterdir()) if out.is_dir() else []
     found = {folder.name: sorted(p for p in folder.glob("*") if p.name[0] not in "_.") for folder in folders}
     return {name: sorted(repr(row) for path in paths for row in seen(path)) for name, paths in found.items() if paths}
 
 
 def seen(path: Path) -> list[Any]:
-    """The rows or lines of a file."""
+    """Return the rows or lines of a file."""
     if path.suffix == ".parquet":
         return _rows([path])
     lines = path.read_text().splitlines()
@@ -256,7 +256,7 @@ def _rows(paths: Sequence[Place]) -> list[Any]:
 
 
 def _logged(log: Place) -> list[str]:
-    """The rows of each writer of the log in their order, which are their sequence numbers; a pump is a writer."""
+    """Return the rows of each writer of the log in their order, their sequence numbers; a pump is a writer."""
     found = sorted(scan(log, {}).items()) if log.is_dir() else []
     entries = (entry for _, its in found for entry in its if isinstance(entry, Rows))
     rows = (row for entry in entries for row in _rows([log / entry.path]))

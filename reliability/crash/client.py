@@ -1,8 +1,8 @@
-"""A client of a stream log, and what the log holds of it.
+"""A client of a stream log, and what the log has of it.
 
-``python -m reliability.crash.client HOME WRITER NUMBER COUNT`` makes so many calls, which follow from the number. It
-says ``ready`` once the writer is open, and after each call which one came back and where its items stand. Behind COUNT
-may stand the first call to make and where its items belong: then it asks the log if the call during which it died is
+``python -m reliability.crash.client HOME WRITER NUMBER COUNT`` makes COUNT calls, which follow from the number. It says
+``ready`` once the writer is open, and after each call which one returned and the position of its items. After COUNT may
+follow the first call to make and the position of its items: then it asks the log if the call during which it died is
 there. Without a position it makes that call again, whatever the log has.
 """
 
@@ -43,12 +43,12 @@ class Call:
 
     @property
     def size(self) -> int:
-        """How many positions it takes."""
+        """The number of positions it takes."""
         return len(self.rows) or 1
 
 
 def calls(number: int, count: int) -> list[Call]:
-    """So many calls, and then the end: rows that now and then go back in time, and bounds."""
+    """Return a number of calls, and then the end: rows that sometimes go back in time, and bounds."""
     chance = random.Random(f"calls {number}")
     return [*(_call(chance, turn) for turn in range(count)), Call(bound=END)]
 
@@ -62,7 +62,7 @@ def _call(chance: random.Random, turn: int) -> Call:
 
 
 def first_missing(made: Sequence[Call], first: int, expected: int, position: int) -> int:
-    """The first call to make by a client that asks the log: the one that was under way may be there."""
+    """Return the first call to make by a client that asks the log: the one that was running may be there."""
     if position == expected:
         return first
     assert (position - expected) % made[first].size == 0, f"position {position}, not {expected} or behind {made[first]}"
@@ -70,7 +70,7 @@ def first_missing(made: Sequence[Call], first: int, expected: int, position: int
 
 
 def held(home: Path, writer: str) -> list[tuple[int, Call]]:
-    """What the log holds of a writer: positions and calls, read without any recovery."""
+    """Return what the log has of a writer: positions and calls, read without any recovery."""
     log = home / "logs" / "a"
     return [(entry.first, _held(log, entry)) for entry in scan(log, {}).get(writer, [])]
 

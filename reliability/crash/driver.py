@@ -1,7 +1,7 @@
 """One driver as a process of its own: ``python -m reliability.crash.driver FOLDER CASE [POINT TIMES SIGNAL]``.
 
-It says ``ready`` and runs a case to its end, or sends itself a signal when it passes a point so often. Where
-``PYSPARK_GATEWAY_PORT`` is set it uses the Java of that gateway, which outlives it.
+It says ``ready`` and runs a case to its end, or sends itself a signal when it passes a point for the given time. If
+``PYSPARK_GATEWAY_PORT`` is set, it uses the Java of that gateway, which outlives it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def attached() -> SparkSession:
-    """A session in the Java of the gateway that the environment names."""
+    """Return a session in the Java of the gateway that the environment names."""
     gateway = launch_gateway()
     java = gateway.jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(
         gateway.jvm.org.apache.spark.SparkContext.getOrCreate()
@@ -52,7 +52,7 @@ def main(folder: str, told: str, point: str = "", times: str = "0", sent: str = 
 
 
 def _ticked(engine: Engine) -> bool:
-    """Run a tick; while a store does not answer, again, as a pipeline does that runs on."""
+    """Run a tick; while a store does not answer, try again, as a continuous pipeline does."""
     while True:
         try:
             return engine.tick() is not None

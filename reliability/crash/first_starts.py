@@ -1,8 +1,8 @@
-"""First starts that die: what a script defines and drops counts once its first start has succeeded, and not before.
+"""First starts that die: the definitions and drops of a script count only after its first start has succeeded.
 
-A process of its own kills itself before one of the writes of its first start. Whoever looks at the home then finds it
-as it was before, or as it is after the first tick. From there a corrected script begins as if there had been no other,
-and one that has begun goes on.
+A process of its own kills itself before one of the writes of its first start. The home is then as it was before, or as
+it is after the first tick. From there a corrected script begins as if there had been no other, and one that has begun
+continues.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class FirstStart:
     value: int = 1
 
     def make(self) -> None:
-        """The streams that are there before the script, with a row each."""
+        """Create the streams that are there before the script, with a row each."""
         home = Home(self.folder / "home")
         for n, name in enumerate(("gone", "again", "kept")):
             home.define(name, {"columns": [{"name": "n", "type": "BIGINT", "nullable": True}]})
@@ -73,14 +73,14 @@ class FirstStart:
         return Checkpoint(self.folder / "check").journal.last() is not None
 
     def found(self) -> Found:
-        """What the home says of each stream: its definition and the rows in its log; what the directory has."""
+        """Return the definition of each stream and the rows in its log; and the content of the directory."""
         home = Home(self.folder / "home")
         found: Found = {name: (home.definition(name), _rows(home.log_path(name))) for name in STREAMS}
         return {**found, "names": home.names(), "out": _files(self.folder / "out" / "o")}
 
 
 def first_starts(spark: SparkSession, folder: Path, tally: Tally, number: int, deaths: int = DEATHS) -> None:
-    """First starts of one number, each of which is killed before another of its writes."""
+    """Run first starts of one number, each of which is killed before another of its writes."""
     chance, case = random.Random(f"first start {number}"), FirstStart(number, folder / "live")
     case.make()
     before, image = case.found(), copied(case.folder, folder / "image")
@@ -122,7 +122,7 @@ def _files(out: Path) -> list[Any]:
 
 
 def main(folder: str, number: str, at: str) -> None:
-    """One first start, which kills itself before a write."""
+    """Run one first start, which kills itself before a write."""
     seen: list[str] = []
 
     def dying(what: str, _path: str) -> None:

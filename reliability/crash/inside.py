@@ -1,8 +1,8 @@
-"""Stops inside one process: what the disk holds at a moment is what a death at that moment leaves.
+"""Stops inside one process: the content of the disk at a moment is what a death at that moment leaves.
 
-Before each write of a tick, and at each of its named points, the folder is copied. Each copy is then taken over by a
-new driver: what it finds must be the state before the tick or the one after it, and a part of them run on.
-The copy may lack part of a file that no entry names; and the same tick is repeated with writes that fail.
+Before each write of a tick, and at each of its named points, the folder is copied. A new driver then takes over each
+copy: it has to find the state before the tick or the one after it, and some of them continue to the end. The copy may
+lack part of a file that no entry names; and the same tick is repeated with writes that fail.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Image = tuple[str, Path]
 
 
 class HasFolder(Protocol):
-    """What lives in one folder."""
+    """Something that is in one folder."""
 
     @property
     def folder(self) -> Path:
@@ -46,7 +46,7 @@ SECONDS = 300.0  # a driver that takes longer hangs
 
 @contextmanager
 def patience(seconds: float = SECONDS) -> Iterator[None]:
-    """End this process if what is inside hangs, and show where: no comparison finds what never comes to an end."""
+    """End this process if the block hangs, and show where: no comparison finds what never ends."""
     faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)
     try:
         yield
@@ -56,35 +56,35 @@ def patience(seconds: float = SECONDS) -> Iterator[None]:
 
 @dataclass
 class Tally:
-    """How much was tried, of each kind, and what was lost; the different ``behaviours`` that journals tell of."""
+    """Numbers of tries of each kind, and the losses; the different ``behaviours`` that journals show."""
 
     counts: dict[str, int] = field(default_factory=dict)
     losses: list[str] = field(default_factory=list)
     behaviours: dict[object, Behaviour] = field(default_factory=dict)
 
     def add(self, kind: str, times: int = 1) -> None:
-        """One more of a kind."""
+        """Count one of a kind, or several."""
         self.counts[kind] = self.counts.get(kind, 0) + times
 
     def count(self, found: Mapping[str, int]) -> None:
-        """So many more of some kinds."""
+        """Add numbers of some kinds."""
         for kind, times in found.items():
             self.add(kind, times)
 
     def take(self, other: Tally) -> None:
-        """What another has counted."""
+        """Add the numbers of another."""
         self.count(other.counts)
         self.losses += other.losses
         self.behaviours = {**other.behaviours, **self.behaviours}
 
     def keep(self, case: Case, where: str) -> None:
-        """Keep what the journal of a case and the commits of its sinks say, for the model (`reliability.model`)."""
+        """Keep what the journal of a case and the commits of its sinks show, for the model (`reliability.model`)."""
         for one in behaviours(case.check, case.home, where):
             self.add("journals of sinks")
             self.behaviours.setdefault(one.what, one)
 
     def check(self, found: State, wanted: State, where: str) -> None:
-        """Keep what differs."""
+        """Keep the difference, if there is one."""
         for part in sorted({*found, *wanted}):
             if found.get(part) != wanted.get(part):
                 self.losses.append(f"{where}: {part} is {found.get(part)}, not {wanted.get(part)}"[:1500])
@@ -94,19 +94,19 @@ class Tally:
 
 
 class Sample:
-    """One in ``every`` of what comes, evenly spread; which of them is the first follows from ``chance``."""
+    """One of ``every`` items, evenly spread; ``chance`` decides which is the first."""
 
     def __init__(self, chance: random.Random, every: int = 1) -> None:
         self.chance, self._every, self._to_go = chance, every, chance.randrange(every)
 
     def has_next(self) -> bool:
-        """True if the next one belongs to it."""
+        """Return True if the next item belongs to the sample."""
         self._to_go = (self._to_go - 1) % self._every
         return self._to_go == self._every - 1
 
 
 def reads_every_version(run: Undisturbed, tally: Tally, where: str) -> None:
-    """Each version of each lake table has whole ticks, each once."""
+    """Check that each version of each lake table has whole ticks, each once."""
     versions, torn = torn_versions(run.case.tables(), run.states)
     if versions:
         tally.add("versions of tables that were read", versions)
@@ -120,8 +120,8 @@ Witness = Callable[["Undisturbed", "Tally", str], None]
 class Undisturbed:
     """A case that ran without a stop: the folder before each tick, the state after it; at [0] that before all.
 
-    ``images``: for each tick what the disk held at its points and before its writes. ``witness`` looks at what its
-    tables have, at any time, and tells what is wrong.
+    ``images``: for each tick the content of the disk at its points and before its writes. ``witness`` examines the
+    tables of the case, at any time, and reports what is wrong.
     """
 
     case: Case
@@ -132,7 +132,7 @@ class Undisturbed:
 
 
 def undisturbed(case: Case, spark: SparkSession, kept: Path, sample: Sample) -> Undisturbed:
-    """Run a case, keeping what is before each tick, and at those of its points and writes that the sample has."""
+    """Run a case and keep the folder before each tick, and at those of its points and writes that the sample has."""
     case.make()
     folders, states, images = [kept_as(case, kept / "0")], [case.state()], list[Sequence[Image]]()
     engine = case.engine(spark)
@@ -148,7 +148,7 @@ def undisturbed(case: Case, spark: SparkSession, kept: Path, sample: Sample) -> 
 
 
 def stops(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Random, share: float) -> None:
-    """A stop at every point and before every write of every tick; of a ``share`` of them the ticks go on."""
+    """Stop at every point and before every write of every tick; for a ``share`` of the stops the ticks continue."""
     case = run.case
     for tick, images in enumerate(run.images):
         for where, image in images:
@@ -168,7 +168,7 @@ def stops(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Ra
 
 
 def _images(case: Case, engine: Engine, before: Path, place: Path, sample: Sample) -> list[Image] | None:
-    """Run a tick, keeping the folder at points and writes of the sample; ``None`` if there was nothing to do."""
+    """Run a tick and keep the folder at points and writes of the sample; ``None`` if there was nothing to do."""
     images: list[Image] = []
     busy: list[str] = []
 
@@ -211,7 +211,7 @@ def _torn(image: Path, before: Path, chance: random.Random) -> str | None:
 
 
 def _taken_over(run: Undisturbed, spark: SparkSession, tally: Tally, where: str, *, goes_on: bool) -> None:
-    """A new driver takes the folder over; then, where asked, runs to the end."""
+    """Let a new driver take over the folder; then, if asked, run to the end."""
     case = run.case
     try:
         engine = case.engine(spark)
@@ -228,7 +228,7 @@ def _taken_over(run: Undisturbed, spark: SparkSession, tally: Tally, where: str,
 
 
 def _failed_start(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Random) -> str:
-    """A driver that takes over what another has left, and cannot write either; how it is told."""
+    """Start a driver that takes over and cannot write either. Return a text for the report."""
     number, at = chance.choice(ERRORS), chance.randrange(WRITES_OF_A_START)
     try:
         with run.case.watched(failing(at, number)):
@@ -242,7 +242,7 @@ WRITES_OF_A_START = 50  # most have 20 to 60
 
 
 def _half_written(run: Undisturbed, spark: SparkSession, tally: Tally, tick: int) -> None:
-    """A journal entry that is damaged is refused, and nothing goes out."""
+    """Check that a damaged journal entry is refused, and nothing is emitted."""
     case = run.case
     put_back(case, run.folders[tick])
     entry = max((case.folder / "check" / "journal").glob("*.json"))
@@ -259,10 +259,10 @@ def _half_written(run: Undisturbed, spark: SparkSession, tally: Tally, tick: int
 
 
 def faults(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Random, times: int) -> None:
-    """One tick, its start included, again and again, each time with another of its writes that fails.
+    """Repeat one tick, its start included, each time with another of its writes that fails.
 
-    Each of its writes if it has no more than ``times``, else so many of them. The same driver tries again, or a new one
-    comes.
+    All writes if there are no more than ``times``, otherwise that many of them. The same driver tries again, or a new
+    one takes over.
     """
     case, tick = run.case, chance.randrange(len(run.folders) - 1)
     if times <= 0:
@@ -288,7 +288,7 @@ def faults(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.R
 
 
 def _writes(run: Undisturbed, spark: SparkSession, tick: int) -> int:
-    """How many writes a start and this tick make."""
+    """Return how many writes a start and this tick make."""
     writes: list[str] = []
     put_back(run.case, run.folders[tick])
     with run.case.watched(lambda what, _path: writes.append(what)):
@@ -302,7 +302,7 @@ HALF = 0.5
 
 
 def _failed(case: Case, spark: SparkSession, seen: Callable[[str, str], None], *, again: bool) -> bool:
-    """Start and tick while a write fails; True if that made anything fail. ``again``: the same driver once more."""
+    """Start and tick while a write fails; True if anything failed. ``again``: the same driver tries once more."""
     engine, failed = None, False
     try:
         with case.watched(seen):
@@ -319,7 +319,7 @@ def _failed(case: Case, spark: SparkSession, seen: Callable[[str, str], None], *
 
 
 def jumps(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Random) -> None:
-    """The clock of the machine jumps, hours forwards and back, between any two looks at it."""
+    """Let the clock of the machine jump, by hours forwards and back, between any two reads."""
     case = run.case
     put_back(case, run.folders[0])
     engine = case.engine(spark)
@@ -335,13 +335,13 @@ def jumps(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Ra
 
 
 def kept_as(case: Case, to: Path) -> Path:
-    """Copy a case as it is now."""
+    """Return a copy of a case as it is now."""
     case.pull()
     return copied(case.folder, to)
 
 
 def put_back(case: Case, image: Path) -> None:
-    """Put a case back to what it was."""
+    """Restore a case from an image."""
     restored(case, image)
     case.push()
 
@@ -354,7 +354,7 @@ def copied(folder: Path, to: Path) -> Path:
 
 
 def restored(case: HasFolder, image: Path) -> None:
-    """Put a folder back to what it was."""
+    """Restore a folder from an image."""
     shutil.rmtree(case.folder, ignore_errors=True)
     shutil.copytree(image, case.folder)
 

@@ -1,4 +1,4 @@
-"""Drivers that are processes of their own, killed by SIGKILL or stopped and thought dead."""
+"""Drivers that are processes of their own, killed by SIGKILL, or stopped and considered dead."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Way = Callable[["Case", "SparkSession | None", random.Random], int]
 
 
 def environment(spark: SparkSession | None) -> dict[str, str]:
-    """That of a driver: with the Java of this process, or without, so that it starts its own."""
+    """Return the environment of a driver: with the Java of this process, or without, so that it starts its own."""
     if spark is None:
         return dict(os.environ)
     gateway = spark.sparkContext._gateway  # noqa: SLF001 - the one way to another process
@@ -46,9 +46,9 @@ def environment(spark: SparkSession | None) -> dict[str, str]:
 
 
 def release(spark: SparkSession, first: int) -> int:
-    """Let Java forget what drivers that are gone have left in it, which only a living Python would tell it.
+    """Let Java release what drivers that are gone have left in it; otherwise only a living Python would tell it to.
 
-    The objects from number ``first`` on which this process does not use; the number of the next. None of those
+    Release the objects from number ``first`` on that this process does not use; return the next number. None of those
     drivers may be alive.
     """
     gateway = spark.sparkContext._gateway  # noqa: SLF001
@@ -62,12 +62,12 @@ def release(spark: SparkSession, first: int) -> int:
 
 
 def at_a_time(case: Case, spark: SparkSession | None, chance: random.Random) -> int:
-    """Kill a driver some time after it is ready; its exit status."""
+    """Kill a driver some time after it is ready. Return its exit status."""
     return driver(case, spark, after=chance.uniform(0.0, 3.0))
 
 
 def at_a_point(case: Case, spark: SparkSession | None, chance: random.Random) -> int:
-    """Let a driver kill itself at a named point; its exit status."""
+    """Let a driver kill itself at a named point. Return its exit status."""
     return driver(case, spark, chance.choice(POINTS), str(chance.choice((1, 1, 2))))
 
 
@@ -75,7 +75,7 @@ WAYS: Final[Sequence[Way]] = (at_a_time, at_a_time, at_a_point, at_a_point, at_a
 
 
 def beside_others(ways: Sequence[Way], tally: Tally) -> Sequence[Way]:
-    """The same ways, while other programs append to the lake tables of the case and compact them."""
+    """Return the same ways, while other programs append to the lake tables of the case and compact them."""
 
     def beside(way: Way) -> Way:
         def kill(case: Case, spark: SparkSession | None, chance: random.Random) -> int:
@@ -89,7 +89,7 @@ def beside_others(ways: Sequence[Way], tally: Tally) -> Sequence[Way]:
 
 @contextmanager
 def _others_at_work(case: Case, tally: Tally) -> Iterator[None]:
-    """Other programs change the tables at once, and then again and again."""
+    """Let other programs change the tables at once, and then again and again."""
     done = threading.Event()
 
     def work() -> None:
@@ -113,7 +113,7 @@ def _others_at_work(case: Case, tally: Tally) -> Iterator[None]:
 
 
 class Deaths(NamedTuple):
-    """How many drivers are killed, and in which ways, by chance."""
+    """How many drivers are killed, and in which ways, at random."""
 
     chance: random.Random
     times: int
@@ -121,7 +121,7 @@ class Deaths(NamedTuple):
 
 
 def kills(run: Undisturbed, spark: SparkSession | None, tally: Tally, deaths: Deaths) -> None:
-    """Kill so many drivers of a case, one after the other, beginning again whenever one has come to the end."""
+    """Kill a number of drivers of a case, one after the other, and begin again whenever one has come to the end."""
     case, kind = run.case, "SIGKILLs" if spark is not None else "SIGKILLs with Java"
     chance, times, ways = deaths
     if times <= 0:
@@ -152,9 +152,9 @@ def driver(
     after: float | None = None,
     born: Callable[[int], None] = lambda _process: None,
 ) -> int:
-    """Run a driver; ``after`` so many seconds from its being ready it is killed. Its exit status.
+    """Run a driver; ``after``: seconds after it is ready, when it is killed. Return its exit status.
 
-    ``kill``: the point at which it kills itself, and at which passing; ``born`` is told its process.
+    ``kill``: the point at which it kills itself, and at which passing; ``born`` is called with its process.
     """
     process = begin(case, spark, *kill)
     born(process.pid)
@@ -179,12 +179,12 @@ def begin(case: Case, spark: SparkSession | None, *kill: str) -> subprocess.Pope
 
 
 def last_words(case: Case) -> str:
-    """The end of what the drivers of a case wrote before they died."""
+    """Return the end of what the drivers of a case wrote before they died."""
     return " ".join((case.folder.parent / "drivers.log").read_text(errors="replace")[-1000:].split())
 
 
 def _half_way(run: Undisturbed, tally: Tally) -> None:
-    """Without any recovery the ledger adds up, and a plain reader sees no row that is not committed, nor one twice."""
+    """Check without any recovery: the ledger adds up, and a plain reader sees each committed row once, and no other."""
     case = run.case
     found, wanted = case.state(), run.states[case.tick + 1]
     for part in ("totals", "sinks"):
@@ -201,7 +201,7 @@ def at_the_end(run: Undisturbed, spark: SparkSession | None, tally: Tally) -> No
 
 
 def fenced(run: Undisturbed, spark: SparkSession, tally: Tally) -> None:
-    """A second driver is refused; one that was stopped and thought dead cannot commit what its successor has."""
+    """Check that a second driver is refused, and that one that was stopped cannot commit after its successor has."""
     case = run.case
     put_back(case, run.folders[0])
     away = stopped(case, spark, "before journal")
@@ -221,7 +221,7 @@ def fenced(run: Undisturbed, spark: SparkSession, tally: Tally) -> None:
 
 
 def stopped(case: Case, spark: SparkSession | None, point: str) -> subprocess.Popen[str]:
-    """A driver that was stopped when it passed a point for the second time."""
+    """Return a driver that was stopped when it passed a point for the second time."""
     away = begin(case, spark, point, "2", "SIGSTOP")
     deadline = time.monotonic() + SECONDS
     while not _is_stopped(away.pid) and time.monotonic() < deadline:
@@ -230,7 +230,7 @@ def stopped(case: Case, spark: SparkSession | None, point: str) -> subprocess.Po
 
 
 def forget_locks(case: Case) -> None:
-    """What an operator does who is sure that a driver is dead, or a file system that forgets locks."""
+    """Remove locks, as an operator does who is sure that a driver is dead, or a file system that forgets locks."""
     for lock in case.folder.rglob(".lock"):
         lock.unlink()
 

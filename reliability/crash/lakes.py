@@ -1,4 +1,4 @@
-"""Pipelines into lake tables, what a reader sees in each version, and other programs that write to them meanwhile.
+"""Pipelines into lake tables, their versions as a reader sees them, and other programs that write to them meanwhile.
 
 Each pipeline has a table of rows that two pumps append to, and one with a key whose rows replace others.
 """
@@ -52,7 +52,7 @@ CREATE PUMP p4 AS INSERT INTO totals SELECT STREAM COALESCE(k, '?') AS k, s, tot
 
 
 def few_pumps(appended: str, keyed: str) -> str:
-    """The tables that there are for stores, with less to compute: a request is looked at, and not an operator."""
+    """Return the tables for stores, with less to compute: this tests requests, not operators."""
     return f"""{SORTED}
 CREATE STREAM rows (p STRING, k STRING NOT NULL, v INT CHECK (v < 8)) USING {appended};
 CREATE STREAM latest (k STRING NOT NULL, v BIGINT) USING {keyed};
@@ -86,12 +86,12 @@ class Delta:
         return str(self.place)
 
     def content(self) -> pa.Table | None:
-        """The rows; ``None`` if there is no table."""
+        """Return the rows; ``None`` if there is no table."""
         found = self._opened()
         return None if found is None else found.to_pyarrow_table()
 
     def history(self) -> Iterator[pa.Table]:
-        """The rows of each version, oldest first."""
+        """Return the rows of each version, oldest first."""
         found = self._opened()
         for version in range(-1 if found is None else found.version() + 1):
             yield DeltaTable(self.url, version, storage_options=dict(self.how)).to_pyarrow_table()
@@ -107,9 +107,9 @@ class Delta:
         return False
 
     def compact(self) -> bool:
-        """Compact the table, as `rowtime optimize` does; True if files have become parts of larger ones.
+        """Compact the table, as `rowtime optimize` does; True if it combined files.
 
-        Not by deltalake, which commits also where the pump has just compacted the same files: rows are there twice.
+        Not by deltalake, which also commits if the pump has just compacted the same files: then rows are there twice.
         """
         found = self._opened()
         if found is None:
@@ -127,7 +127,7 @@ class Delta:
 
 @dataclass(frozen=True)
 class Iceberg:
-    """A table of the catalog in a folder; ``lake``: properties of that, where the tables are elsewhere."""
+    """A table of the catalog in a folder; ``lake``: properties of the catalog, if the tables are elsewhere."""
 
     out: Path
     name: str
@@ -138,7 +138,7 @@ class Iceberg:
         return self._opened().scan().to_arrow()
 
     def history(self) -> Iterator[pa.Table]:
-        """The rows of each snapshot."""
+        """Return the rows of each snapshot."""
         table = self._opened()
         return (table.scan(snapshot_id=one.snapshot_id).to_arrow() for one in table.snapshots())
 
@@ -158,7 +158,7 @@ class Iceberg:
 
     @property
     def metadata(self) -> str:
-        """The file that says what the table is."""
+        """Return the current metadata file of the table."""
         return str(self._opened().metadata_location)
 
     def _opened(self) -> Any:
@@ -169,13 +169,13 @@ Tables = Mapping[str, Delta | Iceberg]
 
 
 def tables_below(out: Path) -> Tables:
-    """The lake tables below a folder."""
+    """Return the lake tables below a folder."""
     found = {path.parent.name: Delta(path.parent) for path in sorted(out.glob("*/_delta_log"))}
     return {**found, **tables_of_catalog(out, {})}
 
 
 def tables_of_catalog(out: Path, lake: Mapping[str, str]) -> Tables:
-    """The Iceberg tables of the catalog in a folder, if there is one."""
+    """Return the Iceberg tables of the catalog in a folder, if there is one."""
     if not (out / "catalog.db").exists():
         return {}
     catalog = _catalog(out, lake)
@@ -185,13 +185,13 @@ def tables_of_catalog(out: Path, lake: Mapping[str, str]) -> Tables:
 
 
 def rows_of_tables(tables: Tables) -> dict[str, list[str]]:
-    """The rows of each table, but for those of other programs, as a set."""
+    """Return the rows of each table as a set, without those of other programs."""
     found = {name: table.content() for name, table in tables.items()}
     return {name: _shown(rows.to_pylist()) for name, rows in found.items() if rows is not None and rows.num_rows}
 
 
 def others_write(tables: Tables) -> Counter[str]:
-    """Another program appends a row to each table and compacts it, where it can; how often, by format and what."""
+    """Let another program append a row to each table and compact it, if it can. Return how often it did what."""
     found: Counter[str] = Counter()
     for table in tables.values():
         kind = "Delta" if isinstance(table, Delta) else "Iceberg"
@@ -201,9 +201,9 @@ def others_write(tables: Tables) -> Counter[str]:
 
 
 def torn_versions(tables: Tables, states: Sequence[Mapping[str, Any]]) -> tuple[int, list[str]]:
-    """How many versions there are, and those that do not have whole ticks of each pump, each once (semantics 14.1).
+    """Return the number of versions, and those without whole ticks of each pump, each once (semantics 14.1).
 
-    ``states``: what the tables had after each tick of an undisturbed run.
+    ``states``: the content of the tables after each tick of an undisturbed run.
     """
     versions, torn = 0, []
     for name, table in tables.items():
@@ -219,7 +219,7 @@ def torn_versions(tables: Tables, states: Sequence[Mapping[str, Any]]) -> tuple[
 
 
 def _is_of(row: str, pump: str) -> bool:
-    """True for the rows of a pump, or of a table that has one pump, for each."""
+    """Return True for the rows of a pump, or of a table that has one pump, for each."""
     return "('p', '" not in row or f"('p', '{pump}')" in row
 
 

@@ -1,4 +1,4 @@
-"""What another Spark reads in lake tables, by the connector of their format: it knows nothing of rowtime."""
+"""The rows of lake tables as another Spark reads them, by the connector of their format, without rowtime."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPARKS: Final = {
     "delta": (*DELTA, SETTINGS),
     "iceberg": ("4.1.1", ("org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",), {}),
 }
-"""By format the version of Spark, the jars of the connector and their settings."""
+"""The version of Spark, the jars of the connector and their settings, by format."""
 SMALL: Final = {
     "spark.ui.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -46,7 +46,7 @@ for line in sys.stdin:
 
 
 class OtherSparks:
-    """One process for each format, which begins when it is asked first and ends with this object."""
+    """One process for each format, which begins with the first request and ends with this object."""
 
     def __init__(self) -> None:
         self._processes: dict[str, subprocess.Popen[str]] = {}
@@ -61,7 +61,7 @@ class OtherSparks:
             process.wait()
 
     def witness(self, run: Undisturbed, tally: Tally, where: str) -> None:
-        """What they read is what the library of the format reads; that has whole ticks."""
+        """Check that they read what the library of the format reads, in whole ticks."""
         reads_every_version(run, tally, where)
         run.case.pull()
         for name, table in run.case.tables().items():
@@ -78,7 +78,7 @@ class OtherSparks:
                 tally.losses.append(f"{where}: another Spark reads {found} in {name}, not {wanted}"[:1500])
 
     def read(self, kind: str, path: str) -> list[str]:
-        """The rows of a Delta table by its path, or of an Iceberg table by its metadata, as texts; times in µs."""
+        """Return the rows of a Delta table by its path, or of an Iceberg table by its metadata, as texts."""
         process = self._processes.get(kind) or self._begin(kind)
         assert process.stdin is not None
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""The pipeline that reads what clients write: rows as they are, minutes of them, and what is refused."""
+"""The pipeline that reads what clients write: rows unchanged, groups of minutes, and refused rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CREATE PUMP p3 AS INSERT INTO refused SELECT STREAM n, reason FROM a.rejected;
 
 
 class Reader(Case):
-    """Of one folder, as every case; its input is what clients write to the stream ``a``."""
+    """A case in one folder; its input is what clients write to the stream ``a``."""
 
     @property
     def name(self) -> str:
@@ -36,5 +36,5 @@ class Reader(Case):
         return rt.Pipeline(spark, home=self.folder / "home").sql(SQL.format(out=self.folder / "out"))
 
     def run(self, spark: SparkSession) -> None:
-        """Take what there is."""
+        """Read all that is there."""
         self.pipeline(spark).run_available(self.folder / "check", end=True)

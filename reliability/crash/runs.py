@@ -1,8 +1,8 @@
 """Runs with ``--available-now``, one after the other, as a scheduler starts them: files and clients come in between.
 
-Each run is repeated from what the disk held before one of its writes, as if its process had died there. The state
-after it must be the same, nothing that came may be refused, and in the end one batch over the whole input must give
-what the sequence gave.
+Each run is repeated from the content of the disk before one of its writes, as if its process had died there. The state
+after it must be the same, none of the input may be refused, and in the end one batch over the whole input must give the
+same rows as the sequence.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CREATE PUMP p5 AS INSERT INTO merged SELECT STREAM k, n FROM a WHERE n > 4;
 
 
 class Sequence(Case):
-    """A directory that files come to, and a stream log whose writers come, leave and come back.
+    """A directory that receives files, and a stream log whose writers begin, leave and come back.
 
     Two pumps write to each of two targets, one of which refuses values.
     """
@@ -60,7 +60,7 @@ class Sequence(Case):
         self.define()
 
     def come(self, run: int, chance: random.Random) -> int:
-        """What comes before a run; how many rows have come to both streams until then."""
+        """Write the input before a run. Return how many rows both streams have had until then."""
         rows = [self._row(chance, run) for _ in range(chance.randint(1, 4))]
         text = "".join(json.dumps({**row, "at": _text(_at(row))}) + "\n" for row in sorted(rows, key=_at))
         (self.folder / "in" / f"{run}.json").write_text(text)
@@ -78,7 +78,7 @@ class Sequence(Case):
         }
 
     def run(self, spark: SparkSession, *, end: bool) -> None:
-        """One run over what is there, by a driver of its own."""
+        """Run over what is there, with a driver of its own."""
         self.pipeline(spark).run_available(self.folder / "check", end=end)
 
 
@@ -86,7 +86,7 @@ LEAVES = 0.6
 
 
 def sequences(spark: SparkSession, folder: Path, tally: Tally, number: int) -> None:
-    """One sequence; each of its runs dies once, at a write that chance chooses."""
+    """Run one sequence; each of its runs dies once, at a random write."""
     case, chance = Sequence(number, folder / "live"), random.Random(f"runs {number}")
     case.make()
     rows = 0
@@ -109,7 +109,7 @@ def sequences(spark: SparkSession, folder: Path, tally: Tally, number: int) -> N
 
 
 def _run(case: Sequence, spark: SparkSession, place: Path, at: int, *, end: bool) -> Path | None:
-    """A run to its end; what the disk held before its write ``at``, if it has so many."""
+    """Run to the end. Return the content of the disk before the write ``at``, if there are that many writes."""
     seen: list[str] = []
     images: list[Path] = []
 

@@ -1,7 +1,7 @@
-"""The scripts of the pipelines: one or more of each kind of operator that keeps something, and every sink of files.
+"""The scripts of the pipelines: one or more of each kind of operator with state, and every sink of files.
 
 All of them read the streams ``a`` and ``b`` (a key, a value, an event time that may be late or missing, an end that may
-be missing); ``{out}`` is where directories go, and ``merged`` is a stream log that is written.
+be missing); ``{out}`` is the folder for directories, and ``merged`` is a stream log that is written.
 """
 
 from __future__ import annotations

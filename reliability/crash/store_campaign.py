@@ -1,4 +1,4 @@
-"""Pipelines on object stores: stops, requests that go wrong, drivers that are killed, and those that come back."""
+"""Pipelines on object stores: stops, failing requests, drivers that are killed, and those that come back."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 
 def spark_settings() -> dict[str, str]:
-    """What Spark needs to read from S3."""
+    """Return the settings that Spark needs to read from S3."""
     return {"spark.driver.extraClassPath": os.pathsep.join(store_jars())}
 
 
 def why_missing() -> str:
-    """The servers that cannot be had, and why; empty if all can."""
+    """Return the servers that are not available, and why; empty if all are."""
     return "; ".join(filter(None, map(missing, _servers())))
 
 
 @contextmanager
 def store_pipelines(spark: SparkSession, folder: Path, asked: argparse.Namespace) -> Iterator[StorePipelines]:
-    """Run the servers that can be had, while the pipelines on them are tried."""
+    """Run the available servers while the pipelines on them are tried."""
     folder.mkdir(exist_ok=True)
     with serving([name for name in _servers() if not missing(name)], folder), OtherSparks() as others:
         yield StorePipelines(spark, folder, asked, others)
@@ -55,7 +55,7 @@ class StorePipelines:
         self._spark, self._folder, self._asked, self._others = spark, folder, asked, others
 
     def run(self, number: int, tally: Tally) -> str:
-        """Try the pipeline of a number; its name, empty if its server cannot be had."""
+        """Try the pipeline of a number. Return its name, empty if its server is not available."""
         folder = self._folder / str(number)
         case, chance = StoreCase(number, folder / "live"), random.Random(f"store {number}")
         if missing(KINDS[case.name][0]):
@@ -74,7 +74,7 @@ class StorePipelines:
         return case.name
 
     def _processes(self, run: Undisturbed, writes: int) -> Tally:
-        """What is done to drivers that are processes, in a folder of their own, beside the stops."""
+        """Try drivers that are processes, in a folder of their own, beside the stops."""
         tally, number, asked = Tally(), run.case.number, self._asked
         own = replace(run, case=StoreCase(number, run.case.folder.parent / "killed"), witness=self._others.witness)
         chance = random.Random(f"kill {number}")

@@ -1,6 +1,6 @@
-"""What befalls a pipeline on a store: requests that go wrong, drivers that are killed at a request, or come back.
+"""Faults of a pipeline on a store: failing requests, drivers that are killed at a request, or come back.
 
-Semantics 14.3: of two drivers the one that came last commits, and nothing of the other is seen.
+Semantics 14.3: of two drivers the later one commits, and nothing of the other is seen.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from reliability.crash.cases import Case
 
 BEFALLS: Final = ((THROTTLE,), (THROTTLE,) * 3, (LOSE,), (LOSE, LOSE), (THROTTLE, LOSE), (LATE,), (LATE, LOSE), (SLOW,))
-"""What befalls a write, and the tries of it that follow."""
+"""The faults of a write, and of the retries that follow."""
 ON_ITS_WAY: Final = 0.2  # seconds until what a dead driver had asked for has been carried out
 
 
 def befallen(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Random, times: int) -> None:
-    """A tick, its start included, again and again, each time with another of its writes that goes wrong.
+    """Repeat a tick, its start included, each time with another of its writes that goes wrong.
 
-    A late one is carried out when the driver has gone on without it, or when another one has come.
+    A late one is executed after the driver has continued without it, or after another one has taken over.
     """
     tick = chance.randrange(len(run.folders) - 1)
     if times > 0:
@@ -89,7 +89,7 @@ def _befallen(run: Undisturbed, spark: SparkSession, tally: Tally, what: tuple[i
 
 
 def _writes(run: Undisturbed, spark: SparkSession, tick: int) -> int:
-    """How many writes to the store a start and this tick make."""
+    """Return how many writes to the store a start and this tick make."""
     case = run.case
     assert isinstance(case, StoreCase)
     put_back(case, run.folders[tick])
@@ -114,7 +114,7 @@ def _befalling(at: int, kinds: Sequence[str]) -> Decide:
 
 
 def at_a_write(writes: int) -> Way:
-    """Kill drivers when they write to the store, before or after that is carried out; they make so many writes."""
+    """Return how to kill drivers at one of their ``writes`` to the store, before or after it is executed."""
 
     def kill(case: Case, spark: SparkSession | None, chance: random.Random) -> int:
         assert isinstance(case, StoreCase)
@@ -136,12 +136,12 @@ def at_a_write(writes: int) -> Way:
 
 
 def ways(writes: int, tally: Tally) -> Sequence[Way]:
-    """The ways in which drivers on a store die, beside other programs that write to their tables."""
+    """Return the ways in which drivers on a store die, beside other programs that write to their tables."""
     return beside_others((at_a_time, at_a_point, *[at_a_write(writes)] * 4), tally)
 
 
 def fenced_on_store(run: Undisturbed, spark: SparkSession, tally: Tally, chance: random.Random, writes: int) -> None:
-    """A driver that was stopped, or whose request was long on its way, commits nothing once another one has come.
+    """Check that a driver that was stopped, or whose request was slow, commits nothing once another one has taken over.
 
     It ends with R403; with R583 if it was held in its start.
     """
@@ -183,7 +183,7 @@ def _succeeded(run: Undisturbed, spark: SparkSession, tally: Tally, where: str) 
 
 @contextmanager
 def _held(case: StoreCase, at: int) -> Iterator[tuple[threading.Event, threading.Event]]:
-    """Hold the write of a number back: the first event says that it has come, the second one lets it go."""
+    """Hold back the write of a number: the first event says that it has come, the second one releases it."""
     reached, released, numbers = threading.Event(), threading.Event(), count()
 
     def decide(_method: str, _path: str) -> str:

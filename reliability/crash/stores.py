@@ -1,7 +1,7 @@
 """Pipelines whose checkpoint or tables are in an object store, each on a server of this machine behind a proxy.
 
-What a case has in its bucket is a mirror in its folder whenever that is copied, and comes back from there. The programs
-under test go through the proxy, which looks at each of their writes; the harness goes round it.
+The content of the bucket of a case is mirrored in its folder whenever that is copied, and restored from there. The
+programs under test use the proxy, which examines each of their writes; the harness bypasses it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Decide = Callable[[str, str], str]  # what befalls a write, by method and path
 
 @dataclass
 class Running:
-    """A server with its proxy, and who decides what befalls the writes of each case."""
+    """A server with its proxy, and who decides on faults of the writes of each case."""
 
     server: Server
     faults: Faults
@@ -79,7 +79,7 @@ class Running:
 
     @cached_property
     def client(self) -> Any:
-        """One that goes round the proxy."""
+        """Return a client that bypasses the proxy."""
         return self.server.client()
 
     def _decide(self, method: str, path: str) -> str:
@@ -112,7 +112,7 @@ def serving(names: Sequence[str], folder: Path) -> Iterator[None]:
 
 
 def _say_again(before: Mapping[str, str | None]) -> None:
-    """Let the environment say of some names what it said before, and of all others what it says now."""
+    """Restore these variables of the environment to their values from before."""
     for name, value in before.items():
         os.environ.pop(name, None)
         if value is not None:
@@ -127,7 +127,7 @@ def _as_toml(settings: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class StoreCase(Case):
-    """One pipeline with something in a bucket, in a folder there that has the name of its own."""
+    """One pipeline with data in a bucket, in a folder there that has the name of its own."""
 
     tears: ClassVar[bool] = False  # an object is there whole or not at all
 
@@ -149,12 +149,12 @@ class StoreCase(Case):
 
     @property
     def key(self) -> str:
-        """Its folder in the bucket."""
+        """The name of its folder in the bucket."""
         return hashlib.sha256(str(self.folder).encode()).hexdigest()[:12]
 
     @property
     def url(self) -> str:
-        """The URL of that."""
+        """The URL of its folder in the bucket."""
         server = KINDS[self.name][0]
         return f"{_SCHEMES.get(server, 's3')}://crash-{server}/{self.key}"
 
@@ -168,7 +168,7 @@ class StoreCase(Case):
 
     @property
     def _tasks_write(self) -> bool:
-        """True for every other pipeline: Spark's tasks read and write all rows; only drivers know a bucket of Azure."""
+        """Return True for every other pipeline: Spark's tasks do all reading and writing; only drivers know Azure."""
         return sum(divmod(self.number, len(KINDS))) % 2 == 1 and self.url.startswith("s3:")
 
     @property
@@ -226,7 +226,7 @@ class StoreCase(Case):
                 self.on.known[key] = (_tag(self.on.client.head(key)), _sum(data))
 
     def _there(self) -> dict[str, str]:
-        """The tags of its objects, by their keys."""
+        """Return the tags of its objects, by their keys."""
         return {one["path"]: _tag(one) for part in self.on.client.list(self.key) for one in part}
 
     @contextmanager
@@ -247,7 +247,7 @@ class StoreCase(Case):
 
     @contextmanager
     def deciding(self, decide: Decide) -> Iterator[None]:
-        """Ask before each write of the case to its bucket what befalls it."""
+        """Call ``decide`` before each write of the case to its bucket: it returns the fault."""
         self.on.deciding[self.key] = decide
         try:
             yield
@@ -256,7 +256,7 @@ class StoreCase(Case):
 
 
 def made(told: str, folder: Path) -> Case:
-    """The case that is told so."""
+    """Return the case that ``told`` describes."""
     kind, _, number = told.rpartition(" ")
     return StoreCase(int(number), folder) if kind else Case(int(number), folder)
 

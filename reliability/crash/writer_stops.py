@@ -1,8 +1,8 @@
 """Stops of a client of a stream log inside one process: before each write of each of its calls the folder is copied.
 
 Each copy is what a death at that moment leaves, in some of them with half of the file that was being written. Another
-client takes it over, asks the log what is there, and makes the calls that are not. In a share of them a pipeline reads
-what the dead one left, and then the rest. The same calls are made again with writes that fail.
+client takes it over, asks the log what is there, and makes the missing calls. In a share of them a pipeline reads what
+the dead client left, and then the rest. The same calls are made again with writes that fail.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ READ = 0.05  # of the stops are read by a pipeline
 
 @dataclass(frozen=True)
 class Stop:
-    """What a death leaves: where it was, the folder, and how many calls had come back."""
+    """What a death leaves: where it was, the folder, and how many calls had returned."""
 
     where: str
     folder: Path
@@ -45,7 +45,7 @@ class Stop:
 
 
 class Calls:
-    """The calls of a number, and where each belongs."""
+    """The calls of a number, and the positions of each."""
 
     def __init__(self, number: int) -> None:
         self.made = calls(number, CALLS)
@@ -60,7 +60,7 @@ class Calls:
                 call.make(log)
 
     def wrong(self, home: Path) -> list[str]:
-        """How the log differs from these calls, each once, in words."""
+        """Return how the log differs from these calls, each difference once, in words."""
         found, wanted = held(home, WRITER), list(zip(self.at, self.made, strict=False))
         return [] if found == wanted else [f"the log has {found}, not {wanted}"]
 
@@ -86,7 +86,7 @@ def writer_stops(spark: SparkSession, folder: Path, tally: Tally, number: int, s
 
 
 def _stopped(made: Calls, case: Reader, sample: Sample) -> list[Stop]:
-    """Make all calls, keeping the folder at the writes of the sample."""
+    """Make all calls and keep the folder at the writes of the sample."""
     case.make()
     found: list[Stop] = []
     busy: list[str] = []
@@ -109,7 +109,7 @@ def _stopped(made: Calls, case: Reader, sample: Sample) -> list[Stop]:
 
 
 def _torn(folder: Path) -> bool:
-    """Cut what was being written in half."""
+    """Cut the file that was being written in half."""
     staged = folder / "home" / "logs" / "a" / WRITER / UNDER_WAY
     if not staged.exists():
         return False
@@ -119,7 +119,7 @@ def _torn(folder: Path) -> bool:
 
 
 def _taken_over(made: Calls, stop: Stop, tally: Tally, where: str) -> None:
-    """A reader sees the calls that came back and no half of one; another client makes the rest."""
+    """Check that a reader sees the calls that returned, each whole, and that another client can make the rest."""
     home = stop.folder / "home"
     tally.add("writer stops")
     if stop.where.endswith("torn"):
@@ -135,7 +135,7 @@ def _taken_over(made: Calls, stop: Stop, tally: Tally, where: str) -> None:
 
 
 def writer_faults(folder: Path, tally: Tally, number: int, sample: Sample) -> None:
-    """For each write of the sample make the calls, and let it fail: the client tries again, or another one."""
+    """For each write of the sample make the calls and let the write fail: the client tries again, or another one."""
     made, empty, writes = Calls(number), Reader(number, folder / "empty"), count()
     empty.make()
     with small_shards():
@@ -156,7 +156,7 @@ def writer_faults(folder: Path, tally: Tally, number: int, sample: Sample) -> No
 
 
 def _tried(made: Calls, home: Path, *, again: bool) -> int:
-    """Make the calls until one fails, or to the end if the same client tries ``again``; how many came back."""
+    """Make the calls until one fails, or to the end if the same client tries ``again``. Return how many returned."""
     back = 0
     with suppress(RowtimeError), rt.writer("a", home=home, writer=WRITER) as log:
         for call in made.made:
@@ -166,7 +166,7 @@ def _tried(made: Calls, home: Path, *, again: bool) -> int:
 
 
 def _made(call: Call, log: Writer, *, again: bool) -> None:
-    """Make a call; where it fails, its position says if its items are there."""
+    """Make a call; if it fails, its position says if its items are there."""
     before = log.position
     try:
         call.make(log)

@@ -1,7 +1,8 @@
 """Clients of a stream log that are killed while a pipeline reads what they write.
 
-A client that died goes on from what its log has. What was acknowledged is in the log once, where the call said; what
-was not is there whole or not at all. What the pipeline made of it is what one makes that reads the log at the end.
+A client that died continues from what its log has. Acknowledged items are in the log once, at the position that the
+call returned; others are there whole or not at all. The output of the pipeline is that of one that reads the log at the
+end.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ PATIENCE = 300.0  # seconds: a client that takes longer hangs
 
 @dataclass
 class Client:
-    """One writer, whose process is killed again and again; ``acknowledged``: positions of the calls that came back."""
+    """One writer, whose process is killed again and again; ``acknowledged``: positions of the calls that returned."""
 
     home: Path
     writer: str
@@ -53,7 +54,7 @@ class Client:
             self.made[0].make(log)
 
     def run(self, times: int) -> Tally:
-        """Die so often, or less if the calls are over before, and then go on to the end."""
+        """Die a number of times, or less often if the calls end before, and then continue to the end."""
         tally, chance = Tally(), random.Random(f"client {self.seed} {self.writer}")
         while len(self.acknowledged) < len(self.made):
             killed = tally.counts.get("killed writers", 0)
@@ -87,7 +88,7 @@ class Client:
         return process.returncode
 
     def wrong(self) -> list[str]:
-        """What the log does not have as it was said, in words."""
+        """Return how the log differs from what the calls returned, in words."""
         found = held(self.home, self.writer)
         at = dict(found)
         told = f"{self.writer} of {self.home}"
@@ -99,7 +100,7 @@ class Client:
         )
 
     def _in_order(self, found: list[Call]) -> bool:
-        """True if every call is there once, or again where it was made again, and nothing else."""
+        """Return True if every call is there once, or again if it was made again, and nothing else."""
         turn = 0
         for call in found:
             if turn < len(self.made) and call == self.made[turn]:
@@ -111,7 +112,7 @@ class Client:
 
 @dataclass
 class Command:
-    """Rows that come through a pipe into ``rowtime insert``; whoever sends them counts those that are in the log."""
+    """Rows that come through a pipe into ``rowtime insert``; the sender counts those that are in the log."""
 
     home: Path
     writer: str
@@ -142,7 +143,7 @@ class Command:
         return tally
 
     def _there(self) -> int:
-        """How many rows are in the log; -1 if they are not the first ones of those that were sent."""
+        """Return how many rows are in the log; -1 if they are not the first ones of those that were sent."""
         found = [row for _, call in held(self.home, self.writer) for row in call.rows]
         return len(found) if found == self.rows[: len(found)] else -1
 
@@ -186,7 +187,7 @@ def _dying(process: subprocess.Popen[str], after: float) -> Iterator[None]:
 
 
 def killed_writers(spark: SparkSession, folder: Path, tally: Tally, number: int, times: int) -> None:
-    """Kill three clients of one stream, so often in all, while a pipeline reads; then let another one read it all."""
+    """Kill three clients of one stream while a pipeline reads; then let another pipeline read it all."""
     case, count = Reader(number, folder / "live"), CALLS_A_KILL * times
     case.make()
     home = case.folder / "home"
@@ -207,7 +208,7 @@ def killed_writers(spark: SparkSession, folder: Path, tally: Tally, number: int,
 
 
 def _read(case: Reader, spark: SparkSession, at_work: Sequence[Future[Tally]]) -> None:
-    """Read while clients are at work, from one start to the next, and at last to the end."""
+    """Read while clients are at work, from one start to the next, and finally to the end."""
     while not all(one.done() for one in at_work):
         query = case.pipeline(spark).start(case.folder / "check", interval=0.05)
         wait(at_work, timeout=2.0)
@@ -218,7 +219,7 @@ def _read(case: Reader, spark: SparkSession, at_work: Sequence[Future[Tally]]) -
 
 
 def _compare(case: Reader, spark: SparkSession, folder: Path, tally: Tally) -> None:
-    """What came out is what comes out of the same log if nobody dies, and it is all of the log."""
+    """Check that the output is that of the same log if nobody dies, and that it is all of the log."""
     calm = Reader(case.number, folder)
     calm.make()
     shutil.copytree(case.folder / "home" / "logs" / "a", folder / "home" / "logs" / "a", dirs_exist_ok=True)

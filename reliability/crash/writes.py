@@ -1,4 +1,4 @@
-"""Every write of this process below a folder, seen before it happens: so it can fail, or the disk be kept as it is."""
+"""Every write of this process below a folder, seen before it happens: so it can fail, or the disk can be copied."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Seen = Callable[[str, str], None]  # what is called, the path
 
 @contextmanager
 def watched(folder: Path, seen: Seen) -> Iterator[None]:
-    """Call ``seen`` before each call that changes something below the folder; what it raises is raised there."""
+    """Call ``seen`` before each call that changes something below the folder; its exceptions are raised there."""
     bases, turn = {str(folder), str(folder.resolve())}, threading.RLock()
 
     def about(what: str, path: object) -> None:
@@ -49,7 +49,7 @@ def watched(folder: Path, seen: Seen) -> Iterator[None]:
 
 
 def _opened_as(file: Any) -> str:
-    """The path of an open file: other threads sync files of their own folders, in which nothing is to fail."""
+    """Return the path of an open file: other threads sync files of their own folders, in which nothing may fail."""
     return str(Path("/proc/self/fd", str(file if isinstance(file, int) else file.fileno())).readlink())
 
 
@@ -62,7 +62,7 @@ def _calling(name: str, call: Any, about: Seen) -> Any:
 
 
 def _opening(call: Any, about: Seen) -> Any:
-    """Of ``io.open``, which takes a mode, and of ``os.open``, which takes flags."""
+    """Wrap ``io.open``, which takes a mode, or ``os.open``, which takes flags."""
 
     def opened(path: Any, mode: str | int = "r", *given: Any, **options: Any) -> Any:
         if mode & CHANGING if isinstance(mode, int) else set(mode) & set("wax+"):
@@ -73,7 +73,7 @@ def _opening(call: Any, about: Seen) -> Any:
 
 
 def failing(at: int, number: int) -> Seen:
-    """Fails the write of that number, counted from 0, with this error number."""
+    """Let the write of that number fail, counted from 0, with this error number."""
     count = iter(range(10**9))
 
     def seen(_what: str, path: str) -> None:

@@ -1,4 +1,4 @@
-"""A campaign: so many inputs, shared out over the targets and some processes."""
+"""A campaign: a number of inputs, divided among the targets and some processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TARGETS = {target.name: target for target in (*sql.targets(), *records.targets()
 
 
 def main() -> int:
-    """0 if every input was taken or refused with a code; 1 and the findings otherwise."""
+    """Return 0 if every input was accepted or refused with a code; otherwise print the findings and return 1."""
     asked = _arguments()
     if asked.only is not None:
         return _one(TARGETS[asked.targets[0]], asked.only)
@@ -54,7 +54,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def parts(target: Target, chosen: Sequence[Target], inputs: int, workers: int, first: int) -> list[tuple[int, int]]:
-    """The inputs of a target, from number to number, in parts that the processes take in turn."""
+    """Return the inputs of a target, from number to number, in parts that the processes take in turn."""
     count = -(-inputs * target.share // sum(one.share for one in chosen))
     size = max(1, -(-count // (4 * workers)))
     return [(first + n, first + min(n + size, count)) for n in range(0, count, size)]
@@ -72,7 +72,7 @@ def _add(tally: Tally, part: Tally) -> None:
 
 
 def _show(findings: Iterable[Finding]) -> None:
-    """One finding of each kind, and how many there are of it."""
+    """Print one finding of each kind, and how many there are of it."""
     alike: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         where = [line for line in finding.what.splitlines() if line.startswith("  File ")]

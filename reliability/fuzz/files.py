@@ -1,4 +1,4 @@
-"""What lies on disk between two runs: stream logs, definitions of streams, checkpoints."""
+"""Files that are on disk between two runs: stream logs, definitions of streams, checkpoints."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Files = dict[str, bytes]
 
 @cache
 def _log() -> Files:
-    """The files of a log in which two writers wrote rows, bounds, one of a column, and a leave."""
+    """Return the files of a log in which two writers wrote rows, bounds, one of a column, and a leave."""
     with tempfile.TemporaryDirectory() as folder:
         definition = {
             "name": "s",
@@ -55,7 +55,7 @@ def _files(folder: Path) -> Files:
 
 
 def _damaged(random_: random.Random, files: Files) -> Files:
-    """One or two files with another content, another name, or gone."""
+    """Return the files with one or two changed: other content, another name, or missing."""
     found = dict(files)
     for _ in range(random_.choice((1, 1, 2))):
         name = random_.choice(sorted(found))
@@ -148,14 +148,14 @@ def _use(definition: bytes) -> Iterator[Problem]:
 
 @cache
 def _checkpoints() -> tuple[Files, ...]:
-    """Those of the tests, without the rows: nobody reads them here."""
+    """Return the files of the tests' checkpoints, without the rows: nobody reads them here."""
     found = (_files(folder / "checkpoint") for folder in sorted(CHECKPOINTS.glob("format_*/*")))
     small = [{name: content for name, content in files.items() if name.endswith(".json")} for files in found]
     return (*small, *map(_with_bases, small))
 
 
 def _with_bases(files: Files) -> Files:
-    """A checkpoint whose newest entry is stored as a large one is: what differs from a base."""
+    """Return a checkpoint whose newest entry is stored as a large one is: as a difference from a base."""
     with tempfile.TemporaryDirectory() as name, patch.object(journal, "LARGE", 0):
         folder = Path(name)
         _placed(folder, files)

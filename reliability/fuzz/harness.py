@@ -1,7 +1,7 @@
-"""Feeds random inputs to the code that reads what others wrote, and keeps what it should not have done.
+"""Feeds random inputs to the code that reads what others wrote, and keeps unexpected results.
 
-An input passes if it is taken or refused with coded errors within the time. Every input follows from
-its target's name and its number, so one that was found can be made again.
+An input passes if it is accepted or refused with coded errors within the time. Every input follows from the name of its
+target and its number, so a finding can be reproduced.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CODE = re.compile(r"R\d{3}")
 
 @dataclass(frozen=True)
 class Target:
-    """What is fuzzed: ``make`` draws an input, ``feed`` hands it over and returns the problems that were told.
+    """A target of fuzzing: ``make`` draws an input, ``feed`` passes it on and returns the problems.
 
     ``share``: of a hundred inputs, how many are for this target.
     """
@@ -57,16 +57,16 @@ class Tally:
 
 
 class Hung(BaseException):
-    """No ``Exception``, so that nothing on the way takes it for one of its own."""
+    """A timeout. No ``Exception``, so that no code on the way catches it."""
 
 
 def drawn(target: Target, number: int) -> Any:
-    """The input of that number."""
+    """Return the input of that number."""
     return target.make(random.Random(f"{target.name}:{number}"))
 
 
 def run(target: Target, numbers: Iterable[int], tally: Tally, seconds: float = SECONDS) -> Iterator[Finding]:
-    """Feed the inputs of these numbers, and give what should not have happened."""
+    """Feed the inputs of these numbers and yield the findings."""
     for number in numbers:
         made = drawn(target, number)
         began = time.perf_counter()
@@ -78,7 +78,7 @@ def run(target: Target, numbers: Iterable[int], tally: Tally, seconds: float = S
 
 
 def _fed(target: Target, made: Any, tally: Tally, seconds: float) -> str:
-    """What is wrong with how an input was received; empty if nothing is."""
+    """Return what is wrong with how an input was received; empty if nothing is."""
     try:
         with _at_most(seconds):
             problems = list(target.feed(made))

@@ -38,12 +38,12 @@ VALUES: tuple[Any, ...] = (
 
 
 def tokens_of(text: str) -> list[str]:
-    """The words, quoted texts, blanks and signs of a text; together they are the text."""
+    """Return the words, quoted texts, blanks and signs of a text; joined they are the text."""
     return TOKENS.findall(text)
 
 
 def text(random_: random.Random, seeds: Sequence[str], words: Sequence[str]) -> str:
-    """A seed with some tokens or characters changed, or parts of two seeds."""
+    """Return a seed with some tokens or characters changed, or parts of two seeds."""
     parts = tokens_of(random_.choice(seeds))
     for _ in range(random_.choice((1, 1, 2, 3, 8))):
         _token_change(random_)(random_, parts, words, seeds)
@@ -106,7 +106,7 @@ def _nest(random_: random.Random, parts: list[str], *_: Sequence[str]) -> None:
 
 
 def data(random_: random.Random, seed: bytes) -> bytes:
-    """Bytes with some of them changed, cut off, repeated or put in."""
+    """Return bytes with some of them changed, cut off, repeated or inserted."""
     changed = bytearray(seed)
     for _ in range(random_.choice((1, 1, 2, 5))):
         at = random_.randrange(len(changed) + 1)
@@ -125,7 +125,7 @@ def data(random_: random.Random, seed: bytes) -> bytes:
 
 
 def value(random_: random.Random, seed: Any) -> Any:
-    """A JSON value in which one part is another value, is gone or is under another name."""
+    """Return a JSON value in which one part has another value, is missing or has another name."""
     if random_.random() < 0.15 or not isinstance(seed, dict | list) or not seed:
         return random_.choice(VALUES)
     if isinstance(seed, list):

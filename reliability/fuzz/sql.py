@@ -39,14 +39,14 @@ def scripts() -> tuple[str, ...]:
 
 @cache
 def expressions() -> tuple[str, ...]:
-    """Those of the cases about monotonicity."""
+    """Return the expressions of the cases about monotonicity."""
     case = yaml.safe_load((ROOT / "tests" / "transcripts" / "sqlstream" / "monotonicity.yaml").read_text("utf-8"))
     return tuple(found["expression"] for found in case["cases"])
 
 
 @cache
 def words() -> tuple[str, ...]:
-    """What is in the scripts, each once."""
+    """Return the words of the scripts, each once."""
     return tuple(sorted({token for script in scripts() for token in mutate.tokens_of(script) if not token.isspace()}))
 
 
@@ -81,7 +81,7 @@ def _random_words(random_: random.Random) -> str:
 
 
 def targets() -> tuple[Target, ...]:
-    """Scripts that were changed, words in no order, expressions."""
+    """Changed scripts, words in random order, expressions."""
     named: tuple[tuple[str, int, Any, Any], ...] = (
         ("script", 16, _script, _bind),
         ("words", 3, _random_words, _bind),

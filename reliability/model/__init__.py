@@ -1,1 +1,1 @@
-"""The commit as a TLA+ model: `Commit.tla`, checked by TLC as it is and with each guard taken out (`docs/model.md`)."""
+"""The commit as a TLA+ model: `Commit.tla`, which TLC checks complete and without each guard (`docs/model.md`)."""

@@ -10,7 +10,7 @@ from reliability.model.guards import GUARDS, SETTINGS
 
 
 def main() -> int:
-    """0 if every invariant holds, and each guard is needed for the invariant that is named beside it; 1 otherwise."""
+    """Return 0 if every invariant holds, and each guard is needed for the invariant named beside it; 1 otherwise."""
     asked = _arguments()
     began, wrong, states = time.monotonic(), 0, 0
     for setting in SETTINGS[:: 4 if asked.short else 1]:
@@ -26,7 +26,7 @@ def main() -> int:
 
 
 def _told(what: str, found: Checked, wanted: str) -> int:
-    """Print a line; 1 if TLC has found something else than is wanted."""
+    """Print a line. Return 1 if TLC has found something else than ``wanted``."""
     right = found.broken == wanted
     said = f"{found.broken} is broken by {', '.join(found.steps[1:])}" if found.broken else "every invariant holds"
     if right and wanted:

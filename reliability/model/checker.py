@@ -26,7 +26,7 @@ _STATES: Final = re.compile(r"([\d,]+) states generated, ([\d,]+) distinct state
 
 @dataclass(frozen=True)
 class Checked:
-    """What TLC says: the invariant that is ``broken`` (empty: none), the steps to there, and how many states it saw."""
+    """The result of TLC: the ``broken`` invariant (empty: none), the steps to there, and the number of states."""
 
     broken: str
     steps: tuple[str, ...]
@@ -34,7 +34,7 @@ class Checked:
 
 
 def checked(setting: Setting, off: Sequence[str] = ()) -> Checked:
-    """Check the model in a setting, with more guards taken out. Raises ``Failure`` if TLC fails."""
+    """Check the model in a setting, with more guards removed. Raises ``Failure`` if TLC fails."""
     return _checked(output("Commit", _configured(setting, off)))
 
 
@@ -62,7 +62,7 @@ def _checked(said: str) -> Checked:
 
 
 def output(module: str, configuration: str, *others: tuple[str, str]) -> str:
-    """What TLC prints about a module; ``others``: modules that are not in this folder, by name and text."""
+    """Return what TLC prints about a module; ``others``: modules that are not in this folder, by name and text."""
     java = f"{os.environ['JAVA_HOME']}/bin/java" if "JAVA_HOME" in os.environ else shutil.which("java") or "java"
     with tempfile.TemporaryDirectory() as work:
         folder = Path(work)
@@ -80,7 +80,7 @@ def output(module: str, configuration: str, *others: tuple[str, str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text of TLA+."""
+    """Return a text of TLA+."""
     return '"' + text + '"'
 
 

@@ -10,10 +10,10 @@ INVARIANTS: Final = ("OneCommitter", "ExactlyOnce", "OnlyCommitted", "NoLoss", "
 
 @dataclass(frozen=True)
 class Setting:
-    """A sink, the place of the checkpoint, and what else may happen.
+    """A sink, the place of the checkpoint, and which events may happen.
 
-    ``size``: how many rows, attempts at ticks and starts on a store there are at most. ``but``: invariants that the
-    events themselves break.
+    ``size``: the greatest numbers of rows, attempts at ticks and starts on a store. ``but``: invariants that the events
+    themselves break.
     """
 
     kind: str
@@ -25,7 +25,7 @@ class Setting:
 
     @property
     def invariants(self) -> list[str]:
-        """Those that hold here."""
+        """Return the invariants that hold here."""
         return [one for one in INVARIANTS if one not in self.but]
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Guard:
-    """A guard of the code: what stands where, and which invariant breaks without it, in which setting."""
+    """A guard of the code: where it is, and which invariant breaks without it, in which setting."""
 
     name: str
     where: str
@@ -59,7 +59,7 @@ SETTINGS: Final = (
     Setting("directory", "disk", ("drop",), (2, 2, 3)),
     Setting("directory", "disk", ("older copy",), (3, 3, 3), ("OnlyCommitted", "NoLoss", "NoGap")),
     Setting("lake", "disk", ("older table",), (3, 3, 3), ("NoLoss",)),
-    # A file system that forgets its locks: rows may be lost, and never come twice.
+    # A file system that forgets its locks: rows may be lost, but never come twice.
     Setting("directory", "disk", (), _STORE, ("NoLoss", "NoGap"), _FORGOTTEN),
     Setting("database", "disk", (), (2, 2, 3), ("NoLoss",), _FORGOTTEN),
 )

@@ -1,4 +1,4 @@
-"""Turns what a pipeline has left, its journal and the commits of each sink, into a behaviour that the model may have.
+"""Turns the journal of a pipeline and the commits of each sink into a behaviour that the model should have.
 
 Rows are counted only where the journal cuts them: the rows of a tick become one row of the model. So a sink whose
 commits end between two ticks, or has a tick twice or not at all, gives a behaviour that the model does not have.
@@ -41,7 +41,7 @@ BETWEEN: Final = 1_000_000  # stands for a number of rows at which no tick ends
 
 @dataclass(frozen=True)
 class Behaviour:
-    """Entries of a journal as the model tells them, and how many rows the target had after each commit to it."""
+    """Entries of a journal in terms of the model, and how many rows the target had after each commit to it."""
 
     name: str
     kind: str
@@ -58,7 +58,7 @@ class Behaviour:
 
 
 def behaviours(checkpoint: Place, home: Place, name: str) -> list[Behaviour]:
-    """One for each sink that the model knows and whose commits can be read back."""
+    """Return one for each sink that the model knows and whose commits can be read."""
     place = Checkpoint(checkpoint)
     plan = place.plan
     entries = [(number, place.journal.read(number)) for number in place.journal.numbers()]
@@ -83,7 +83,7 @@ class Given:
     published: int
 
     def behaviour(self, name: str, kind: str, place: str, counts: Iterable[int]) -> Behaviour:
-        """The behaviour whose sink had so many rows after each of its commits."""
+        """Return the behaviour if the sink had so many rows after each of its commits."""
         number, tick, epoch, rows, _ = self.entries[0]
         whole = number == 0
         first = (-1, -1, 0, 0) if whole else (number, tick, epoch, rows)
@@ -114,7 +114,7 @@ def _told(number: int, entry: Mapping[str, Any], sink: str) -> tuple[int, int, i
 
 
 def _counts(sink: StoredOperator, checkpoint: Checkpoint, home: Place) -> list[int]:
-    """How many rows of the pump its target had after each commit."""
+    """Return how many rows of the pump its target had after each commit."""
     options, pump = dict(sink.fields["options"]), pump_of(sink.name)
     if sink.fields["format"] == "log":
         log = Home(home).log_path(options["stream"])
@@ -145,7 +145,7 @@ def _running(counts: Iterable[int]) -> list[int]:
 
 
 def _marks(table: Place, app: str) -> list[int]:
-    """How many rows of a pump a Delta table has by the mark of each version."""
+    """Return how many rows of a pump a Delta table has by the mark of each version."""
     found = []
     versions: Iterable[Place] = (table / "_delta_log").glob("*.json")
     for version in sorted(versions, key=attrgetter("name")):

@@ -1,4 +1,4 @@
-"""Asks TLC whether what pipelines really did are behaviours of the model (`Replay.tla`)."""
+"""Asks TLC whether the behaviours of real pipelines are behaviours of the model (`Replay.tla`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KIND: Final = attrgetter("kind", "place")
 
 
 def refused(behaviours: Sequence[Behaviour]) -> list[str]:
-    """Those that the model does not have, each with how far it goes."""
+    """Return the behaviours that the model does not have, each with how far it gets."""
     found: list[str] = []
     for (kind, place), group in groupby(sorted(behaviours, key=_KIND), _KIND):
         found += _refused(kind, place, [*group])

@@ -1,4 +1,4 @@
-"""What the query must have found, computed a second time in plain loops over what was sent, without rowtime."""
+"""The expected answer of the query, computed in plain loops over what was sent, without rowtime."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WINDOW = 5 * SECOND
 
 @dataclass
 class Found:
-    """Rows of each output, as often as they are there, and of each gate how many were accepted and refused."""
+    """Rows of each output with how often they are there, and of each gate how many were accepted and refused."""
 
     groups: Counter[tuple[int, str, int, int]] = field(default_factory=Counter)  # end, item, count, sum
     pairs: Counter[tuple[int, str, int]] = field(default_factory=Counter)  # number, item, paid
@@ -23,7 +23,7 @@ class Found:
 
 
 def answer(batches: int) -> Found:
-    """The answer over so many batches of each writer."""
+    """Return the answer over a number of batches of each writer."""
     found = Found()
     accepted = [order for writer in ORDERS for order in _sorted_orders(writer, batches, found)]
     paid = _paid(batches, found)

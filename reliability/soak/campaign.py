@@ -1,4 +1,4 @@
-"""A soak: one query runs while rows come at a steady rate; then what it wrote is held against the answer."""
+"""A soak: one query runs while rows come at a steady rate; then its output is compared with the answer."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Progress = dict[str, Any]
 
 
 def main() -> int:
-    """0 if nothing grew and the answer is right; 1 and what is wrong otherwise."""
+    """Return 0 if nothing grew and the answer is right; otherwise print what is wrong and return 1."""
     parser = argparse.ArgumentParser(prog="python -m reliability.soak")
     parser.add_argument("--minutes", type=float, default=60.0, help="how long rows are sent")
     asked = parser.parse_args()
@@ -69,7 +69,7 @@ def report(found: tuple[str, list[str]]) -> int:
 
 
 class Soak:
-    """One run in a folder; ``disturb`` is called with the progress of every tick: tests plant leaks by it."""
+    """One run in a folder; ``disturb`` is called with the progress of every tick: tests add leaks with it."""
 
     def __init__(
         self, folder: Path, spark: SparkSession, local: Path, disturb: Callable[[Progress], object] | None = None
@@ -83,7 +83,7 @@ class Soak:
         self._count, self._every, self._next = 0, 0.0, 0.0
 
     def run(self, minutes: float) -> tuple[str, list[str]]:
-        """The last line, and what is wrong."""
+        """Run. Return the last line, and what is wrong."""
         variables = {"out": str(self._folder / "out")}
         pipeline = rt.Pipeline(self._spark, home=self._folder / "home").sql(SCRIPT, variables)
         for stream in pipeline.compile().defines:
@@ -156,7 +156,7 @@ def _until(holds: Callable[[], bool], query: rt.Query) -> None:
 
 @contextmanager
 def _feeding(home: Path) -> Iterator[subprocess.Popen[str]]:
-    """The process that sends; it ends with its standard input, at the latest with this one."""
+    """Yield the process that sends; it ends with its standard input, at the latest with this process."""
     command = [sys.executable, "-m", "reliability.soak.feed", str(home)]
     feed = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     patience = threading.Timer(10 * 3600, feed.kill)

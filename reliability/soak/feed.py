@@ -1,8 +1,8 @@
-"""What the writers send, and the process that sends it: ``python -m reliability.soak.feed HOME``.
+"""The data of the writers, and the process that sends it: ``python -m reliability.soak.feed HOME``.
 
-Everything follows from the name of a writer and the number of its batch. A batch stands for a second of event time.
-Orders come out of order by up to 1.5 seconds and now and then by half a minute; payments come in order but for a few,
-each batch with a bound behind it.
+Everything follows from the name of a writer and the number of its batch. A batch is a second of event time. Orders come
+out of order by up to 1.5 seconds and sometimes by half a minute; payments come in order but for a few, each batch
+followed by a bound.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _disordered(chance: random.Random, batch: int) -> int:
 
 
 def payments(batch: int) -> list[Payment]:
-    """Each pays an order of up to 9 batches ago."""
+    """Return payments, each for an order of up to 9 batches ago."""
     chance = random.Random(f"payments {batch}")
     times = sorted(START + batch * SECOND + chance.randrange(SECOND) for _ in range(ROWS))
     greatest = (batch + 1) * len(ORDERS) * ROWS
@@ -74,15 +74,15 @@ def payments(batch: int) -> list[Payment]:
 
 
 def bound(batch: int) -> int:
-    """The bound behind a batch of payments."""
+    """Return the bound after a batch of payments."""
     return START + (batch + 1) * SECOND
 
 
 def main(home: str) -> None:
-    """Send a batch of each writer every quarter of a second until standard input ends; tell how many.
+    """Send a batch of each writer every quarter of a second until standard input ends; print how many.
 
-    It says ``ready`` after the first one. A query that begins then knows all writers from the beginning: one that
-    comes later would start at the clock of the others.
+    It says ``ready`` after the first one. A query that begins then knows all writers from the beginning: a later writer
+    would start at the clock of the others.
     """
     asked_to_end = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), asked_to_end.set()), daemon=True).start()

@@ -1,4 +1,4 @@
-"""What is measured of a running query: its processes, its files, the time of its ticks."""
+"""Gauges of a running query: its processes, its files, the time of its ticks."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ TOLERANCES: Mapping[str, Tolerance] = {
     "files of Spark": Tolerance("", 0.25, 100),
 }
 TICK = ("tick", "without others")
-"""The time of a tick, and that times the share of the processors that other programs left."""
+"""The time of a tick, and that multiplied by the share of the processors that other programs left."""
 BY_NATURE = ("rejected",)  # the ledger keeps every refused row
 
 
 def measured(spark: SparkSession, checkpoint: Path, local: Path) -> dict[str, float]:
-    """All gauges but the time of ticks; ``local``: the folder of Spark's temporary files."""
+    """Return all gauges but the time of ticks; ``local``: the folder of Spark's temporary files."""
     heap = settled_heap(spark)
     beans = spark._jvm.java.lang.management.ManagementFactory  # noqa: SLF001 - Python has no other way to ask Java
     java = str(spark._jvm.java.lang.ProcessHandle.current().pid())  # noqa: SLF001
@@ -52,9 +52,9 @@ def measured(spark: SparkSession, checkpoint: Path, local: Path) -> dict[str, fl
 
 
 def settled_heap(spark: SparkSession, most: int = 8) -> int:
-    """MiB of Java's heap once two collections in a row, a second apart, have freed nothing; of ``most`` at most.
+    """Return MiB of Java's heap once two collections in a row, a second apart, freed nothing; after ``most`` at most.
 
-    Spark lets go of what it has broadcast behind a collection, on a thread of its own.
+    Spark releases broadcasts after a collection, on a thread of its own.
     """
     heaps = [heap_after_collection(spark)]
     while len(heaps) < most and not (len(heaps) > 2 and min(heaps[-2:]) >= heaps[-3]):
@@ -64,7 +64,7 @@ def settled_heap(spark: SparkSession, most: int = 8) -> int:
 
 
 def files(checkpoint: Path) -> dict[str, float]:
-    """The files of a checkpoint, those apart that it collects by nature."""
+    """Return the files of a checkpoint, except those that it collects by design."""
     sizes = {name: _sizes(checkpoint / name) for name in ("state", "journal", *BY_NATURE)}
     named = sum(map(len, sizes.values()))
     entries = {path.name: size for path, size in sizes["journal"].items() if path.suffix == ".json"}
@@ -78,7 +78,7 @@ def files(checkpoint: Path) -> dict[str, float]:
 
 
 def _sizes(folder: Path) -> dict[Path, int]:
-    """The size of each file below a folder; one that goes away meanwhile is none."""
+    """Return the size of each file below a folder; one that is deleted meanwhile does not count."""
     found = {}
     for path in folder.rglob("*"):
         try:

@@ -1,7 +1,7 @@
-"""Whether something grows: the last fifth of a run beside its second fifth, the first being warm-up.
+"""Whether something grows: compares the last fifth of a run with its second fifth; the first is warm-up.
 
-A machine is noisy, so what counts are medians; and what grows steadily has grown in the fourth fifth already, while a
-disturbance of the last fifth has not.
+A machine is noisy, so medians are compared. Steady growth is also seen in the fourth fifth, a disturbance of the last
+fifth is not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Sample = Mapping[str, float]
 class Tolerance:
     """How much more the last fifth may have than the second: a share of it, and an amount in its unit.
 
-    ``of``: what stands for a fifth; the least of it, where a gauge comes and goes on top of what stays.
+    ``of``: what represents a fifth; its minimum, if the gauge varies above a steady value.
     """
 
     unit: str
@@ -27,13 +27,13 @@ class Tolerance:
     of: Callable[[Iterable[float]], float] = median
 
     def allowed(self, before: float) -> float:
-        """By how much a gauge of this value may have grown."""
+        """Return by how much a gauge of this value may have grown."""
         return before * self.share + self.amount
 
 
 @dataclass(frozen=True)
 class Trend:
-    """One gauge: what stands for it in each fifth of the run."""
+    """One gauge: its value for each fifth of the run."""
 
     gauge: str
     tolerance: Tolerance
@@ -41,9 +41,9 @@ class Trend:
 
     @property
     def grows(self) -> bool:
-        """True if the last fifth is beyond the tolerance, and the fourth beyond a third of it.
+        """Return True if the last fifth is beyond the tolerance, and the fourth beyond a third of it.
 
-        Of a steady growth the fourth has two thirds.
+        In steady growth the fourth has two thirds.
         """
         _, before, _, fourth, last = self.fifths
         allowed = self.tolerance.allowed(before)
@@ -54,10 +54,10 @@ class Trend:
 
 
 def growing(found: Iterable[Trend], together: Sequence[str]) -> list[Trend]:
-    """The trends of what grows; those of ``together`` only where all of them do.
+    """Return the trends of what grows; those of ``together`` only if all of them do.
 
-    The time of a tick is longer beside other programs, and without their share it is shorter than alone: of a change
-    in what they take one of the two is moved up and the other down.
+    The time of a tick is longer beside other programs, and shorter than alone without their share: if that share
+    changes, one of the two increases and the other decreases.
     """
     grown = [trend for trend in found if trend.grows]
     all_do = {trend.gauge for trend in grown} >= {*together}
@@ -65,7 +65,7 @@ def growing(found: Iterable[Trend], together: Sequence[str]) -> list[Trend]:
 
 
 def trends(samples: Sequence[Sample], tolerances: Mapping[str, Tolerance]) -> list[Trend]:
-    """The trend of each gauge; the samples are evenly spaced over the whole run, at least two in each fifth."""
+    """Return the trend of each gauge; the samples are evenly spaced over the whole run, at least two in each fifth."""
     if len(samples) < 2 * FIFTHS:
         raise ValueError(f"{len(samples)} samples are too few")
     ends = [len(samples) * number // FIFTHS for number in range(FIFTHS + 1)]

@@ -1,4 +1,4 @@
-"""How much of the processors others leave: a tick takes longer where other programs run, and that is no growth."""
+"""How much of the processors others leave: a tick takes longer beside other programs, and that is no growth."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 
 class Processors:
-    """Measures from one look to the next."""
+    """Measures from one call to the next."""
 
     def __init__(self) -> None:
         self._before = _spent()
 
     def left(self) -> float:
-        """The share of all processors that was idle or ours since the last look."""
+        """Return the share of all processors that was idle or ours since the last call."""
         (total, busy, own), before = _spent(), self._before
         self._before = total, busy, own
         others = (busy - before[1]) - (own - before[2])
@@ -22,7 +22,7 @@ class Processors:
 
 
 def below(process: str) -> Iterator[str]:
-    """The processes that a process has started, and those that they have."""
+    """Return the descendants of a process."""
     try:
         children = [child for task in Path(f"/proc/{process}/task").iterdir() for child in _children(task)]
     except FileNotFoundError:
@@ -40,14 +40,14 @@ def _children(task: Path) -> list[str]:
 
 
 def _spent() -> tuple[int, int, int]:
-    """Clock ticks of all processors: in all, busy, and busy with us."""
+    """Return clock ticks of all processors: in all, busy, and busy with us."""
     user, nice, system, idle, waiting, *rest = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9])
     busy = user + nice + system + sum(rest)
     return busy + idle + waiting, busy, sum(map(_own, ("self", *below(str(os.getpid())))))
 
 
 def _own(process: str) -> int:
-    """What a process and its dead children have taken; 0 for one that is gone."""
+    """Return what a process and its dead children have used; 0 for one that is gone."""
     try:
         return sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:15]))
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""What the query of a soak has written, read with Arrow alone, and where it differs from the answer."""
+"""The output of the query of a soak, read with Arrow alone, and where it differs from the answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MICROSECONDS = "timestamp[us, tz=UTC]"
 
 
 def written(folder: Path, query: rt.Query) -> Found:
-    """The rows of the outputs, those that the gates keep as refused, and the ledger."""
+    """Return the rows of the outputs, those that the gates keep as refused, and the ledger."""
     home = folder / "home" / "logs" / "pairs"
     found = Found(
         groups=Counter(_rows(folder / "out" / "groups", "rowtime", "item", "c", "total")),
@@ -45,7 +45,7 @@ def _table(path: Path) -> list[dict[str, Any]]:
 
 
 def differences(wanted: Found, found: Found) -> list[str]:
-    """One line for each output that is not what it should be."""
+    """Return one line for each output that differs."""
     wrong = []
     for name in ("groups", "pairs", "late"):
         missing, extra = getattr(wanted, name) - getattr(found, name), getattr(found, name) - getattr(wanted, name)

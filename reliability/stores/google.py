@@ -1,9 +1,9 @@
-"""A stand-in for Google Cloud Storage, as Google documents its two APIs, over objects in memory.
+"""A stand-in for Google Cloud Storage, by Google's documentation of its two APIs, with objects in memory.
 
-``python -m reliability.stores.google --port PORT --bucket NAME``. Known emulators take no uploads by the XML API, by
-which rowtime and deltalake ask. Here it has what a client of objects needs: objects with generations, preconditions on
-them, ranges, lists by pages, copies, uploads in parts. Of the JSON API, by which Spark's file system asks, it has what
-reads. It checks no credentials.
+``python -m reliability.stores.google --port PORT --bucket NAME``. Known emulators accept no uploads by the XML API,
+which rowtime and deltalake use. This one has what a client of objects needs: objects with generations, preconditions on
+them, ranges, lists by pages, copies, uploads in parts. Of the JSON API, which Spark's file system uses, it has the
+requests that read. It checks no credentials.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Answer:
 
 @dataclass(frozen=True)
 class _Request:
-    """``key``: that of the object, empty for the bucket; ``json``: asked by the JSON API."""
+    """``key``: the key of the object, empty for the bucket; ``json``: a request of the JSON API."""
 
     json: bool
     method: str
@@ -63,7 +63,7 @@ class _Request:
 
 
 class Bucket:
-    """The objects of a bucket by their keys; each change is one step, as it is there."""
+    """The objects of a bucket by their keys; each change is one step, as in the real store."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -73,7 +73,7 @@ class Bucket:
         self._turn = threading.RLock()
 
     def answer(self, asked: _Request) -> _Answer:
-        """What it says to a request."""
+        """Return the answer to a request."""
         if asked.bucket != self.name:
             return _error(404, "NoSuchBucket", "The specified bucket does not exist.")
         if asked.json:
@@ -91,7 +91,7 @@ class Bucket:
             return todo[asked.method](asked)
 
     def _page(self, query: Mapping[str, str], after: str, most: int) -> tuple[dict[str, _Object | None], str]:
-        """Keys in order, those behind a delimiter as one prefix; and the last one, if another page follows."""
+        """Return keys in order, those after a delimiter as one prefix; and the last one, if another page follows."""
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
         with self._turn:
             known = sorted(self._objects.items())
@@ -118,7 +118,7 @@ class Bucket:
         return _answered("ListBucketResult", *told, _tagged("IsTruncated", str(bool(following)).lower()), *entries)
 
     def _json(self, asked: _Request) -> _Answer:
-        """The bucket, a list, an object's metadata or its content."""
+        """Return the bucket, a list, an object's metadata or its content."""
         if asked.method != "GET":
             return _told({"error": {"code": 501, "message": f"{asked.method} is not there"}}, 501)
         if not asked.key:
@@ -212,7 +212,7 @@ class Bucket:
         return _absent() if self._objects.pop(asked.key, None) is None else _Answer(204)
 
     def _matches(self, asked: _Request) -> bool:
-        """True if the precondition holds; generation 0 is that of an object that is not there."""
+        """Return True if the precondition holds; a missing object has generation 0."""
         wanted, found = asked.headers.get(_MATCH), self._objects.get(asked.key)
         return wanted is None or int(wanted) == (found.generation if found else 0)
 
@@ -263,7 +263,7 @@ def _unmatched() -> _Answer:
 
 
 def handler(bucket: Bucket) -> type[BaseHTTPRequestHandler]:
-    """What takes the requests to a bucket."""
+    """Return the class that handles the requests to a bucket."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -1,6 +1,6 @@
-"""A proxy before a server of object stores: it throttles, is slow, loses answers and holds requests back.
+"""A proxy in front of a server of object stores: it throttles, is slow, loses answers and holds requests back.
 
-Whoever runs it may also look at each write before it is carried out, while the program that asks waits.
+Its user may also examine each write before it is executed, while the program that sent it waits.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _OWN: Final = {*_DROPPED, "content-length", "date", "server"}  # headers of an a
 class Faults:
     """What happens to the next PUTs whose path contains a text; ``seen`` are all requests, by method and path.
 
-    Clients of Google write the slashes of a key as ``%2F``; all paths here are as they are meant.
+    Clients of Google write the slashes of a key as ``%2F``; here all paths are decoded.
 
-    ``puts``: when each PUT came and when it was answered (seconds of a clock of its own), and its path.
-    ``keys``: by whose keys they are signed; ``agents``: the programs that ask. ``before`` is called with method and
-    path of each write before it is carried out, and may say what befalls it.
+    ``puts``: when each PUT came and when it was answered (seconds of a clock of its own), and its path. ``keys``: the
+    keys that sign them; ``agents``: the programs that send them. ``before`` is called with method and path of each
+    write before it is executed, and may return a fault.
     """
 
     def __init__(self, server: str) -> None:
@@ -48,11 +48,11 @@ class Faults:
         self.late: list[tuple[str, str, bytes, dict[str, str]]] = []
 
     def put(self, part: str, *kinds: str) -> None:
-        """Let these befall the next writes."""
+        """Add these faults to the next writes."""
         self.part, self.next = part, [*kinds]
 
     def of(self, method: str, path: str, body: bytes) -> str:
-        """What befalls a request."""
+        """Return the fault of a request."""
         if method in _READS:
             return ""
         if method == "PUT" and self.part in path and self.next:
@@ -64,7 +64,7 @@ class Faults:
         return self.before("DELETE", unquote(key) if key.startswith("/") else f"{urlsplit(path).path}/{unquote(key)}")
 
     def ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
-        """Have a request carried out, with the name of the host for which it was signed."""
+        """Execute a request, with the name of the host for which it was signed."""
         connection = http.client.HTTPConnection(self.server, timeout=30)
         connection.request(method, path, body, headers)
         answer = connection.getresponse()
@@ -73,13 +73,13 @@ class Faults:
         return answer.status, dict(answer.getheaders()), data
 
     def deliver(self) -> list[int]:
-        """Carry out what is late; the status of each."""
+        """Execute the late requests. Return the status of each."""
         requests, self.late = self.late, []
         return [self.ask(*request)[0] for request in requests]
 
 
 class _Quiet(ThreadingHTTPServer):
-    """Says nothing of programs that die, or that want no more of an answer."""
+    """A server that prints nothing about programs that die, or that close a connection early."""
 
     request_queue_size = 128  # connections that wait: readers of a log ask for many objects at once
 
@@ -90,7 +90,7 @@ class _Quiet(ThreadingHTTPServer):
 
 @contextmanager
 def faulty(server: str) -> Iterator[tuple[str, Faults]]:
-    """The address of a proxy, and its faults."""
+    """Yield the address of a proxy, and its faults."""
     faults = Faults(server)
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,7 +1,7 @@
 """Servers of object stores on this machine, in processes of their own.
 
 Moto and versitygw for S3, Azurite for Azure, and a stand-in for Google's store. Moto is in the dev extra, the stand-in
-beside this module; the others are installed below ``build/stores`` when they are asked for first.
+beside this module; the others are installed below ``build/stores`` when they are needed first.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class Server:
         return self.name == "google"
 
     def settings(self, address: str = "") -> dict[str, dict[str, str]]:
-        """What `rowtime.configure_stores` takes, by way of an address (a proxy's); for S3 alone."""
+        """Return the arguments of `rowtime.configure_stores` for an address (of a proxy); for S3 alone."""
         if not self.is_s3:
             return {}
         told = {"endpoint": address or self.address, "region": REGION}
         return {self.bucket: {**told, "access_key_id": KEYS[0], "secret_access_key": KEYS[1]}}
 
     def environment(self, address: str = "") -> dict[str, str]:
-        """What the environment has to say of it, as above; nothing for S3."""
+        """Return the variables of the environment for it, as above; nothing for S3."""
         if self.is_s3:
             return {}
         if self.is_google:
@@ -70,13 +70,13 @@ class Server:
         return {"AZURE_STORAGE_USE_EMULATOR": "true", "AZURITE_BLOB_STORAGE_URL": address or self.address}
 
     def client(self) -> Any:
-        """A client of its own, which goes round proxies and settings."""
+        """Return a client that bypasses proxies and settings."""
         from obstore import store  # noqa: PLC0415 - an extra
 
         return store.from_url(self.bucket, client_options={"allow_http": True}, **self._told())
 
     def delta(self) -> dict[str, str]:
-        """The options of deltalake, as above."""
+        """Return the options of deltalake, as above."""
         kind = "aws" if self.is_s3 else "google" if self.is_google else "azure_storage"
         told = {f"{kind}_{name}": value for name, value in self._told().items()}
         return {**told, **({"conditional_put": "etag"} if self.is_s3 else {}), "allow_http": "true"}
@@ -89,7 +89,7 @@ class Server:
         return {"account_name": _ACCOUNT, "account_key": _KEY, "endpoint": f"{self.address}/{_ACCOUNT}"}
 
     def _key(self, address: str) -> Path:
-        """The key file of a service account, which says where the stand-in is reached."""
+        """Return the key file of a service account, which has the address of the stand-in."""
         assert self.folder is not None
         path = Path(self.folder.name, f"{address.rpartition(':')[2]}.json")
         if not path.exists():
@@ -100,7 +100,7 @@ class Server:
         return path
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the server."""
         for process in self.processes:
             process.terminate()
             process.wait()
@@ -110,7 +110,7 @@ class Server:
 
 @functools.cache
 def missing(name: str) -> str:
-    """Why there is no such server; empty if there is one."""
+    """Return why there is no such server; empty if there is one."""
     if name in _HERE:
         return ""
     found = _program(name)
@@ -127,7 +127,7 @@ def start(name: str, bucket: str) -> Server:
 
 @functools.cache
 def _program(name: str) -> str:
-    """Where a program is, or why it is not there."""
+    """Return the path of a program, or a text that says why it is missing."""
     asked = {"azurite": "azurite-blob"}.get(name, name)
     found = subprocess.run([str(SETUP), asked], capture_output=True, text=True, check=False)
     return found.stdout.strip() or f"{name} cannot be installed: {found.stderr.strip()[-300:]}"
@@ -167,7 +167,7 @@ def _google(bucket: str) -> Server:
 
 
 def _running(command: Callable[[int], list[str]]) -> tuple[str, subprocess.Popen[bytes]]:
-    """The address of a server that has been started on a free port, and its process."""
+    """Start a server on a free port. Return its address and its process."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     process = subprocess.Popen(command(port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
