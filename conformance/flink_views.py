@@ -193,13 +193,16 @@ def pattern(chance: Random, given: View, name: str) -> View:
     form = chance.choice(_PATTERNS)
     skips = ["PAST LAST ROW", "PAST LAST ROW", "TO NEXT ROW", "TO LAST R", *(["TO FIRST Q"] if "Q+ R" in form else [])]
     skip = chance.choice(skips)
-    measures = chance.sample(_MEASURES, chance.randint(1, 4))
+    measures = [text for text in chance.sample(_MEASURES, chance.randint(1, 4)) if "Q" in form or "Q" not in text]
+    measures = measures or ["COUNT(*)"]
     named = [f"{text.format(x=of)} AS {name}m{number}" for number, text in enumerate(measures)]
     by = f"PARTITION BY {key} " if key else ""
+    within = seconds(chance.choice((100, 300, 900)))
+    between = f"Q AS Q.{of} >= {low} AND Q.{of} < {high}{chance.choice(more)}, "
     clauses = (
         f"{', '.join(named)} ONE ROW PER MATCH AFTER MATCH SKIP {skip} "
-        f"PATTERN ({form}) WITHIN {seconds(chance.choice((100, 300, 900)))} DEFINE P AS P.{of} < {low}, "
-        f"Q AS Q.{of} >= {low} AND Q.{of} < {high}{chance.choice(more)}, R AS R.{of} >= {high}{chance.choice(last)}"
+        f"PATTERN ({form}) WITHIN {within} DEFINE P AS P.{of} < {low}, "
+        f"{between if 'Q' in form else ''}R AS R.{of} >= {high}{chance.choice(last)}"
     )
     columns = {**({key: given.columns[key]} if key else {}), **{f"{name}m{n}": "int" for n in range(len(measures))}}
     of_match = f"{', '.join(columns)} FROM {given.name} MATCH_RECOGNIZE ("

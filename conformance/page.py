@@ -40,7 +40,8 @@ windows, sessions and calendar units, DISTINCT, frames, the first rows of window
 of a time and with tables. The columns have the types INT, BIGINT, DECIMAL, DOUBLE, BOOLEAN, STRING, DATE and TIMESTAMP,
 with NULLs. DuckDB computes the same over the same rows, and also the rowtime of each row by the rules of
 [section 5](semantics.md#5-operators). rowtime reads the rows from one to three files, a tick each, some of them in
-disorder. A mismatch is printed with its seed, both queries and the fewest rows that show it.
+disorder. A mismatch is printed with its seed, both queries and the fewest rows that show it. The long form (`make
+conformance`) has 2,000 of them and takes about an hour on two cores, CI has 100.
 """
 BESIDE_FLINK: Final = """
 ## Random pipelines beside PyFlink
