@@ -144,7 +144,7 @@ ONE_ROW, SHOW_EMPTY, OMIT_EMPTY, WITH_UNMATCHED = (
 
 
 class MatchRecognize(exp.Expression):
-    """An input ``this MATCH_RECOGNIZE (…) AS alias``; ``rows``: what goes out; ``pattern``: its text, as a ``Var``."""
+    """An input ``this MATCH_RECOGNIZE (…) AS alias``; ``rows``: its output; ``pattern``: its text, as a ``Var``."""
 
     arg_types = {
         "this": True, "partition_by": False, "order": False, "measures": False, "rows": False, "skip": False,
