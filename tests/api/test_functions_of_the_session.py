@@ -83,6 +83,7 @@ def test_functions_of_each_kind_in_each_clause_give_the_same_however_rows_are_cu
     assert {name for (name, *_) in session.sql("SHOW USER FUNCTIONS").collect()} == before
 
 
+@pytest.mark.slow
 def test_a_function_does_not_change_during_a_run(spark: SparkSession, tmp_path: Path) -> None:
     session = spark.newSession()
     session.udf.register("f", lambda v: v + 1, "BIGINT")

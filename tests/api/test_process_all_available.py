@@ -29,6 +29,7 @@ def test_earlier_input_has_been_delivered(spark: SparkSession, tmp_path: Path) -
     query.processAllAvailable()
 
 
+@pytest.mark.slow
 def test_rows_of_a_streaming_dataframe_are_awaited(spark: SparkSession, tmp_path: Path) -> None:
     got: list[Any] = []
     (tmp_path / "in").mkdir()

@@ -101,6 +101,7 @@ def test_queries_that_cannot_complete_are_refused_as_in_sql(tmp_path: Path) -> N
         pipeline.compile()
 
 
+@pytest.mark.slow
 def test_a_pipeline_of_objects_gives_the_answer_of_its_rows(spark: SparkSession, tmp_path: Path) -> None:
     """T-sort, groups with a Python function, a join with a table, a frame; run twice, with more rows at last."""
     found: list[dict[str, Any]] = []

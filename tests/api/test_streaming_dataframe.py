@@ -88,6 +88,7 @@ def test_writer_and_position_give_the_order(spark: SparkSession, folder: Folder,
     assert query.lastProgress["sources"][0]["endOffset"] == {"a": 5, "b": 10}
 
 
+@pytest.mark.slow
 def test_each_writer_has_a_mark_of_its_own_and_the_least_closes(
     spark: SparkSession, folder: Folder, tmp_path: Path
 ) -> None:

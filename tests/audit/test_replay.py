@@ -64,6 +64,7 @@ def insert(run: Run, writer: str, seconds: list[int]) -> None:
         log.insert([{"k": f"{writer}{second}", "ev": at(second)} for second in seconds])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_tick", [False, True])
 def test_the_same_rows_come_out_in_one_tick_or_in_all_of_them(
     spark: SparkSession, tmp_path: Path, by_tick: bool

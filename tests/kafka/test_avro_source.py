@@ -54,6 +54,7 @@ def read(spark: SparkSession, src: KafkaSource, state: Mapping[str, Any] | None 
     return sorted(frame.selectExpr(*chosen).collect(), key=lambda row: (row["__w"], row["__p"]))
 
 
+@pytest.mark.slow
 def test_each_record_is_read_by_the_schema_of_its_id(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:

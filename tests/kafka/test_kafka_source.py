@@ -339,6 +339,7 @@ def test_a_deleted_topic_leaves_once(broker: Broker, topic: str) -> None:
     assert src.discover(part.end, Limits(), state)[0].left == ()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_an_unreachable_broker_is_reported_within_seconds() -> None:
     (port,) = free_ports(1)

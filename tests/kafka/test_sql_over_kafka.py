@@ -276,6 +276,7 @@ def test_a_given_session_needs_no_jars(
     assert len(rows.rows) == 1  # the others wait for their elders, who may send more at the same time
 
 
+@pytest.mark.slow
 def test_the_guard_of_a_stream_judges_records_and_uses_bounds_among_them(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:

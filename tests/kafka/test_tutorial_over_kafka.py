@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
 from typer.testing import CliRunner
 
 from reliability.broker import Broker, Record
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pytest
 
 
+@pytest.mark.slow
 def test_the_script_over_kafka_says_what_the_tutorial_shows(
     broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ def read(spark: SparkSession, home: Path, broker: Broker, topic: str) -> tuple[l
     return found, query.ledger["s"]
 
 
+@pytest.mark.slow
 def test_two_pumps_into_one_topic_lost_rows_for_readers_by_rowtime(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:

@@ -106,6 +106,7 @@ def latest(numbers: Iterable[int], mode: str = "upsert") -> dict[int, int]:
     return {k: c for k, c in Counter(keys.values()).items() if mode == "upsert" or last[k] % 10 != 9}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lake", FORMS, indirect=True)
 def test_rows_of_a_table_stay_and_those_of_the_new_script_follow(lake: Lake) -> None:
     """A table that takes over has each hour once, by the script that closed it; a new one has the whole history."""

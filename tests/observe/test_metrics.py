@@ -341,6 +341,7 @@ def test_alerts_and_dashboard_use_existing_metrics_and_labels() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @needs_prometheus
 def test_prometheus_answers_every_question_of_the_dashboard(busy: Metrics, tmp_path: Path) -> None:
     assert busy.port is not None

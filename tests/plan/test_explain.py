@@ -29,6 +29,7 @@ def test_no_setting_is_shown_in_python_notation(name: str) -> None:
     assert not re.findall(r"[A-Z]\w+\(\w+=|<\w|\b__\w+", text), text
 
 
+@pytest.mark.slow
 def test_no_column_of_the_engine_is_shown_by_its_name() -> None:
     programs = [compile_script(script) for script in scripts()]
     entries = [entry for program in programs if not program.problems for entry in entries_of(program)]

@@ -86,6 +86,7 @@ DEEP = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statement", DEEP.values(), ids=DEEP.keys())
 def test_too_deeply_nested_expressions_are_refused_with_a_short_place(statement: str) -> None:
     problems = check(SALES + statement)

@@ -33,6 +33,7 @@ def start(spark: SparkSession, folder: Path, **parts: str) -> rt.Query:
     return rt.Pipeline(spark, home=folder / "home").sql(sql).run_available(folder / "check", end=True)
 
 
+@pytest.mark.slow
 def test_the_corrected_script_defines_its_streams_anew(spark: SparkSession, tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     home.define("kept", {"columns": [], "format": None, "options": {}})

@@ -69,6 +69,7 @@ def test_the_text_that_a_group_shows_depended_on_which_row_spark_met_first(spark
     assert results(spark, tmp_path / "cut", [1, 4, 7]) == once
 
 
+@pytest.mark.slow
 def test_texts_of_a_column_with_a_collation_are_compared_by_it(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for text in ("ab", "c"):

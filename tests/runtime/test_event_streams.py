@@ -66,6 +66,7 @@ def test_a_directory_takes_over_files_of_events_with_their_repeats(spark: SparkS
     assert all(row["stop"] - row["start"] == timedelta(microseconds=1) for row in rows.to_pylist())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("both_ways")
 @pytest.mark.parametrize("few", [64, 1], ids=["few", "many"])
 def test_each_row_meets_the_bound_of_its_writer_however_many_there_are(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 import rowtime as rt
 from rowtime.core.time import to_micros
 
@@ -45,6 +47,7 @@ def _values(row: dict[str, object]) -> tuple[object, ...]:
     return tuple(to_micros(value) if hasattr(value, "tzinfo") else value for value in values)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_events_from_a_pump_were_late(spark: SparkSession, tmp_path: Path) -> None:
     pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(STREAMS)
     for stream in pipeline.compile().defines:

@@ -69,6 +69,7 @@ def plain(table: Any) -> list[str]:
     return [repr({name: value for name, value in row.items() if name != "rowtime"}) for row in listed]
 
 
+@pytest.mark.slow
 def test_texts_and_times_changed_on_their_way_through_text_files(spark: SparkSession, tmp_path: Path) -> None:
     names = {kind: COLUMNS if kind == "csv" else f"{COLUMNS}, {NESTED}" for kind in OPTIONS}
     simple = ["i", "s", "n", "t", "d", "e", "dd"]

@@ -139,6 +139,7 @@ def test_the_least_bound_of_all_writers_is_imported(spark: SparkSession, tmp_pat
     assert played.rows("lost", "price", "reason", "position") == [(30, "LATE", 2)]
 
 
+@pytest.mark.slow
 def test_rows_with_an_arrival_time_are_ordered_by_it(spark: SparkSession, tmp_path: Path) -> None:
     played = Played(spark, tmp_path, late="DROP")
     told = [("prices", 1, {"since": 0, "until": None, "k": 1, "price": 10}), ("data", 2, {"at": 5, "k": 1})]

@@ -83,6 +83,7 @@ def sums(rows: list[dict[str, Any]]) -> dict[str, Counter[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_each_tick_of_each_gate_has_a_row_in_a_delta_table(spark: SparkSession, tmp_path: Path) -> None:
     run = Run(spark, tmp_path)
     run.send([0, 10, 5])  # one is late

@@ -113,6 +113,7 @@ def test_rows_made_from_one_row_are_rows_like_any(spark: SparkSession, tmp_path:
     assert [(row["x"], row["n"]) for row in rows] == [(1, 1), (-1, 2), (2, 3), (-2, 4), (3, 5), (-3, 6)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "csv", "json"])
 def test_a_table_is_any_batch_source_as_it_was_at_the_first_start(
     kind: str, spark: SparkSession, tmp_path: Path

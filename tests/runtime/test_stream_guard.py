@@ -147,6 +147,7 @@ def test_early_rows_of_files(spark: SparkSession, tmp_path: Path, kind: str) -> 
     assert query.ledger["s"] == {"in": 8, "accepted": 6, "EARLY": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ordered", [True, False], ids=["with an order", "as sets"])
 def test_early_rows_of_a_streaming_dataframe(spark: SparkSession, tmp_path: Path, ordered: bool) -> None:
     folder = tmp_path / "in"

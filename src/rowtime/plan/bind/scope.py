@@ -20,6 +20,7 @@ from rowtime.operators.rows.lifetimes import is_lifetimes
 from rowtime.operators.rows.select import Item
 from rowtime.plan.bind.correlation import instead_of
 from rowtime.plan.bind.stream_defs import suggestion
+from rowtime.plan.bind.struct_fields import missing_fields
 from rowtime.plan.bind.windows import GROUP_FUNCTIONS, LATER, Windows, is_value
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.foreign_calls import told, word
@@ -155,7 +156,8 @@ class Scope:
             if name.lower() in seen:
                 what = f"the select list has two columns {name}"
                 called = [entry for entry in query.expressions if entry.alias_or_name.lower() == name.lower()]
-                self.refuse("R119", what, called[1] if called[1:] else query, "Give one of them another name with AS.")
+                hint = f"{'' if called[1:] else 'List the columns in place of *. '}Give one of them another name with AS."
+                self.refuse("R119", what, called[1] if called[1:] else query, hint)
             seen.add(name.lower())
 
     def refuse_unkept(self, query: exp.Expr, items: Iterable[Item]) -> None:
@@ -173,7 +175,10 @@ class Scope:
             self._check(part)
         if node.find(exp.Query) is not None:
             return node.copy()  # the columns inside are those of another query, which was refused
-        return _replaced(node.copy(), self._bound)
+        bound = _replaced(node.copy(), self._bound)
+        for one in missing_fields(bound, self.columns):
+            self.refuse("R103", one.what, one.node, one.hint)
+        return bound
 
     def shown(self, column: exp.Expr) -> str:
         """Return a column as the query names it."""

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from rowtime.operators.contract import Column
 from rowtime.plan.bind.scope import Scope
+from rowtime.plan.bind.struct_fields import fields_in
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.places import unlocated
 from rowtime.sql.script import parse_expression
@@ -50,13 +51,6 @@ def _type(scope: Scope, path: Sequence[str]) -> exp.DataType | None:
         if name.lower() == path[number - 1].lower() and isinstance(column, Column) and column.type:
             return exp.DataType.build(column.type, dialect=Rowtime)
     return None
-
-
-def fields_in(kind: exp.DataType | None) -> list[tuple[str, exp.DataType]]:
-    """Return the fields of a struct; none for another type."""
-    if kind is None or kind.this is not exp.DataType.Type.STRUCT:
-        return []
-    return [(one.name, one.args["kind"]) for one in kind.expressions if isinstance(one, exp.ColumnDef)]
 
 
 def _field(path: Sequence[str]) -> exp.Expr:

@@ -1,0 +1,100 @@
+"""Fields of structs by name: what a declared type does not have is refused before Spark runs.
+
+As in Spark, ``items.sku`` of an array lists the field of each element, and ``m.k`` of a map is the value of a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from rowtime.operators.contract import Column
+from rowtime.plan.bind.stream_defs import suggestion
+from rowtime.sql.dialect import Rowtime
+from rowtime.sql.generate import to_rowtime
+
+_Type = exp.DataType.Type
+_WITHOUT_FIELDS = (
+    *exp.DataType.NUMERIC_TYPES, *exp.DataType.TEXT_TYPES, *exp.DataType.TEMPORAL_TYPES, _Type.BOOLEAN, _Type.BINARY,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A field that a type does not have, where it is written, and what to write."""
+
+    node: exp.Expr
+    what: str
+    hint: str
+
+
+def fields_in(kind: exp.DataType | None) -> list[tuple[str, exp.DataType]]:
+    """Return the fields of a struct; none for another type."""
+    if kind is None or kind.this is not exp.DataType.Type.STRUCT:
+        return []
+    return [(one.name, one.args["kind"]) for one in kind.expressions if isinstance(one, exp.ColumnDef)]
+
+
+def missing_fields(bound: exp.Expr, columns: Sequence[Column]) -> Iterator[Missing]:
+    """Yield the fields in an expression over these columns that the declared types do not have.
+
+    The parameters of a lambda may be called like columns, so what is inside of one is left to Spark.
+    """
+    declared = {column.name: column.type for column in columns if column.type}
+    for dot in bound.find_all(exp.Dot):
+        if not dot.find_ancestor(exp.Lambda) and isinstance(dot.expression, exp.Identifier):
+            found = _missing(_type_of(dot.this, declared), dot)
+            if found is not None:
+                yield found
+
+
+def _missing(kind: exp.DataType | None, dot: exp.Dot) -> Missing | None:
+    name, of = dot.expression.name, _shown(dot.this)
+    inner = kind.expressions[0] if kind is not None and kind.this is _Type.ARRAY and kind.expressions else kind
+    if inner is None:
+        return None
+    if inner.this in _WITHOUT_FIELDS:
+        what = f"{of} has no fields: its {'elements are' if inner is not kind else 'type is'} {inner.sql('spark')}"
+        return Missing(dot.expression, what, f"Write {of}.")
+    fields = [field for field, _ in fields_in(inner)]
+    if not fields or name.lower() in {field.lower() for field in fields}:
+        return None
+    return Missing(dot.expression, f"there is no field {name} in {of}", suggestion(name, fields))
+
+
+def _shown(node: exp.Expr) -> str:
+    """Return a column or a field as a query writes it."""
+    inner = node.unnest()
+    if isinstance(inner, exp.Dot):
+        return f"{_shown(inner.this)}.{_shown(inner.expression)}"
+    named = isinstance(inner, exp.Column | exp.Identifier)
+    return inner.name if named and inner.name.isidentifier() else to_rowtime(inner)
+
+
+def _type_of(node: exp.Expr, declared: dict[str, str]) -> exp.DataType | None:
+    """Return the type of a column, or of what is inside of it; ``None`` if only Spark knows it."""
+    inner = node.unnest()
+    if isinstance(inner, exp.Column):
+        text = declared.get(inner.name)
+        return exp.DataType.build(text, dialect=Rowtime) if text else None
+    if isinstance(inner, exp.Bracket):
+        return _element(_type_of(inner.this, declared))
+    return _field(_type_of(inner.this, declared), inner.expression.name) if isinstance(inner, exp.Dot) else None
+
+
+def _element(kind: exp.DataType | None) -> exp.DataType | None:
+    if kind is None or kind.this not in (_Type.ARRAY, _Type.MAP) or not kind.expressions:
+        return None
+    found: exp.DataType = kind.expressions[-1]
+    return found
+
+
+def _field(kind: exp.DataType | None, name: str) -> exp.DataType | None:
+    if kind is not None and kind.this is _Type.MAP:
+        return _element(kind)
+    if kind is not None and kind.this is _Type.ARRAY and kind.expressions:
+        inner = _field(kind.expressions[0], name)
+        return None if inner is None else exp.DataType(this=_Type.ARRAY, expressions=[inner], nested=True)
+    return next((of for field, of in fields_in(kind) if field.lower() == name.lower()), None)
