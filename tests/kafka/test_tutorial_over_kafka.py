@@ -16,8 +16,6 @@ from tests.docs.test_tutorial import blocks
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
-
 
 @pytest.mark.slow
 def test_the_script_over_kafka_says_what_the_tutorial_shows(
