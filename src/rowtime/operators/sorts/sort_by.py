@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from rowtime.core.clock import Clocks
 from rowtime.core.columns import BEFORE, ROWTIME, SEEN
+from rowtime.core.fields import UNSTORED
 from rowtime.operators.contract import Column, Control, Delta, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract.requirement import PLACED, UNORDERED, Requirement
 from rowtime.operators.groups.grouping import Groups
@@ -22,10 +23,19 @@ from rowtime.operators.rows.ends import Ends
 from rowtime.operators.rows.select import Item
 
 
-def moved_shape(below: Shape, order: tuple[str, ...], hidden: tuple[str, ...], *, released: bool) -> Shape:
-    """Return an edge whose rows got a later rowtime: ``order`` orders equal ones, then their former order."""
-    # Facts about the columns' order were about the old order.
-    columns = tuple(Column(column.name, column.type) for column in below.columns if column.name not in hidden)
+def moved_shape(
+    below: Shape, order: tuple[str, ...], hidden: tuple[str, ...], *, released: bool, unmoved: tuple[str, ...] = ()
+) -> Shape:
+    """Return an edge whose rows got a later rowtime: ``order`` orders equal ones, then their former order.
+
+    Rows change places only among rows with equal values of the columns ``unmoved``; about others, the facts were about
+    the old order.
+    """
+    columns = tuple(
+        column if column.name in unmoved else Column(column.name, column.type)
+        for column in below.columns
+        if column.name not in hidden
+    )
     before = tuple(term for term in below.order if term != ROWTIME)
     extra = tuple(dict.fromkeys([*hidden, BEFORE, *below.without_origin().extra]))
     order = (ROWTIME, *order, BEFORE, *before)
@@ -49,13 +59,15 @@ class Stamps(Control):
 class SortBy(Unary):
     """``key`` is m, named ``__m``; ``keys`` are hidden columns that order equal values, ``directions`` theirs.
 
-    ``stamp``: the ``AS ROWTIME`` of the select list, over ``__m``; else the end of the value.
+    ``stamp``: the ``AS ROWTIME`` of the select list, over ``__m``; else the end of the value. ``ordered``: the columns
+    that have the same value in all rows of a value of m.
     """
 
     key: Item
     keys: tuple[str, ...] = ()
     directions: tuple[str, ...] = ()
     stamp: exp.Expr | None = None
+    ordered: tuple[str, ...] = field(default=(), metadata=UNSTORED)
 
     control: ClassVar = Stamps
     kind: ClassVar[str] = "order by"
@@ -71,7 +83,7 @@ class SortBy(Unary):
     def emits(self) -> Shape:
         """Return the input's columns under the new rowtime; rows may be ahead of the bound."""
         keys = tuple(f"{key} {way}" for key, way in zip(self.keys, self.directions, strict=True))
-        return moved_shape(self.input.emits(), keys, self.keys, released=False)
+        return moved_shape(self.input.emits(), keys, self.keys, released=False, unmoved=self.ordered)
 
     def promises(self, clocks: Sequence[Clocks], control: Stamps) -> Clocks:
         """Return the stamp of the value at each writer's clock, evaluated by ``step``."""

@@ -27,6 +27,7 @@ HINT = (
 
 
 _RANKS = (exp.Rank, exp.DenseRank)
+_WINDOW = "closing_key_{}"  # the key of the window: after sorting, it is the rowtime less a width
 _OWN = "own_rowtime_{}"  # the rowtime of a row, which sorting replaces by the end of its window
 _BEGINS = "ranks_begin_{}"  # the number of each row whose keys differ from those of the row before
 
@@ -45,13 +46,16 @@ def sorted_first(query: exp.Select, text: str, source: From) -> tuple[exp.Select
     if closing is None:
         return None
     (key, window), taken = closing, {column.name.lower() for column in source.node.emits().columns}
-    begins, own = (
-        next(name for n in range(len(taken) + 1) if (name := form.format(n)) not in taken) for form in (_BEGINS, _OWN)
+    begins, own, closed = (
+        next(name for n in range(len(taken) + 1) if (name := form.format(n)) not in taken)
+        for form in (_BEGINS, _OWN, _WINDOW)
     )
     ranked = any(isinstance(call.this, _RANKS) for call in calls)
     sorting, numbered = _sorting(query, key, window), _listing(query, [name for name, _ in source.inputs[0].columns])
     if _asks_for_rowtime(query, key, window):
         sorting.append("expressions", exp.alias_(exp.column(ROWTIME_NAME), own, quoted=True))
+        sorting.append("expressions", exp.alias_(key.copy(), closed, quoted=True))
+        numbered.set("expressions", [_with_key(entry, key, closed) for entry in numbered.expressions])
         order = tuple(_with_own(part, own) for part in window.order)
         window = replace(window, keys=tuple(_with_own(part, own) for part in window.keys), order=order)
         numbered.set("expressions", [_with_own(entry, own) for entry in numbered.expressions])
@@ -82,6 +86,15 @@ def _asks_for_rowtime(query: exp.Select, key: exp.Expr, window: Window) -> bool:
     asked += [one for part in window.keys if part is not key for one in part.find_all(exp.Column)]
     asked += [one for part in window.order for one in part.find_all(exp.Column)]
     return any(map(_is_rowtime, asked))
+
+
+def _with_key(entry: exp.Expr, key: exp.Expr, name: str) -> exp.Expr:
+    """Return an entry of the select list that has a name, with a column in place of the key of the window."""
+    made = entry.copy()
+    found = [part for part in made.find_all(type(key)) if part == key and not part.find_ancestor(exp.Window)]
+    for part in found if isinstance(made, exp.Alias) else ():
+        part.replace(exp.column(name, quoted=True))
+    return made
 
 
 def _with_own(node: exp.Expr, own: str) -> exp.Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -11,6 +11,7 @@ from rowtime.core.columns import KEY, ROWTIME, SORT_VALUE
 from rowtime.core.errors import Refused
 from rowtime.expr.conditions import col, columns_in
 from rowtime.expr.facts import Fact, Kind
+from rowtime.expr.group_end import fixed_end, unshifted
 from rowtime.expr.monotonicity import order_of, prove
 from rowtime.expr.proof import Proof
 from rowtime.expr.readable import readable
@@ -22,6 +23,7 @@ from rowtime.operators.rows.select import Item
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.scope import Scope, follows, type_of
 from rowtime.plan.bind.stream_defs import rows_of
+from rowtime.plan.bind.windows import moved
 from rowtime.sql.generate import to_rowtime
 from rowtime.sql.intervals import Duration, span_of
 from rowtime.sql.numbers import whole_number
@@ -69,6 +71,22 @@ class Sort(Keyed):
     """How many rows near a jump make it count."""
     ahead: int | None = None
     """How far above its arrival time a row may be, in µs."""
+
+
+def clocks_after(sort: Sort, scope: Scope, items: Sequence[Item]) -> dict[str, exp.Expr]:
+    """Return the columns that are functions of the rowtime that sorting gives the rows.
+
+    If all rows of one value of m have one rowtime, they keep it, and so do functions of it. Else they get the end of
+    the value; what is equal in all rows of a value, is that end less a width.
+    """
+    if sort.value is None or sort.closer is not None or sort.stamp is not None:
+        return {}
+    clocks = {item.column.name: scope.inlined(item.expression) for item in items}
+    if isinstance(unshifted(sort.value.expression)[0], exp.Column):
+        return {name: at for name, at in clocks.items() if columns_in([at]) == {ROWTIME}}
+    end, ends = fixed_end(sort.value.expression), {name: fixed_end(at) for name, at in clocks.items()}
+    alike = {name: by for name, (text, by) in ((n, e) for n, e in ends.items() if e) if end and text == end[0]}
+    return {name: moved(col(ROWTIME), -by) for name, by in alike.items()}
 
 
 def bind_sort(query: exp.Expr, scope: Scope, promoted: exp.Expr | None) -> Sort | None:

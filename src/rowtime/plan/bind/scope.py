@@ -156,7 +156,8 @@ class Scope:
             if name.lower() in seen:
                 what = f"the select list has two columns {name}"
                 called = [entry for entry in query.expressions if entry.alias_or_name.lower() == name.lower()]
-                hint = f"{'' if called[1:] else 'List the columns in place of *. '}Give one of them another name with AS."
+                listed = "" if called[1:] else "List the columns in place of *. "
+                hint = f"{listed}Give one of them another name with AS."
                 self.refuse("R119", what, called[1] if called[1:] else query, hint)
             seen.add(name.lower())
 

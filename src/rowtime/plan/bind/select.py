@@ -6,7 +6,7 @@ with a place and a hint.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -39,7 +39,7 @@ from rowtime.plan.bind.lifetime_groups import LifetimeGrouping
 from rowtime.plan.bind.lifetimes import alike, emitted, refuse_in_select
 from rowtime.plan.bind.lifted import LiftedGroups
 from rowtime.plan.bind.numbering import sorted_first
-from rowtime.plan.bind.orders import Sort, bind_sort, gates_of
+from rowtime.plan.bind.orders import Sort, bind_sort, clocks_after, gates_of
 from rowtime.plan.bind.over import Windowing
 from rowtime.plan.bind.panes import PaneGrouping, has_panes
 from rowtime.plan.bind.qualify import qualified
@@ -276,7 +276,7 @@ class _SelectBinder:
                 source = self._filtered(scope, source, condition)
                 source, condition = windowing.build(self.sources, source, self.name, used), None
             if gate.value is not None:
-                return BoundQuery(self._sorted(source, items, condition, gate, gate.value))
+                return self._sorted(source, items, condition, gate, clocks_after(gate, scope, items))
             if not hidden:
                 lineage = {
                     i.column.name: scope.inlined(i.expression)
@@ -293,16 +293,23 @@ class _SelectBinder:
         return build
 
     def _sorted(
-        self, source: Operator, items: tuple[Item, ...], where: exp.Expr | None, sort: Sort, value: Item
-    ) -> Operator:
+        self,
+        source: Operator,
+        items: tuple[Item, ...],
+        where: exp.Expr | None,
+        sort: Sort,
+        clocks: Mapping[str, exp.Expr],
+    ) -> BoundQuery:
         """Bind ORDER BY m, k…: the select list with the keys, at the ends of m."""
+        value = sort.value
+        assert value is not None
         by_value = (value,) if sort.closer is not None else ()
         below = Select(self.sources.fresh(f"{self.name}.select"), source, items, where, (*sort.items, *by_value))
         name = self.sources.fresh(f"{self.name}.order")
         if sort.closer is None:
-            return SortBy(name, below, value, sort.names, sort.ways, sort.stamp)
-        gates = gates_of(source, sort.closer)
-        return SortByValues(name, below, value.expression, sort.closer, gates, sort.names, sort.ways, sort.stamp)
+            return BoundQuery(SortBy(name, below, value, sort.names, sort.ways, sort.stamp, tuple(clocks)), clocks)
+        gates, of = gates_of(source, sort.closer), value.expression
+        return BoundQuery(SortByValues(name, below, of, sort.closer, gates, sort.names, sort.ways, sort.stamp))
 
     def _checked(self, scope: Scope, where: exp.Expr | None) -> tuple[Operator, exp.Expr | None]:
         """Return the input with the checks of MONOTONIC after WHERE; and the rest of WHERE."""
