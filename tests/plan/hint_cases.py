@@ -387,6 +387,8 @@ STATEMENTS = [
     Case("SELECT STREAM page FROM s UNION ALL SELECT STREAM page, n FROM r", "R115", "same number of columns", ", n", ""),
     Case(f"SELECT STREAM h AS ROWTIME, c FROM (SELECT STREAM {HOUR} AS h, COUNT(*) AS c FROM s GROUP BY {HOUR}) AS g ORDER BY h WITHIN {MINUTE} EARLY BEYOND INTERVAL '1' DAY AFTER ARRIVAL", "R112", "Sort earlier", "", f"SELECT STREAM {HOUR} AS h, COUNT(*) AS c FROM (SELECT STREAM t AS ROWTIME, n FROM s {TSORT} EARLY BEYOND INTERVAL '1' DAY AFTER ARRIVAL) AS s GROUP BY {HOUR}"),
     Case("SELECT STREAM * FROM s JOIN r ON s.page = r.page AND r.ROWTIME BETWEEN s.ROWTIME AND s.ROWTIME + INTERVAL '1' MINUTE", "R119", "List the columns in place of .*another name with (AS)", "SELECT STREAM .", "SELECT STREAM s.page, r.page {0} other"),
+    Case(f"SELECT STREAM n, ROW_NUMBER() OVER (PARTITION BY {HOUR} ORDER BY n) AS r FROM s WHERE page <> 'x' AND r <= 3", "R103", "Write it after WHERE, as (QUALIFY r <= 3)[.]", "AND r <= 3", "{0}"),
+    Case("SELECT STREAM n, COUNT(*) OVER (ORDER BY s.ROWTIME ROWS 3 PRECEDING) AS c FROM s WHERE c > 1", "R103", "as (QUALIFY c > 1)[.]", "WHERE.*", "{0}"),
     Case("CREATE STREAM x (u STRUCT<id: INT, name: STRING>); SELECT STREAM u.nme FROM x", "R103", "Did you mean (name)", "nme", "{0}"),
     Case("CREATE STREAM x (u STRUCT<id: INT>); SELECT STREAM u.other FROM x", "R103", "There are: (id)", "other", "{0}"),
     Case("SELECT STREAM n.x FROM s", "R103", "Write (n)[.]", "n[.]x", "{0}"),

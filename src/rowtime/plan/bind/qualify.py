@@ -12,6 +12,8 @@ from sqlglot import exp
 
 from rowtime.expr.many_rows import has_aggregates
 from rowtime.plan.bind.lifted import AROUND, Lifted, LiftedGroups, Outside, changed
+from rowtime.plan.bind.scope import From
+from rowtime.sql.generate import to_rowtime
 from rowtime.sql.places import refuse_at
 
 
@@ -42,6 +44,21 @@ def qualified(
     source = exp.From(this=exp.Subquery(this=inner))
     listed: list[exp.Expr] = [exp.column(name, quoted=True) for name in shown]
     return exp.Select(expressions=listed, from_=source, where=exp.Where(this=condition), stream=True)
+
+
+def refuse_in_where(query: exp.Select, text: str, source: From) -> None:
+    """Refuse (R103) the alias of a window in WHERE, which filters the rows before there are windows."""
+    windows = {entry.alias.lower() for entry in query.expressions if entry.alias and entry.find(exp.Window)}
+    windows -= {name.lower() for one in source.inputs for name, _ in one.columns}
+    where = query.args.get("where")
+    if where is None or not windows:
+        return
+    for term in where.this.flatten() if isinstance(where.this, exp.And) else [where.this]:
+        for column in term.find_all(exp.Column):
+            if not column.table and column.name.lower() in windows:
+                what = f"{column.name} is a window of the select list, which WHERE cannot filter by"
+                hint = f"Write it after WHERE, as QUALIFY {to_rowtime(term.unnest())}."
+                raise refuse_at(text, column, "R103", what, hint)
 
 
 def _condition(node: exp.Expr, below: Lifted, names: Sequence[str]) -> exp.Expr:

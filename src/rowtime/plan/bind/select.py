@@ -42,7 +42,7 @@ from rowtime.plan.bind.numbering import sorted_first
 from rowtime.plan.bind.orders import Sort, bind_sort, clocks_after, gates_of
 from rowtime.plan.bind.over import Windowing
 from rowtime.plan.bind.panes import PaneGrouping, has_panes
-from rowtime.plan.bind.qualify import qualified
+from rowtime.plan.bind.qualify import qualified, refuse_in_where
 from rowtime.plan.bind.scope import From, Scope, follows
 from rowtime.plan.bind.select_list import items_of
 from rowtime.plan.bind.sources import Binder, BoundQuery, Sources
@@ -188,6 +188,7 @@ class _SelectBinder:
 
     def over(self, source: From) -> BoundQuery:
         """Return the query over its input."""
+        refuse_in_where(self.query, self.text, source)
         steps = None if self._groups() or is_lifetimes(source.node) else sorted_first(self.query, self.text, source)
         if steps is not None:
             for step in steps[:-1]:
