@@ -76,7 +76,7 @@ def queries(chance: Random) -> list[Query]:
     """Return all queries, with random sizes."""
     size = chance.choice((60, 300, 900))
     slide, gap = size // chance.choice((2, 3)), chance.choice((20, 45, 120))
-    interval = {n: f"INTERVAL '{n}' SECOND" for n in (size, slide, gap, size // 3)}
+    interval = {n: f"INTERVAL '{n}' SECOND(3)" for n in (size, slide, gap, size // 3)}
     tumble = _window("TUMBLE", interval[size])
     hop = _window("HOP", f"{interval[slide]}, {interval[size]}")
     cumulate = _window("CUMULATE", f"{interval[size // 3]}, {interval[size]}")
@@ -148,7 +148,7 @@ def _first(tumble: tuple[str, str]) -> Query:
 
 
 def _window_join(size: int, join: str) -> Query:
-    parts = [_window("TUMBLE", f"INTERVAL '{size}' SECOND", name) for name in ("a", "b")]
+    parts = [_window("TUMBLE", f"INTERVAL '{size}' SECOND(3)", name) for name in ("a", "b")]
     counted = "SELECT {}window_start, window_end, k, COUNT(*) AS c FROM {}{} GROUP BY window_start, window_end, k"
     on = "x.k = y.k AND x.window_start = y.window_start AND x.window_end = y.window_end"
     text = "SELECT {}x.k AS xk, y.k AS yk, x.c AS xc, y.c AS yc FROM ({}) AS x {} ({}) AS y ON {}"

@@ -143,7 +143,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Use the tools of that system.",
         "Use a folder that all machines mount: NFS, EFS, CephFS, a shared volume.",
         "Write a Delta or an Iceberg table there, or use a folder that all machines mount.",
-        "Take a checkpoint on a disk that all machines mount.",
+        "Use a checkpoint on a disk that all machines mount.",
         "Take one on a store; for Azure, set AZURE_STORAGE_ACCOUNT_NAME or write abfss://container@account.…",
         "Write …://…/folder. …",
         "Use a folder of a POSIX file system: a disk, NFS 4, EFS, CephFS.",

@@ -62,7 +62,7 @@ def test_a_missing_page_links_to_an_existing_one(console: Ask) -> None:
     assert {client.get(f"{pipeline}/box", params={"box": box}).status_code for box in boxes} == {200}
 
 
-@pytest.mark.parametrize(("number", "what"), [("x", "there is no such row"), ("99", "there is no row 99 any more")])
+@pytest.mark.parametrize(("number", "what"), [("x", "there is no such row"), ("99", "row 99 no longer exists")])
 def test_existing_rows_can_be_traced(console: Ask, number: str, what: str) -> None:
     client = console()
     pipeline = address(client, "factory")

@@ -82,7 +82,7 @@ def test_a_bound_is_set_by_the_command_that_a_user_would_type(
         ({"sure": ""}, "this cannot be undone"),
         ({"time": "soon"}, "R301"),
         ({"time": ""}, "R301"),
-        ({"way": "0123456789abcdef"}, "this action is not offered any more"),
+        ({"way": "0123456789abcdef"}, "this action is no longer offered"),
     ],
 )
 def test_incomplete_requests_are_not_executed(

@@ -43,7 +43,7 @@ class Waiting:
         form = dict(parse_qsl((await request.body()).decode(errors="replace")))
         offer = offered(_waits(pipeline), form.get("way", ""))
         if offer is None:
-            raise refuse("R705", "this action is not offered any more", "See the page Waiting for the current ones.")
+            raise refuse("R705", "this action is no longer offered", "See the page Waiting for the current ones.")
         if offer.way.lasting and form.get("sure") != "yes":
             raise refuse("R705", offer.way.lasting, "Tick the box to confirm.")
         arguments = command(offer.way, pipeline, self._watched, form.get("time", ""))

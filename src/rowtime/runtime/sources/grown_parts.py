@@ -30,7 +30,7 @@ class GrownParts:
             return file
         if not isinstance(self.notes, Path):
             what = "a file that grows is read by way of the checkpoint, which is in a store"
-            raise refuse("R542", what, "Take a checkpoint on a disk that all machines mount.")
+            raise refuse("R542", what, "Use a checkpoint on a disk that all machines mount.")
         place = self._folder / f"{number}{Path(file.path).suffix}"
         place.parent.mkdir(parents=True, exist_ok=True)
         with Path(file.path).open("rb") as source, place.open("wb") as target:

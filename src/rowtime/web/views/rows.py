@@ -98,7 +98,7 @@ def row_at(kept: Kept, number: int) -> Mapping[str, Any]:
             end = start
         else:
             end -= part.count
-    raise refuse("R704", f"there is no row {number} any more", "The page Rows lists the rows.")
+    raise refuse("R704", f"row {number} no longer exists", "The page Rows lists the rows.")
 
 
 def condition_of(values: Mapping[str, Any]) -> str:
