@@ -16,10 +16,9 @@ from rowtime.core.clock import Clocks
 from rowtime.core.columns import ROW_NUMBER
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING, END
-from rowtime.operators.contract import AGGREGATION, Column, DataFrame, Delta, Link, Made, Operator, Shape, Tick, quoted
-from rowtime.operators.contract.state import Kept, StateNote
-from rowtime.operators.streams.table import PINNED, Pinned
-from rowtime.operators.streams.table_query import rows_given, written
+from rowtime.operators.contract import AGGREGATION, Column, DataFrame, Delta, Made, Operator, Shape, Tick, quoted
+from rowtime.operators.streams.computed_once import ComputedOnce, rows_given, written
+from rowtime.operators.streams.table import PINNED
 from rowtime.sql.generate import to_spark
 
 READ = "rowtime_table_{}"
@@ -27,7 +26,7 @@ READ = "rowtime_table_{}"
 
 
 @dataclass(frozen=True)
-class QueryOfTables(Operator):
+class QueryOfTables(ComputedOnce):
     """``query`` is Spark SQL over the tables ``inputs``, and gives ``columns``."""
 
     name: str
@@ -35,15 +34,7 @@ class QueryOfTables(Operator):
     query: exp.Expr
     columns: tuple[Column, ...]
 
-    control: ClassVar = Pinned
     kind: ClassVar[str] = "query of tables"
-    in_traces: ClassVar[bool] = False
-    promise: ClassVar[str] = "the end"
-    reason: ClassVar[str] = "its rows are computed at the first start, and none come later"
-
-    def keeps(self) -> tuple[StateNote, ...]:
-        """Return the rows, once."""
-        return (self._state.noted("its rows, computed at the first start", "the checkpoint is given up", "one"),)
 
     def emits(self) -> Shape:
         """Return the columns; rows have a number and no rowtime, like those of a table."""
@@ -53,10 +44,6 @@ class QueryOfTables(Operator):
         """Return the end."""
         return {"": END}
 
-    def link(self, n: int) -> Link:  # noqa: ARG002 - any
-        """Return all rows of the tables: no trace lists them."""
-        return Link()
-
     def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - Spark decides
         """Return all columns of the tables."""
         return self.inputs[n].emits().names
@@ -65,17 +52,9 @@ class QueryOfTables(Operator):
         """Return all columns of the table."""
         return Made(frozenset(self.inputs[n].emits().names), AGGREGATION)
 
-    def on_versions(self, below: Sequence[Operator]) -> Operator:  # noqa: ARG002 - the tables
-        """Return the same operator: it does not change."""
-        return self
-
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """Return the columns over no rows."""
         return self._computed([rows(table) for table in self.inputs])
-
-    @property
-    def _state(self) -> Kept:
-        return Kept(ROW_NUMBER, (*self.emits().names, ROW_NUMBER), PINNED)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Return all rows, in every tick; they are computed in the first."""

@@ -16,18 +16,16 @@ from rowtime.core.columns import AGGREGATE, ROW_NUMBER
 from rowtime.core.errors import refuse
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.conditions import columns_in
-from rowtime.operators.contract import AGGREGATION, DataFrame, Delta, Link, Made, Operator, Shape, Tick, Unary, quoted
+from rowtime.operators.contract import AGGREGATION, DataFrame, Delta, Made, Operator, Shape, Tick, Unary, quoted
 from rowtime.operators.contract import functions as F
-from rowtime.operators.contract.state import Kept, Segment, StateNote
 from rowtime.operators.rows.select import Item
-from rowtime.operators.streams.table import PINNED, Pinned
+from rowtime.operators.streams.computed_once import ComputedOnce, rows_given, written
+from rowtime.operators.streams.table import PINNED
 from rowtime.sql.generate import to_spark
-
-_OF_A_VALUE = "SQLSTATE: 22"  # Spark's error for values with which an expression cannot be computed
 
 
 @dataclass(frozen=True)
-class TableQuery(Unary):
+class TableQuery(ComputedOnce, Unary):
     """``SELECT values FROM input WHERE where GROUP BY keys HAVING having``, over the table ``input``.
 
     ``grouped``: the values are those of groups, of a single one without ``keys``. ``once``: the columns that identify a
@@ -41,24 +39,12 @@ class TableQuery(Unary):
     grouped: bool = False
     once: tuple[str, ...] | None = None
 
-    control: ClassVar = Pinned
     kind: ClassVar[str] = "table query"
-    in_traces: ClassVar[bool] = False
-    promise: ClassVar[str] = "the end"
-    reason: ClassVar[str] = "its rows are computed at the first start, and none come later"
-
-    def keeps(self) -> tuple[StateNote, ...]:
-        """Return the rows, once."""
-        return (self._state.noted("its rows, computed at the first start", "the checkpoint is given up", "one"),)
 
     def emits(self) -> Shape:
         """Return the values; rows have a number and no rowtime, like those of a table."""
         columns = tuple(item.column for item in self.values)
         return Shape(columns, order=(ROW_NUMBER,), extra=(ROW_NUMBER,), placed=False, single=True, released=True)
-
-    def link(self, n: int) -> Link:  # noqa: ARG002 - one input
-        """Return all rows of the table: no trace lists them."""
-        return Link()
 
     def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one input
         """Return the columns that decide about rows, and those of the required values."""
@@ -72,17 +58,9 @@ class TableQuery(Unary):
             return super().made_from(n, column)
         return Made(columns_in([value]), AGGREGATION) if self.grouped else Made.by(value)
 
-    def on_versions(self, below: Sequence[Operator]) -> Operator:  # noqa: ARG002 - the table
-        """Return the same operator: it does not change."""
-        return self
-
     def typed(self, rows: Callable[[Operator], DataFrame]) -> DataFrame:
         """Return the values over an empty table."""
         return self._computed(rows(self.input))
-
-    @property
-    def _state(self) -> Kept:
-        return Kept(ROW_NUMBER, (*self.emits().names, ROW_NUMBER), PINNED)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:
         """Return all rows, in every tick; computed in the first."""
@@ -122,29 +100,6 @@ class TableQuery(Unary):
             what = f"a sub-query is used as a value, and {self.input.name} has several rows{where}"
             hint = "Choose one: SELECT MAX(…), or a condition that only one row meets."
             raise refuse("R167", what, hint)
-
-
-def rows_given(tick: Tick, node: Operator, table: Delta) -> DataFrame:
-    """Return the rows of a table in their order, in one partition, so that results that depend on an order repeat."""
-    if table.rows is not None:
-        return table.rows.coalesce(1).sortWithinPartitions(ROW_NUMBER)
-    kinds = zip(node.emits().names, tick.types(node), strict=True)
-    nothing = [f"CAST(NULL AS {kind or 'STRING'}) AS {quoted(name)}" for name, kind in kinds]
-    return tick.spark.range(0).selectExpr(*nothing)
-
-
-def written(tick: Tick, node: Operator, state: Kept, rows: DataFrame) -> Sequence[Segment]:
-    """Write the rows to a file; raises ``Refused`` (R168) if one of them cannot be computed."""
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - `check` works without Spark
-
-    try:
-        return state.write(tick, node, rows, None)
-    except PySparkException as wrong:
-        if _OF_A_VALUE not in str(wrong):
-            raise
-        tables = ", ".join(table.name for table in node.inputs)
-        what = f"a sub-query of {tables} cannot be computed: {str(wrong).partition(' SQLSTATE')[0]}"
-        raise refuse("R168", what, "Leave such rows out: … AND v <> 0, or TRY_CAST(v AS INT).") from wrong
 
 
 def columns_of(node: TableQuery) -> list[str]:

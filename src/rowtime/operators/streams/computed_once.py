@@ -1,0 +1,65 @@
+"""What is computed once, from the rows of static tables at the first start (semantics 5).
+
+The rows are kept like those of a table, so every later tick and start reads the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rowtime.core.columns import ROW_NUMBER
+from rowtime.core.errors import refuse
+from rowtime.operators.contract import DataFrame, Delta, Link, Operator, Tick, quoted
+from rowtime.operators.contract.state import Kept, Segment, StateNote
+from rowtime.operators.streams.table import PINNED, Pinned
+
+_OF_A_VALUE = "SQLSTATE: 22"  # Spark's error for values with which an expression cannot be computed
+
+
+class ComputedOnce(Operator):
+    """An operator over static tables whose rows never change."""
+
+    control: ClassVar = Pinned
+    in_traces: ClassVar[bool] = False
+    promise: ClassVar[str] = "the end"
+    reason: ClassVar[str] = "its rows are computed at the first start, and none come later"
+
+    def keeps(self) -> tuple[StateNote, ...]:
+        """Return the rows, once."""
+        return (self._state.noted("its rows, computed at the first start", "the checkpoint is given up", "one"),)
+
+    def link(self, n: int) -> Link:  # noqa: ARG002 - any
+        """Return all rows of the tables: no trace lists them."""
+        return Link()
+
+    def on_versions(self, below: Sequence[Operator]) -> Operator:  # noqa: ARG002 - the tables
+        """Return the same operator: it does not change."""
+        return self
+
+    @property
+    def _state(self) -> Kept:
+        return Kept(ROW_NUMBER, (*self.emits().names, ROW_NUMBER), PINNED)
+
+
+def rows_given(tick: Tick, node: Operator, table: Delta) -> DataFrame:
+    """Return the rows of a table in their order, in one partition, so that results that depend on an order repeat."""
+    if table.rows is not None:
+        return table.rows.coalesce(1).sortWithinPartitions(ROW_NUMBER)
+    kinds = zip(node.emits().names, tick.types(node), strict=True)
+    nothing = [f"CAST(NULL AS {kind or 'STRING'}) AS {quoted(name)}" for name, kind in kinds]
+    return tick.spark.range(0).selectExpr(*nothing)
+
+
+def written(tick: Tick, node: Operator, state: Kept, rows: DataFrame) -> Sequence[Segment]:
+    """Write the rows to a file; raises ``Refused`` (R168) if one of them cannot be computed."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - `check` works without Spark
+
+    try:
+        return state.write(tick, node, rows, None)
+    except PySparkException as wrong:
+        if _OF_A_VALUE not in str(wrong):
+            raise
+        tables = ", ".join(table.name for table in node.inputs)
+        what = f"a sub-query of {tables} cannot be computed: {str(wrong).partition(' SQLSTATE')[0]}"
+        raise refuse("R168", what, "Leave such rows out: … AND v <> 0, or TRY_CAST(v AS INT).") from wrong
