@@ -308,3 +308,38 @@ def test_a_disk_that_fails_to_sync_is_reported(log: Path, monkeypatch: pytest.Mo
     with pytest.raises(Failure, match="Input/output error") as caught:
         take(log)
     assert caught.value.problems[0].code == "R501"
+
+
+@pytest.mark.parametrize("lost", range(4))
+def test_a_range_is_refused_if_any_of_its_items_is_gone(log: Path, lost: int) -> None:
+    """The first item too: a new reader begins at the first item that is there, but this range was read before."""
+    with writer(log, "a") as a, writer(log, "b") as b:
+        insert(a, 1, 2)
+        insert(a, 3)
+        a.set_rowtime_bound(3)
+        insert(a, 4)
+        insert(b, 5)
+    part = take(log)
+    items = sorted((log / "a").rglob("[rb]-*"))
+    assert len(items) == 4
+    assert source(log).between({}, part.end, {}).end == part.end
+    items[lost].unlink()
+    with pytest.raises(Failure, match="R501"):
+        source(log).between({"a": 0, "b": 0}, part.end, {})
+    with pytest.raises(Failure, match="R501"):
+        source(log).between(part.start, part.end, {})
+
+
+def test_a_range_begins_where_the_log_began_when_it_was_read(log: Path) -> None:
+    with writer(log, "a") as a:
+        insert(a, 1)
+        insert(a, 2)
+        insert(a, 3)
+    items = sorted((log / "a").rglob("r-*"))
+    items[0].unlink()
+    part = take(log)
+    assert part.start == {"a": 1}
+    assert source(log).between(part.start, part.end, {}).rows == 2
+    items[1].unlink()
+    with pytest.raises(Failure, match="R501"):
+        source(log).between(part.start, part.end, {})

@@ -116,7 +116,7 @@ def test_the_fate_of_each_sink_is_reported(spark: SparkSession, tmp_path: Path) 
 
 def test_missing_input_ends_a_migration_before_anything_changes(spark: SparkSession, tmp_path: Path) -> None:
     place = started(spark, tmp_path, 1)
-    gone = next(path for path in (tmp_path / "home" / "logs" / "s").rglob("*.parquet") if path.is_file())
+    gone = min((tmp_path / "home" / "logs" / "s" / "w1").rglob("*.parquet"))
     kept = gone.read_bytes()
     gone.unlink()
     with pytest.raises(Refused, match=r"R448 some of the input that was read is gone: "):

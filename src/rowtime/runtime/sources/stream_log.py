@@ -111,8 +111,7 @@ class StreamLogSource:
         orders = [entry for entry in _orders(there) if entry.end <= end.get(EVERYONE, 0)]
         seen = {w: found for w, found in there.items() if w in end}
         taken = {w: [entry for entry in found.entries if entry.end <= end[w]] for w, found in seen.items()}
-        reached = {w: entries[-1].end if entries else start.get(w, 0) for w, entries in taken.items()}
-        gone = [w for w, at in end.items() if w != EVERYONE and reached.get(w, 0) != at]
+        gone = [w for w, at in end.items() if w != EVERYONE and not _covers(taken.get(w, ()), start.get(w), at)]
         if gone:
             what = f"the stream log {self.log} does not hold the items of {', '.join(gone)} as they were read"
             raise Failure(Problem("R501", what, hint="Restore the log."))
@@ -219,6 +218,16 @@ class StreamLogSource:
 
     def _columns(self, writer: str) -> list[str]:
         return [f"{writer} AS {WRITER}" if column == WRITER else column for column in self._order]
+
+
+def _covers(entries: Sequence[Entry], start: int | None, end: int) -> bool:
+    """Return True if entries without gaps go from ``start`` to ``end``; without a start, from any position.
+
+    A listing from 0 on begins at the first item that is there, so items before it may be lost.
+    """
+    if not entries:
+        return end == (start or 0)
+    return (start is None or entries[0].first == start) and entries[-1].end == end
 
 
 def _take(log: Place, entries: Taken, limits: Limits) -> dict[str, list[Entry]]:
