@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 FOLLOWED: dict[str, str] = {
+    # Files.
+    "Correct the file and start again: nothing of this tick is committed. Or use mode 'PERMISSIVE', which refuses such records as MALFORMED and continues.": "tests/runtime/test_modes_of_records.py::test_the_mode_may_change_from_start_to_start",
     # Row patterns, while they run.
     "Let it give NULL instead, with NULLIF, TRY_CAST or try_divide.": "tests/runtime/test_match_recognize.py::test_a_condition_is_evaluated_only_for_rows_that_are_reached",
     "Make the conditions in DEFINE exclude each other, or give quantifiers an upper limit.": "tests/runtime/test_match_recognize.py::test_a_pattern_with_too_many_paths_ends_the_run",

@@ -31,7 +31,7 @@ def problems(using: str, more: str = "") -> list[rt.Problem]:
         ("parquet OPTIONS (path '/x', compression 'zstdd')", "R541", "Did you mean zstd?"),
         ("csv OPTIONS (path '/x', header 'yes')", "R541", "header takes true or false"),
         ("csv OPTIONS (path '/x', inferSchema 'true')", "R542", "declares the columns"),
-        ("csv OPTIONS (path '/x', mode 'DROPMALFORMED')", "R542", "MALFORMED"),
+        ("csv OPTIONS (path '/x', mode 'DROP')", "R541", "PERMISSIVE, DROPMALFORMED or FAILFAST"),
         ("csv OPTIONS (path '/x', timestampFormat 'yyyy-MM-ddThh')", "R541", "a pattern of dates"),
         ("json OPTIONS (path '/x', timeZone 'Mars/Olympus')", "R541", "a time zone"),
         ("csv OPTIONS (path '/x', maxColumns 'many')", "R541", "a whole number from 1"),

@@ -13,7 +13,7 @@ from typing import Final
 from rowtime.core.errors import Place, Problem
 from rowtime.core.secrets import Secrets, filled, is_secret, is_secret_variable, kept, secret_spans, shown, variables_in
 from rowtime.plan.finite import ENDS
-from rowtime.plan.formats.files import ROWS_PER_FILE
+from rowtime.plan.formats.files import MODE_OF_RECORDS, MODES_OF_RECORDS, ROWS_PER_FILE
 from rowtime.plan.formats.kafka_transactions import TRANSACTIONS
 from rowtime.plan.formats.lake import SKIPS
 from rowtime.sql.dialect import Rowtime
@@ -92,13 +92,15 @@ def lasting(options: Options) -> Options:
 
     Connection options and secrets may change, and are not stored.
     """
-    return tuple((name, shown(name, value)) for name, value in options if lasts(name))
+    return tuple((name, shown(name, value)) for name, value in options if lasts(name, value))
 
 
-def lasts(name: str) -> bool:
+def lasts(name: str, value: str) -> bool:
     """Return True if an option says what is read or written; the journal has what else lasts.
 
     That is the declared end of a source, and the versions of a table that it has skipped. The length of a sink's files,
-    and whether a tick is a transaction, may change at any time.
+    whether a tick is a transaction, and whether a bad record ends the run, may change at any time.
     """
+    if name.lower() == MODE_OF_RECORDS and value.upper() in MODES_OF_RECORDS:  # a table has a `mode` that lasts
+        return False
     return not name.lower().startswith(_REACHED) and name.lower() not in _OF_A_RUN and not is_secret(name)

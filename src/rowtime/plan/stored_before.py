@@ -127,4 +127,4 @@ def _value(name: str, text: str) -> Any:
 
 def _options(text: str) -> list[list[str]]:
     pairs = [part.split(", ", 1) for part in _PAIR.split(text[2:-2])] if len(text) > len("[]") else []
-    return [pair for pair in pairs if lasts(pair[0])]
+    return [pair for pair in pairs if lasts(*pair)]

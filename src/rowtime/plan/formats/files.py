@@ -123,6 +123,10 @@ _COMMON: Final = (
     *unused("PARTITIONED BY says which columns come from the names of folders", "basePath"),
     *unused("existing files are never replaced", "partitionOverwriteMode"),
 )
+MODE_OF_RECORDS: Final = "mode"
+"""The option for what happens with records that do not decode; it changes no result, only whether there is one."""
+FAILFAST: Final = "FAILFAST"
+MODES_OF_RECORDS: Final = ("PERMISSIVE", "DROPMALFORMED", FAILFAST)
 GROWING: Final = "growing"
 """The option for a source whose files grow after they have been read."""
 _TEXT: Final = (
@@ -135,7 +139,14 @@ _TEXT: Final = (
     ),
     *unused(_DECLARED, "inferSchema", alike=("false",)),
     *unused(_DECLARED, "samplingRatio", "singleVariantColumn"),
-    *unused("what does not decode is MALFORMED in the ledger", "mode", alike=("permissive",)),
+    Option(
+        MODE_OF_RECORDS,
+        takes.one_of(*MODES_OF_RECORDS),
+        meaning="what happens with a record that does not decode. `PERMISSIVE` and `DROPMALFORMED`: it is refused as "
+        "`MALFORMED`. `FAILFAST`: the run ends with R525",
+        default="`PERMISSIVE`",
+        side="source",
+    ),
     *unused("the text of a malformed record is in name.rejected", "columnNameOfCorruptRecord"),
     *taking(takes.pattern, "dateFormat", "timestampFormat", "timestampNTZFormat", "timeFormat"),
     Option("timeZone", takes.zone),

@@ -30,7 +30,7 @@ from rowtime.expr.store_assignment import as_read
 from rowtime.frames.kinds import named
 from rowtime.operators.contract import quoted
 from rowtime.plan.bind.sink_options import partitions_of
-from rowtime.plan.formats.files import GLOB, GROWING, OF_ROWTIME
+from rowtime.plan.formats.files import FAILFAST, GLOB, GROWING, MODE_OF_RECORDS, OF_ROWTIME
 from rowtime.runtime.sources.contract import Backlog, Limits, Offsets, Slice
 from rowtime.runtime.sources.csv_decoding import PlainCsv
 from rowtime.runtime.sources.csv_header import by_header
@@ -54,6 +54,11 @@ _ROW_INDEX = "_tmp_metadata_row_index"  # the column that Spark's Parquet reader
 _PLACE_OF_ROW = "input_file_name()"
 _DECODED_PLACE = "url_decode(replace(input_file_name(), '+', '%2B'))"
 _PLAIN = re.compile(r"[A-Za-z0-9/_.=,:-]*")  # paths with the same spelling in a URL
+_MOST_SHOWN = 200  # characters of a record in a message
+_CORRECT = (
+    "Correct the file and start again: nothing of this tick is committed. Or use mode 'PERMISSIVE', which refuses such "
+    "records as MALFORMED and continues."
+)
 _NO_PLACE = "CAST(raise_error('rowtime: a row without its place in the files') AS BIGINT)"
 
 
@@ -81,7 +86,8 @@ class FilesSource:
         self.kind, self.columns, self.notes, self.from_now = kind, list(columns), notes, from_now
         self.path, glob = _place_at(options["path"])
         self.rowtime = options.get("rowtime.column", "")
-        self._options = {key: value for key, value in options.items() if key.lower() not in (*OF_ROWTIME, GLOB)}
+        own = {*OF_ROWTIME, GLOB, MODE_OF_RECORDS}
+        self._options = {key: value for key, value in options.items() if key.lower() not in own}
         name = next((value for key, value in options.items() if key.lower() == GLOB), "*")
         self.gives_rowtime = bool(self.rowtime)
         split = partitions_of(kind, options.items())
@@ -92,6 +98,7 @@ class FilesSource:
         self._plain = PlainCsv.of(self._wanted, self._options) if kind == "csv" and isinstance(notes, Path) else None
         expected = Expected(kind, self._wanted, self.rowtime, self._options, str(self.path), self._partitions)
         given = {key.lower(): value for key, value in options.items()}
+        self._fails_fast = given.get(MODE_OF_RECORDS, "").upper() == FAILFAST
         growing = given.get(GROWING, "").lower() == "true"
         chosen = Chosen.of(self.path, glob, name)
         self._numbering = Numbering(self.path, notes, expected, chosen, growing=growing)
@@ -255,15 +262,20 @@ class FilesSource:
         # cached, every record is parsed once, with all of its columns.
         whole = lacking == set(kinds)  # no column is read, which Spark refuses
         if whole:
-            rows = self._kept(rows.selectExpr("struct(*) AS __record", MALFORMED, row, origin))
+            rows = self._parsed_once(rows.selectExpr("struct(*) AS __record", MALFORMED, row, origin))
             row, origin = "__row", "__from"
         if nulls:
             rows = rows.selectExpr("*", *nulls)
         rows = rows.selectExpr(*self._selected(), MALFORMED, row, origin)
-        return rows if whole else self._kept(rows)
+        return rows if whole else self._parsed_once(rows)
 
-    def _kept(self, rows: DataFrame) -> DataFrame:
+    def _parsed_once(self, rows: DataFrame) -> DataFrame:
         self._parsed.append(rows.persist())
+        if self._fails_fast:
+            bad = rows.where(F.col(MALFORMED).isNotNull())
+            for text, row, file in bad.select(MALFORMED, "__row", "__from").head(1):
+                what = f"record {row + 1} of {file} does not decode: {text[:_MOST_SHOWN]}"
+                raise Failure(Problem("R525", what, hint=_CORRECT))
         return rows
 
     def _selected(self) -> list[str]:
