@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from rowtime.frames import aggregates, local, queries, scalars, translated
+from rowtime.frames import aggregates, arrays, local, queries, scalars, translated
 from rowtime.frames.values import Rule, Scope, Value, cast
 
 if TYPE_CHECKING:
@@ -164,6 +164,19 @@ def the_last_value_that_is_not_null(patch: pytest.MonkeyPatch) -> None:
     _rule(patch, exp.ArgMax, changed)
 
 
+def nulls_in_structs_are_the_greatest(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(arrays, "_by_keys", lambda of, way: Value(way(of.sql), of.type))
+
+
+def values_are_collected_backwards(patch: pytest.MonkeyPatch) -> None:
+    real = arrays.sort_key
+    patch.setattr(arrays, "sort_key", lambda *given: real(*given).replace("ASC", "DESC"))
+
+
+def an_array_of_none_is_null(patch: pytest.MonkeyPatch) -> None:
+    _rule(patch, exp.Transform, lambda sql: sql.removeprefix("coalesce(").removesuffix(", [])"))
+
+
 def sums_wrap_around(patch: pytest.MonkeyPatch) -> None:
     def changed(sql: str) -> str:
         inner = sql.removeprefix("CAST(").removesuffix(" AS BIGINT)")
@@ -222,6 +235,9 @@ VALUES: Sequence[tuple[tuple[str, str], Plant]] = (
     (("string", "string"), a_text_beside_null_is_the_text),
 )
 """Each with the types of `test_same_as_spark` whose values show it."""
+ARRAYS: Sequence[Plant] = (
+    nulls_in_structs_are_the_greatest, values_are_collected_backwards, an_array_of_none_is_null,
+)  # fmt: skip
 LAWS: Sequence[tuple[str, Plant]] = (
     ("t-sort", the_last_row_is_lost),
     ("t-sort", what_was_refused_stays_alone),

@@ -9,6 +9,7 @@ import pytest
 
 from rowtime.runtime.session import derive
 from tests.frames import frame_faults as faults
+from tests.frames import test_arrays as of_arrays
 from tests.frames import test_local_frames as of_rows
 from tests.frames import test_same_as_spark as of_values
 from tests.laws import test_planted_faults as of_laws
@@ -35,6 +36,8 @@ CHECKED: list[tuple[faults.Plant, str, Check]] = [
     *((plant, what, _rows(what)) for what, plant in faults.ROWS),
     *((plant, " ".join(types), _values(types)) for types, plant in faults.VALUES),
     *((plant, name, _law(name)) for name, plant in faults.LAWS),
+    *((plant, "arrays", lambda spark: of_arrays.test_collected_values_equal_those_of_spark(spark, "bigint"))
+      for plant in faults.ARRAYS),
     (faults.nulls_are_sorted_last, "sorted rows",
      lambda spark: of_rows.test_rows_are_sorted_like_in_spark(spark, ["k", "n"])),
     (faults.both_zeros_are_groups, "a negative zero",

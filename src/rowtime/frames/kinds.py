@@ -76,10 +76,29 @@ def fields_of(kind: str) -> dict[str, str]:
     return {part.name: type_of(part.args["kind"]) for part in found.expressions}
 
 
+def array_text(element: str) -> str:
+    """Return the type of an array with elements of this type."""
+    return f"ARRAY<{element}>"
+
+
+@lru_cache(maxsize=1024)
+def element_of(kind: str) -> str:
+    """Return the type of the elements of an array; raises ``Untranslated`` for another type."""
+    if not kind.upper().startswith("ARRAY<"):
+        raise Untranslated(kind)
+    try:
+        found = exp.DataType.build(kind, dialect="spark")
+    except (SqlglotError, ValueError):
+        raise Untranslated(kind) from None
+    return type_of(found.expressions[0])
+
+
 def type_of(node: exp.DataType) -> str:
     """Return a parsed type in the notation of frames."""
     if node.this == exp.DType.STRUCT:
         return struct_text({part.name: type_of(part.args["kind"]) for part in node.expressions})
+    if node.this == exp.DType.ARRAY:
+        return array_text(type_of(node.expressions[0]))
     if node.this in KINDS and not node.expressions:
         return KINDS[node.this]
     return re.sub(r"\s*,\s*", ",", node.sql("spark").lower())
@@ -90,6 +109,8 @@ def sql_type(kind: str) -> str:
     fields = fields_of(kind)
     if fields:
         return f"STRUCT({', '.join(f'{quoted(name)} {sql_type(of)}' for name, of in fields.items())})"
+    if kind.upper().startswith("ARRAY<"):
+        return f"{sql_type(element_of(kind))}[]"
     if kind not in PLAIN and not DECIMAL.fullmatch(kind):
         raise Untranslated(kind)
     return PLAIN.get(kind, kind)

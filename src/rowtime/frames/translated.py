@@ -18,6 +18,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from rowtime.frames.aggregates import AGGREGATES, sort_key
+from rowtime.frames.arrays import ARRAYS
 from rowtime.frames.functions import FUNCTIONS
 from rowtime.frames.scalars import SCALARS
 from rowtime.frames.values import READS, Key, Scope, Value, cast, constant, holds_or_fails, only
@@ -25,7 +26,7 @@ from rowtime.frames.words import Untranslated
 
 _PASSED: Final = re.compile(r"\barray\((-?\d+)L\)")
 _FIRST: Final = 8_765_432_109_876_543_210  # no instant in µs, and an unlikely number
-_RULES: Final = {**SCALARS, **FUNCTIONS, **AGGREGATES}
+_RULES: Final = {**SCALARS, **FUNCTIONS, **AGGREGATES, **ARRAYS}
 
 
 def scope_of(columns: Mapping[str, Value]) -> Scope:

@@ -21,6 +21,9 @@ _MIN_BIGINT: Final = -(2**63)
 
 USUAL: Final = frozenset({"this", "expression", "expressions"})
 READS: Final[Mapping[type, frozenset[str]]] = {
+    exp.ArrayAgg: frozenset({"this", "nulls_excluded"}),
+    exp.ArraySlice: frozenset({"this", "start", "end", "is_length"}),
+    exp.ArraySort: frozenset({"this", "asc", "nulls_first"}),
     exp.Between: frozenset({"this", "low", "high"}),
     exp.Case: frozenset({"ifs", "default"}),
     exp.Cast: frozenset({"this", "to"}),

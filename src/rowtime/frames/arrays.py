@@ -1,0 +1,128 @@
+"""Translates arrays from Spark SQL to DuckDB: values collected in stream order, sorted, cut and joined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from sqlglot import exp
+
+from rowtime.frames.aggregates import sort_key
+from rowtime.frames.kinds import DECIMAL, PLAIN, array_text, element_of, fields_of
+from rowtime.frames.values import READS, Rule, Scope, Value, constant, only
+from rowtime.frames.words import Untranslated, in_text, quoted
+
+_MOST: Final = 1000
+"""Elements up to which the first ones are found without sorting all of them."""
+
+
+def _collected(node: exp.Expr, scope: Scope) -> Value:
+    """Translate ``transform(array_sort(collect_list(CASE WHEN … THEN struct(…, value AS v) END)), x -> x.v)``.
+
+    This collects values in the order of the other fields of the struct (`expr.aggregates.ordered_text`). These differ
+    from row to row.
+    """
+    ordered, field = node.this, node.expression
+    if not isinstance(ordered, exp.ArraySort) or not isinstance(field, exp.Lambda):
+        raise Untranslated(node.sql())
+    if [field.this.sql()] != [f"{name.sql()}.v" for name in field.expressions]:
+        raise Untranslated(node.sql())
+    collected, case = ordered.this, ordered.this.this
+    only(ordered, {"this", "nulls_first"})  # the structs are not NULL
+    only(collected, READS[exp.ArrayAgg])
+    if not isinstance(collected, exp.ArrayAgg) or not isinstance(case, exp.Case) or case.this is not None:
+        raise Untranslated(node.sql())
+    only(case, {"ifs"})
+    [branch] = case.args["ifs"]
+    struct = branch.args["true"]
+    if not isinstance(struct, exp.Struct) or struct.expressions[-1].this.name != "v":
+        raise Untranslated(node.sql())
+    *places, value = (part.expression if isinstance(part, exp.PropertyEQ) else part for part in struct.expressions)
+    of = scope.value(value)
+    order = ", ".join(sort_key(place, scope) for place in places)
+    made = f"list({of.sql} ORDER BY {order}) FILTER (WHERE {scope.boolean(branch.this)})"
+    return Value(f"coalesce({made}, [])", array_text(of.type))
+
+
+def _sorted(node: exp.Expr, scope: Scope) -> Value:
+    of, down, nulls_first = _order(node, scope)
+    words = f"'{'DESC' if down else 'ASC'}', 'NULLS {'FIRST' if nulls_first else 'LAST'}'"
+    return _by_keys(of, lambda keys: f"list_sort({keys}, {words})")
+
+
+def _order(node: exp.Expr, scope: Scope) -> tuple[Value, bool, bool]:
+    """Return what is sorted, whether it is sorted downwards, and whether NULLs come first."""
+    only(node, READS[exp.ArraySort])
+    up = node.args.get("asc") or exp.true()
+    first = node.args.get("nulls_first") or exp.false()
+    if not isinstance(up, exp.Boolean) or not isinstance(first, exp.Boolean):
+        raise Untranslated(node.sql())
+    return scope.value(node.this), not up.this, bool(first.this)
+
+
+def _by_keys(of: Value, way: Callable[[str], str]) -> Value:
+    """Return an array that is made from the elements in their order.
+
+    In a struct, NULL is the least value in Spark and the greatest in DuckDB. So each field is compared after whether
+    it is there. Both zeros are equal, but look different; so floats are Spark's.
+    """
+    element = element_of(of.type)
+    fields = fields_of(element)
+    kinds = [*fields.values()] if fields else [element]
+    if not all((kind in PLAIN and kind not in ("float", "double")) or DECIMAL.fullmatch(kind) for kind in kinds):
+        raise Untranslated(of.type)
+    if not fields:
+        return Value(way(of.sql), of.type)
+    parts = [(n, f"struct_extract(x, {in_text(name)})") for n, name in enumerate(fields)]
+    key = ", ".join(f"n{n} := {part} IS NOT NULL, v{n} := {part}" for n, part in parts)
+    back = ", ".join(f"{quoted(name)} := struct_extract(x, 'v{n}')" for n, name in enumerate(fields))
+    keys = f"list_transform({of.sql}, lambda x: CASE WHEN x IS NOT NULL THEN struct_pack({key}) END)"
+    return Value(
+        f"list_transform({way(keys)}, lambda x: CASE WHEN x IS NOT NULL THEN struct_pack({back}) END)", of.type
+    )
+
+
+def _cut(node: exp.Expr, scope: Scope) -> Value:
+    """Translate ``slice(array, start, length)``, counted from the beginning."""
+    start, length = constant(node.args["start"]), constant(node.args["end"])
+    if start < 1 or length < 0 or not node.args.get("is_length"):
+        raise Untranslated(node.sql())
+    if isinstance(node.this, exp.ArraySort) and start == 1 and 0 < length <= _MOST:
+        of, down, nulls_first = _order(node.this, scope)
+        if down and not nulls_first:
+            return _by_keys(of, lambda keys: _greatest(keys, length))
+    of = scope.value(node.this)
+    element_of(of.type)
+    return Value(f"list_slice({of.sql}, {start}, {start + length - 1})", of.type)
+
+
+def _greatest(keys: str, count: int) -> str:
+    """Return the greatest elements in descending order, then NULLs."""
+    found = f"coalesce(list_aggregate(k, 'max', {count}), [])"
+    cut = f"lambda k: CASE WHEN k IS NOT NULL THEN list_resize({found}, least(len(k), {count})) END"
+    return f"list_transform([{keys}], {cut})[1]"  # so that the keys are made once
+
+
+def _size(node: exp.Expr, scope: Scope) -> Value:
+    [array] = [node.this] if isinstance(node, exp.ArraySize) else node.expressions
+    of = scope.value(array)
+    element_of(of.type)
+    return Value(f"CAST(len({of.sql}) AS INTEGER)", "int")
+
+
+def _joined(node: exp.Expr, scope: Scope) -> Value:
+    of, between = scope.value(node.this), scope.value(node.expression)
+    if element_of(of.type) != "string" or not isinstance(node.expression, exp.Literal) or between.type != "string":
+        raise Untranslated(node.sql())
+    made = f"coalesce(array_to_string({of.sql}, {between.sql}), '')"
+    return Value(f"CASE WHEN {of.sql} IS NOT NULL THEN {made} END", "string")
+
+
+ARRAYS: Final[Mapping[type | str, Rule]] = {
+    exp.Transform: _collected,
+    exp.ArraySort: _sorted,
+    exp.ArraySlice: _cut,
+    exp.ArraySize: _size,
+    "cardinality": _size,
+    exp.ArrayToString: _joined,
+}
