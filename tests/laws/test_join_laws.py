@@ -15,7 +15,7 @@ from rowtime.operators.joins.join import Join
 from rowtime.operators.joins.join_edge import Edge
 from rowtime.operators.joins.join_rows import SideRows
 from rowtime.operators.joins.table_join import TableJoin
-from rowtime.operators.streams.table_query import TableQuery
+from rowtime.operators.streams.table_select import TableSelect
 from rowtime.runtime.session import derive
 from rowtime.sql.generate import to_spark
 from tests.laws.checking import check, check_cuts, outcome
@@ -119,8 +119,8 @@ def _null_differs_from_all(patch: pytest.MonkeyPatch) -> None:
 
 
 def _computed_of_other_rows(patch: pytest.MonkeyPatch) -> None:
-    real = TableQuery._computed
-    patch.setattr(TableQuery, "_computed", lambda self, rows: real(replace(self, where=None), rows))
+    real = TableSelect._computed
+    patch.setattr(TableSelect, "_computed", lambda self, rows: real(replace(self, where=None), rows))
 
 
 FAULTS = (

@@ -17,9 +17,9 @@ from rowtime.operators.events.speculative_groups import SpeculativeGroups
 from rowtime.operators.events.stitch import Stitch
 from rowtime.operators.every import OPERATORS
 from rowtime.operators.rows.select import Select
-from rowtime.operators.streams.query_of_tables import QueryOfTables
+from rowtime.operators.streams.spark_query import SparkQuery
 from rowtime.operators.streams.table import Table
-from rowtime.operators.streams.table_query import TableQuery
+from rowtime.operators.streams.table_select import TableSelect
 from rowtime.operators.streams.union_all import UnionAll
 from rowtime.plan.stored import CLASSES
 
@@ -41,7 +41,7 @@ def test_an_operator_that_lacks_an_answer_cannot_be_built() -> None:
 
 FOR_VERSIONS = (
     Select, AlterLifetime, UnionAll, PeriodFilter, LifetimeJoin, AntiJoin, Chop, Stitch, Clip, EventGroups,
-    EventTableJoin, QueryOfTables, Table, TableQuery,
+    EventTableJoin, SparkQuery, Table, TableSelect,
 )  # fmt: skip
 
 

@@ -134,8 +134,8 @@ def test_operators_on_single_rows_may_change(what: str) -> None:
 
 TUNING = {
     "parquet": (", compression 'snappy'", ", compression 'zstd'", "compression snappy is zstd"),
-    "json": ("", ", compression 'gzip'", "compression not said is gzip"),
-    "delta": (", commit.interval '1 minute'", "", "commit.interval 1 minute is not said"),
+    "json": ("", ", compression 'gzip'", "compression not set is gzip"),
+    "delta": (", commit.interval '1 minute'", "", "commit.interval 1 minute is not set"),
 }
 
 

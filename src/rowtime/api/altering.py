@@ -142,6 +142,6 @@ def _codes(error: BaseException) -> set[str]:
 def _refuse(engine: Engine, order: Order, error: Exception) -> None:
     problems = error.problems if isinstance(error, RowtimeError) else (Problem("R902", headline(error)),)
     pump_orders.refuse(engine.checkpoint.folder, order, problems)
-    said = headline(error)
-    extra = {"event": "order refused", "error": said}
-    LOG.warning("the order %s was refused, and the run goes on: %s", order.text, said, extra=extra)
+    message = headline(error)
+    extra = {"event": "order refused", "error": message}
+    LOG.warning("the order %s was refused, and the run goes on: %s", order.text, message, extra=extra)

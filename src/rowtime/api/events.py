@@ -80,35 +80,35 @@ class Events(Relation):
 
     def contains(self, period: Period | datetime) -> Events:
         """Keep the events whose lifetime contains a period or a time."""
-        return self._said("CONTAINS", period)
+        return self._where("CONTAINS", period)
 
     def overlaps(self, period: Period) -> Events:
         """Keep the events whose lifetime overlaps a period."""
-        return self._said("OVERLAPS", period)
+        return self._where("OVERLAPS", period)
 
     def equals(self, period: Period) -> Events:
         """Keep the events whose lifetime equals a period."""
-        return self._said("EQUALS", period)
+        return self._where("EQUALS", period)
 
     def precedes(self, period: Period) -> Events:
         """Keep the events that have ended when a period begins."""
-        return self._said("PRECEDES", period)
+        return self._where("PRECEDES", period)
 
     def succeeds(self, period: Period) -> Events:
         """Keep the events that begin after a period has ended."""
-        return self._said("SUCCEEDS", period)
+        return self._where("SUCCEEDS", period)
 
     def immediately_precedes(self, period: Period) -> Events:
         """Keep the events that end exactly when a period begins."""
-        return self._said("IMMEDIATELY PRECEDES", period)
+        return self._where("IMMEDIATELY PRECEDES", period)
 
     def immediately_succeeds(self, period: Period) -> Events:
         """Keep the events that begin exactly when a period ends."""
-        return self._said("IMMEDIATELY SUCCEEDS", period)
+        return self._where("IMMEDIATELY SUCCEEDS", period)
 
-    def _said(self, how: str, period: Period | datetime) -> Events:
-        said = f"LIFETIME(e) {how} {_period(period)}"
-        return self._query(f"SELECT STREAM * FROM {self.argument} AS e WHERE {said}")  # noqa: S608 - the user's own query
+    def _where(self, how: str, period: Period | datetime) -> Events:
+        condition = f"LIFETIME(e) {how} {_period(period)}"
+        return self._query(f"SELECT STREAM * FROM {self.argument} AS e WHERE {condition}")  # noqa: S608 - the user's own query
 
     # -- groups -----------------------------------------------------------------------
 

@@ -49,8 +49,8 @@ class GivenStream:
 
     def _of_rows(self, shape: EventShape) -> set[str]:
         """Return the columns that describe a row, not its event: the two edges of an event differ in them."""
-        told = (self.names["position"], self.names["rowtime"]) if shape.edges else ()
-        return {column.lower() for column in told if column} - {column.lower() for column in shape.columns}
+        described = (self.names["position"], self.names["rowtime"]) if shape.edges else ()
+        return {column.lower() for column in described if column} - {column.lower() for column in shape.columns}
 
     def _shape(self, name: str, text: str) -> EventShape | None:
         """Parse the text after EVENT SHAPE; edges need an order, which a batch without positions lacks."""

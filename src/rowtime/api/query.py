@@ -86,7 +86,7 @@ class Query:
         self._logs, self._run = Logs(), Run(engine, self.id, self.runId)
         self._observers = Observers(self._run, [self._logs, *observers, *map(SparkListener, asked)])
         self._began: int | None = None  # when the last tick began, µs UTC
-        self._told = time.monotonic()  # when listeners last got an event
+        self._last_event = time.monotonic()  # when listeners last got an event
         self._asks = 0.0  # when to look for orders again, in monotonic seconds
         self._looks = 0  # how many looks for input found nothing
         self._batch: BatchDriver | None = None
@@ -385,7 +385,7 @@ class Query:
                 extra = {"event": "file", "stream": stream, **file}
                 LOG.warning("%s: %s %s: %s", stream, file["code"], file["file"], file["why"], extra=extra)
         progress = progress_of(self.engine, report, self.id, self.runId, self._began)
-        self._began, self._told = report.cost.began, time.monotonic()
+        self._began, self._last_event = report.cost.began, time.monotonic()
         self.recentProgress.append(progress)
         self._observers.tell(lambda one: one.ticked(self._run, report, progress))
         if self._listener is not None:
@@ -395,6 +395,6 @@ class Query:
         """Tell the listeners now and then that there was nothing to do."""
         if self._retries.error is None:
             self._looks += 1
-        if time.monotonic() - self._told >= IDLE:
-            self._told = time.monotonic()
+        if time.monotonic() - self._last_event >= IDLE:
+            self._last_event = time.monotonic()
             self._observers.tell(lambda one: one.idle(self._run))

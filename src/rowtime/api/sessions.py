@@ -49,10 +49,10 @@ class Sessions:
         from rowtime.runtime.store_access import reach, read_in_stores, settings_for  # noqa: PLC0415
 
         if self.given is None:
-            told = _with(self.conf, settings_for([place, home.path, *read_in_stores(program)]))
+            conf = _with(self.conf, settings_for([place, home.path, *read_in_stores(program)]))
             jars = [*_jars(program), *filter(None, self.conf.get("spark.jars", "").split(","))]
-            told.pop("spark.jars", None)
-            spark = derive(new_spark(jars, conf=told))
+            conf.pop("spark.jars", None)
+            spark = derive(new_spark(jars, conf=conf))
         else:
             spark = derive(self.given)
             take_functions(self.given, spark)

@@ -205,10 +205,10 @@ class _Choice:
 
     def check(self) -> None:
         """Raise ``Refused`` unless each sink has a choice; one R447 per sink."""
-        if problems := [problem for node in self.program.sinks for problem in self._unsaid(node)]:
+        if problems := [problem for node in self.program.sinks for problem in self._without_choice(node)]:
             raise Refused(*problems)
 
-    def _unsaid(self, node: SinkNode) -> Iterator[Problem]:
+    def _without_choice(self, node: SinkNode) -> Iterator[Problem]:
         there = [name for name, its in self.known.items() if its["format"] != "console" and self._same(node, its)]
         pump, where = pump_of(node.name), dict(node.options).get("stream", node.format)
         into = pumps_into(node, self.program.catalog.pumps) or [pump]
@@ -240,16 +240,16 @@ def _floors(stages: Mapping[str, Stage], last: Entry, choice: _Choice) -> dict[s
     If rows replace those of their key, the whole history is written: nobody reads such a table by its bound, and each
     key has its value by the new script, even without further rows.
     """
-    told, replacing = {}, [node.name for node in choice.program.sinks if key_of_rows(node)]
+    outcome, replacing = {}, [node.name for node in choice.program.sinks if key_of_rows(node)]
     for name, stage in stages.items():
         sent = last["control"].get(name, {}) if choice.takes_over(name) else {}
-        told[name] = f"continues after {sent.get('sequence') or 0} rows" if choice.takes_over(name) else "is new"
+        outcome[name] = f"continues after {sent.get('sequence') or 0} rows" if choice.takes_over(name) else "is new"
         stage.base = max(stage.base, sent.get("sequence") or 0)
         if name in replacing:
             continue
         bounds = [at for at in (stage.floor, sent.get("floor"), sent.get("bound")) if at is not None]
         stage.floor = max(bounds) if bounds else None
-    return told
+    return outcome
 
 
 # -- the input ------------------------------------------------------------------------
@@ -267,13 +267,13 @@ def _computed(  # noqa: PLR0913 - the old state, and the new one
             parts = in_parts(place, engine)
             _check_retained(engine, last)
             claim(place, program.sinks, engine.stages, choice.pumps, engine.clock(), program.catalog.pumps)
-            told = _floors(engine.stages, last, choice)
+            outcome = _floors(engine.stages, last, choice)
             engine.begin(last)
             with _retained():
                 engine.take([replace(part, plan=0) for part in parts])
             entry = engine.commit(old, choice.kept)
             keep(place, of_now(pipeline.prints(program, spark)))
-            return Migrated(entry["tick"], len(parts), {pump_of(name): words for name, words in told.items()})
+            return Migrated(entry["tick"], len(parts), {pump_of(name): words for name, words in outcome.items()})
         finally:
             engine.close()
             for stage in engine.stages.values():

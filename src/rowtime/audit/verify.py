@@ -109,26 +109,29 @@ def _compared(
             for at in (place, engine.checkpoint)
         )
         written, computed = map(tables, files)
-        found = [*_told(f"the ledger of {gate}", *(at.get(gate, {}) for at in ledgers)), *_as_sets(written, computed)]
+        found = [
+            *_difference(f"the ledger of {gate}", *(at.get(gate, {}) for at in ledgers)),
+            *_as_sets(written, computed),
+        ]
         yield _one(f"{gate}.rejected", "ledger", written.num_rows, "as a set", found)
 
 
 def _output(
     node: SinkNode, entry: Mapping[str, Any], engine: Replay, place: Checkpoint, there: pa.Table | None
 ) -> Compared:
-    told, computed = (at["control"].get(node.name, {}) for at in (entry, engine.entry))
+    written, computed = (at["control"].get(node.name, {}) for at in (entry, engine.entry))
     counts = [
-        *_told("rows in all", told.get("sequence", 0), computed.get("sequence", 0)),
-        *_told("bound", *(to_text(at.get("bound", BEGINNING)) for at in (told, computed))),
+        *_difference("rows in all", written.get("sequence", 0), computed.get("sequence", 0)),
+        *_difference("bound", *(to_text(at.get("bound", BEGINNING)) for at in (written, computed))),
     ]
     sink = engine.stages[node.name].sink
     assert isinstance(sink, KeptSink)
     if there is None:
-        return _one(node.name, node.format, told.get("sequence", 0), "counted", counts)
+        return _one(node.name, node.format, written.get("sequence", 0), "counted", counts)
     mixed = node.format in LAKES or (entry.get("skipped") and partitions_of(node.format, node.options))
     ordered = node.ordered and not mixed
     compare, rows = _in_order if ordered else _as_sets, rows_of(node, sink.files)
-    there = beside_others(node, place, told.get("base", 0), there, rows)
+    there = beside_others(node, place, written.get("base", 0), there, rows)
     found = [*counts, *compare(there, left_in(node, rows, there.schema))]
     return _one(node.name, node.format, there.num_rows, "in order" if ordered else "as a set", found)
 
@@ -137,7 +140,7 @@ def _one(name: str, kind: str, rows: int, how: str, found: Sequence[str]) -> Com
     return Compared(name, kind, rows, how, len(found), tuple(found[:SHOWN]))
 
 
-def _told(what: str, written: object, computed: object) -> Iterator[str]:
+def _difference(what: str, written: object, computed: object) -> Iterator[str]:
     if written != computed:
         yield f"{what}: recorded {written}, computed {computed}"
 

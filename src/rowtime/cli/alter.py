@@ -49,11 +49,11 @@ def alter(
 
 def _lines(given: Ordered) -> list[str]:
     already = dict.fromkeys(given.unchanged, "already ")
-    said = [f"{pump}: {already.get(pump, '')}{_state(start)}" for pump, start in given.pumps.items()]
+    pumps = [f"{pump}: {already.get(pump, '')}{_state(start)}" for pump, start in given.pumps.items()]
     when = {True: "between two ticks", False: "at its next start", None: "between two ticks, or at its next start"}
     changes = [f"  {line}" for line in given.changes or ()]
     final = [f"note: the opposite order will be refused: {given.final}"] if given.final else []
-    return [*said, *changes, *final, f"the pipeline takes this up {when[given.running]}"]
+    return [*pumps, *changes, *final, f"the pipeline takes this up {when[given.running]}"]
 
 
 def _state(start: bool) -> str:

@@ -62,18 +62,18 @@ def bound(
         _set(checkpoint, stream, at, as_json=as_json)
         return
     place = Home(home)
-    told, held = _tell(place, stream, [writer], at) if writer else (_tell_everyone(place, stream, at), [])
+    sent, held = _tell(place, stream, [writer], at) if writer else (_tell_everyone(place, stream, at), [])
     if as_json:
-        write_json({"stream": stream, "bound": to_text(at), "writers": told, "held": held})
+        write_json({"stream": stream, "bound": to_text(at), "writers": sent, "held": held})
     else:
-        _show(stream, at, told, held)
+        _show(stream, at, sent, held)
     if held:
         raise typer.Exit(REFUSED)
 
 
-def _set_column(home: Home, said: tuple[str, str, str, str | None], *, strict: bool, as_json: bool) -> None:
+def _set_column(home: Home, target: tuple[str, str, str, str | None], *, strict: bool, as_json: bool) -> None:
     """Send the bound of a column after the writer's items."""
-    stream, column, value, writer = said
+    stream, column, value, writer = target
     with open_writer(stream, home=home, writer=writer or only_writer(home, stream)) as opened:
         assert opened.schema is not None
         opened.set_bound(column, from_text(value, column, opened.schema), strict)
@@ -109,7 +109,7 @@ def _tell_everyone(home: Home, stream: str, at: int) -> list[str]:
 
 def _tell(home: Home, stream: str, names: Iterable[str], at: int) -> tuple[list[str], list[str]]:
     """Return the writers that got the bound, and those that did not, because another process has them open."""
-    told: list[str] = []
+    sent: list[str] = []
     held: list[str] = []
     for name in names:
         opened = _open(home, stream, name)
@@ -118,8 +118,8 @@ def _tell(home: Home, stream: str, names: Iterable[str], at: int) -> tuple[list[
             continue
         with opened:
             opened.set_rowtime_bound(at)
-        told.append(name)
-    return told, held
+        sent.append(name)
+    return sent, held
 
 
 def _open(home: Home, stream: str, name: str) -> Writer | None:
@@ -131,9 +131,9 @@ def _open(home: Home, stream: str, name: str) -> Writer | None:
         raise
 
 
-def _show(stream: str, at: int, told: list[str], held: list[str]) -> None:
-    if told:
-        typer.echo(f"{stream}: bound {to_text(at)} for {_writers(told)}")
+def _show(stream: str, at: int, sent: list[str], held: list[str]) -> None:
+    if sent:
+        typer.echo(f"{stream}: bound {to_text(at)} for {_writers(sent)}")
     if held:
         typer.echo(
             f"{stream}: no bound for {_writers(held)}, which a running process has open.\n"

@@ -48,8 +48,8 @@ def insert(
         rows = _insert(opened, chunks_of(file, kind, opened.schema), str(file), rowtime, seen)
         clock = to_text(seen.clock)
         if as_json:
-            told = {"stream": stream, "writer": opened.name, "rows": rows, "clock": clock}
-            write_json({**told, "will_be_refused": seen.refused})
+            result = {"stream": stream, "writer": opened.name, "rows": rows, "clock": clock}
+            write_json({**result, "will_be_refused": seen.refused})
         else:
             typer.echo(f"{rows:,} row{'' if rows == 1 else 's'} into {stream} (writer {opened.name}); clock {clock}")
             _warn(seen, rows, stream)

@@ -97,11 +97,11 @@ class Lines(Text):
     def format(self, record: logging.LogRecord) -> str:
         """Return the record without secrets."""
         own = {name: value for name, value in vars(record).items() if name not in _OF_EVERY_RECORD}
-        told = {"time": _time(record), "level": record.levelname.lower(), "logger": record.name}
-        told |= {"message": record.getMessage(), **own}
+        entry = {"time": _time(record), "level": record.levelname.lower(), "logger": record.name}
+        entry |= {"message": record.getMessage(), **own}
         if record.exc_info:
-            told["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(self._hidden(told), ensure_ascii=False)
+            entry["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(self._hidden(entry), ensure_ascii=False)
 
     def _hidden(self, value: Any) -> Any:
         """Return a value without secrets, which JSON might escape."""

@@ -73,9 +73,9 @@ def _say_failed(error: Exception, as_json: bool) -> None:
     notes = getattr(error, "__notes__", [])
     causes = list(_causes(error))[-SHOWN_CAUSES:]
     if as_json:
-        write_json({"failure": _told(error), "causes": causes, "notes": notes})
+        write_json({"failure": _message(error), "causes": causes, "notes": notes})
         return
-    lines = [f"Failed: {_told(error)}", *(f"  caused by {cause}" for cause in causes), *notes]
+    lines = [f"Failed: {_message(error)}", *(f"  caused by {cause}" for cause in causes), *notes]
     typer.echo("\n".join(lines), err=True)
 
 
@@ -83,11 +83,11 @@ def _causes(error: BaseException) -> Iterator[str]:
     """Yield the causes of an error, the innermost last: Java's causes are in the text of Spark's errors."""
     seen: dict[str, Any] = {}
     for one in causes(error):
-        seen |= {_told(one): None} if one is not error else {}
+        seen |= {_message(one): None} if one is not error else {}
         seen |= dict.fromkeys(found.strip() for found in _CAUSED_BY.findall(str(one)))
     return iter(seen)
 
 
-def _told(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """Return a rowtime error completely, with its hint; the first line of any other."""
     return str(error) if isinstance(error, RowtimeError) else headline(error)

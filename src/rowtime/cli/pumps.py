@@ -16,11 +16,11 @@ def pumps_of(place: Place, plan: StoredPlan) -> dict[str, Any]:
 
     ``by``: the order, or ``None`` for the script.
     """
-    said = plan.orders.pumps
-    named = sorted({*plan.stopped, *(name for name, order in said.items() if order["start"])})
+    orders = plan.orders.pumps
+    named = sorted({*plan.stopped, *(name for name, order in orders.items() if order["start"])})
     aside = refused(place)
     return {
-        "pumps": [{"pump": name, "runs": name not in plan.stopped, "by": _order(said.get(name))} for name in named],
+        "pumps": [{"pump": name, "runs": name not in plan.stopped, "by": _order(orders.get(name))} for name in named],
         "orders": {
             "waiting": [_order({"text": one.text, "at": one.at}) for one in waiting(place, plan.orders)],
             "refused": None if aside is None else {**(_order(aside) or {}), "problems": aside["problems"]},
@@ -28,21 +28,21 @@ def pumps_of(place: Place, plan: StoredPlan) -> dict[str, Any]:
     }
 
 
-def _order(said: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return None if said is None else {"text": said["text"], "at": to_text(said["at"])}
+def _order(order: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if order is None else {"text": order["text"], "at": to_text(order["at"])}
 
 
 def pump_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """Return the same as lines of text."""
     for one in found["pumps"]:
-        by = "in the script" if one["by"] is None else f"by {_said(one['by'])}"
+        by = "in the script" if one["by"] is None else f"by {_order_text(one['by'])}"
         yield f"{one['pump']}: {'started' if one['runs'] else 'stopped'} {by}"
     when = "between two ticks" if found["state"] in ("running", "retrying") else "at the next start"
     for one in found["orders"]["waiting"]:
-        yield f"waits: {_said(one)}; it is taken up {when}"
+        yield f"waits: {_order_text(one)}; it is taken up {when}"
     if (aside := found["orders"]["refused"]) is not None:
-        yield from (f"refused: {_said(aside)}: {one['code']} {one['message']}" for one in aside["problems"])
+        yield from (f"refused: {_order_text(aside)}: {one['code']} {one['message']}" for one in aside["problems"])
 
 
-def _said(order: Mapping[str, Any]) -> str:
+def _order_text(order: Mapping[str, Any]) -> str:
     return f"{order['text']} of {order['at']} UTC"

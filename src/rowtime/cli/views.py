@@ -112,7 +112,7 @@ class Lines:
     """Plain lines: one per tick, at most one per second, and what waits if there is no output."""
 
     file: TextIO
-    told: float = float("-inf")
+    printed: float = float("-inf")
     ticks: int = 0
     rows: int = 0
     failures: int = 0
@@ -126,7 +126,7 @@ class Lines:
         if figures.failure and figures.failures != self.failures:
             self.failures = figures.failures
             self._write(f"tick failed (try {figures.failures}), trying again: {figures.failure}")
-        if figures.ticks > self.ticks and seen.now - self.told >= LINE_EVERY:
+        if figures.ticks > self.ticks and seen.now - self.printed >= LINE_EVERY:
             self._figures(seen)
         self._doing(seen)
         if not seen.doing and seen.now - figures.last_output >= QUIET:
@@ -139,7 +139,7 @@ class Lines:
 
     def _figures(self, seen: Snapshot) -> None:
         figures = seen.figures
-        self.told = seen.now
+        self.printed = seen.now
         added, self.rows, self.ticks = figures.rows_in - self.rows, figures.rows_in, figures.ticks
         clocks = ", ".join(f"{stream} at {clock}" for stream, clock in figures.clocks.items())
         refused = f"  refused {figures.rows_refused:,}" if figures.rows_refused else ""

@@ -105,7 +105,7 @@ class FolderLogs:
 
 
 @dataclass(frozen=True)
-class _Said:
+class _StreamObject:
     """The content of a stream's object; ``log`` and ``aside`` are names of folders."""
 
     log: str
@@ -120,48 +120,48 @@ class BucketLogs:
 
     def path(self, name: str) -> ObjectPlace:
         """Return where a log is or would be."""
-        return self._place / self._said(name).log
+        return self._place / self._content(name).log
 
     def remove(self, name: str) -> None:
         """Switch the log to another folder, and remove the objects of the one before."""
-        said = self._said(name)
-        if (self._place / said.log).is_dir():
-            self._say(name, self._anew(name), said.aside)
-            self._clear(said.log)
+        content = self._content(name)
+        if (self._place / content.log).is_dir():
+            self._switch(name, self._anew(name), content.aside)
+            self._clear(content.log)
 
     def put_aside(self, name: str, start: str) -> None:
         """Switch the log to another folder."""
-        said = self._said(name)
-        if (self._place / said.log).is_dir():
-            self._say(name, self._anew(name), {**said.aside, start: said.log})
+        content = self._content(name)
+        if (self._place / content.log).is_dir():
+            self._switch(name, self._anew(name), {**content.aside, start: content.log})
 
     def aside(self, name: str, start: str) -> bool:
         """Return True if a start has set this log aside."""
-        return start in self._said(name).aside
+        return start in self._content(name).aside
 
     def put_back(self, name: str, start: str) -> None:
         """Switch the log back to the former folder."""
-        said = self._said(name)
-        aside = {**said.aside}
-        self._say(name, aside.pop(start), aside)
-        self._clear(said.log)
+        content = self._content(name)
+        aside = {**content.aside}
+        self._switch(name, aside.pop(start), aside)
+        self._clear(content.log)
 
     def forget(self, start: str) -> None:
         """Remove the logs that a start has set aside."""
         for place in self._place.glob("*.json"):
-            said = _read(place)
-            if said is not None and start in said.aside:
-                self._clear(said.aside[start])
-                left = {other: log for other, log in said.aside.items() if other != start}
-                place.replace(_text(said.log, left))
+            content = _read(place)
+            if content is not None and start in content.aside:
+                self._clear(content.aside[start])
+                left = {other: log for other, log in content.aside.items() if other != start}
+                place.replace(_text(content.log, left))
 
     def _object(self, name: str) -> ObjectPlace:
         return self._place / f"{escape(name.lower())}.json"
 
-    def _said(self, name: str) -> _Said:
-        return _read(self._object(name)) or _Said(escape(name.lower()))
+    def _content(self, name: str) -> _StreamObject:
+        return _read(self._object(name)) or _StreamObject(escape(name.lower()))
 
-    def _say(self, name: str, log: str, aside: Mapping[str, str]) -> None:
+    def _switch(self, name: str, log: str, aside: Mapping[str, str]) -> None:
         self._object(name).replace(_text(log, aside))
 
     def _anew(self, name: str) -> str:
@@ -171,11 +171,11 @@ class BucketLogs:
         LogBucket(self._place / folder).drop()
 
 
-def _read(place: ObjectPlace) -> _Said | None:
+def _read(place: ObjectPlace) -> _StreamObject | None:
     found: dict[str, Any] = {}
     with suppress(FileNotFoundError):
         found = json.loads(place.read_bytes())
-    return _Said(found["log"], found["aside"]) if found else None
+    return _StreamObject(found["log"], found["aside"]) if found else None
 
 
 def _text(log: str, aside: Mapping[str, str]) -> bytes:

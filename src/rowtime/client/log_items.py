@@ -22,7 +22,7 @@ from typing import Final
 _NAME: Final = re.compile(
     r"r-(?P<rows>\d{20})-(?P<count>\d+)-(?P<least>-?\d+)-(?P<greatest>-?\d+)"
     r"-(?P<order>[oun])-(?P<arrival>-?\d+)(?:-(?P<sum>[0-9a-f]{8}))?\.parquet"
-    r"|b-(?P<bound>\d{20})-(?P<at>-?\d+)(?:-(?P<said>-?\d+))?"
+    r"|b-(?P<bound>\d{20})-(?P<at>-?\d+)(?:-(?P<bound_arrival>-?\d+))?"
     r"|l-(?P<leave>\d{20})"
     r"|c-(?P<column>\d{20})(?:-(?P<column_sum>[0-9a-f]{8}))?\.json"
 )
@@ -134,8 +134,8 @@ def parse_entry(path: str) -> Entry | None:
         first, count, least, greatest, arrival = map(int, found.group("rows", "count", "least", "greatest", "arrival"))
         return Rows(first, count, least, greatest, Order(found["order"]), arrival, path, _sum_of_name(found["sum"]))
     if found["bound"]:
-        said = found["said"]
-        return Bound(int(found["bound"]), int(found["at"]), path, None if said is None else int(said))
+        arrival_text = found["bound_arrival"]
+        return Bound(int(found["bound"]), int(found["at"]), path, None if arrival_text is None else int(arrival_text))
     if found["column"]:
         return ColumnBound(int(found["column"]), path, _sum_of_name(found["column_sum"]))
     return Leave(int(found["leave"]), path)

@@ -41,10 +41,10 @@ def label_of(tail: bytes, *, whole: bool) -> bytes | None:
         label = tail.partition(b"\n")[0]
         return label if _LABEL.fullmatch(label) else None
     try:
-        said = pq.read_metadata(pa.BufferReader(tail)).metadata or {}
+        metadata = pq.read_metadata(pa.BufferReader(tail)).metadata or {}
     except (pa.ArrowException, OSError):  # the footer is longer than this
         return None
-    return said.get(_KEY.encode())
+    return metadata.get(_KEY.encode())
 
 
 def entry_of(label: bytes, path: str) -> Entry | None:
@@ -80,8 +80,8 @@ def _resealed(data: bytes, label: bytes, known: int) -> bytes:
 
 def _with_rows(label: bytes, rows: pa.Table) -> bytes:
     into = io.BytesIO()
-    said = trusted(rows.schema, rows)
-    with pq.ParquetWriter(into, rows.schema, store_schema=False, write_statistics=said) as writer:
+    with_statistics = trusted(rows.schema, rows)
+    with pq.ParquetWriter(into, rows.schema, store_schema=False, write_statistics=with_statistics) as writer:
         writer.write_table(rows)
         writer.add_key_value_metadata({_KEY: label.decode()})
     return into.getvalue()

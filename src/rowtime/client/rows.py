@@ -142,24 +142,24 @@ def _column(values: Values, field: pa.Field) -> pa.Array:
 
 def _in_size(array: pa.Array, field: pa.Field) -> pa.Array:
     """Trim or pad texts of a CHAR or VARCHAR to its length (semantics 10)."""
-    told = field.metadata or {}
-    if NESTED in told:
-        fit = fitting(told[NESTED])
+    sizes = field.metadata or {}
+    if NESTED in sizes:
+        fit = fitting(sizes[NESTED])
         values = array.to_pylist()
         try:
             return pa.array([fit(value) for value in values], array.type)
         except ValueError as error:
             row = _first_unfit(values, lambda some: [fit(value) for value in some])
             raise _unfit(row, field, _shown(values[row]), str(error)) from error
-    if MOST not in told:
+    if MOST not in sizes:
         return array
-    most = int(told[MOST])
+    most = int(sizes[MOST])
     rest = pc.utf8_rtrim(pc.utf8_slice_codeunits(array, most), " ")
     row = pc.index(pc.greater(pc.utf8_length(rest), 0), value=True).as_py()
     if row >= 0:
         raise _unfit(row, field, _shown(array[row]), f"it has more than {most} characters")
     array = pc.utf8_slice_codeunits(array, 0, most)
-    return pc.utf8_rpad(array, most) if PADDED in told else array
+    return pc.utf8_rpad(array, most) if PADDED in sizes else array
 
 
 def _first_unfit(values: Values, convert: Converter) -> int:

@@ -19,9 +19,9 @@ NESTED: Final = b"rowtime.texts"
 Fit: TypeAlias = Callable[[Any], Any]
 
 
-def fitting(told: bytes) -> Fit:
+def fitting(sizes: bytes) -> Fit:
     """Return a function that trims or pads the texts of a value; it raises ``ValueError`` for one that is too long."""
-    return _fit(json.loads(told))
+    return _fit(json.loads(sizes))
 
 
 def _fit(sizes: Sizes) -> Fit:

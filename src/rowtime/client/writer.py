@@ -125,7 +125,7 @@ class Writer:
 
     @property
     def position(self) -> int:
-        """The position of the next item; a store is asked whether the last one is there if it has not said so."""
+        """The position of the next item; a store is asked whether the last one is there if its answer was lost."""
         with self._turn:
             self._pen.settle()
             return self._pen.next
@@ -136,7 +136,7 @@ class Writer:
         ``rows`` are mappings from column to value, a table of Arrow, pandas or Polars, or lines of JSON (text or UTF-8
         bytes). Of pandas, NaN and NaT are null, and an index becomes columns if it has names. The key ``rowtime``,
         or the column that the argument names, gives rowtimes: datetime, ISO text or µs,
-        UTC where no zone is said. A row without one gets its arrival time.
+        UTC if it has no zone. A row without one gets its arrival time.
         Raises ``Refused``: R205 for an unknown column, R206 for a value that does not fit, R216 for what are
         no rows. After a ``Failure``, ``position`` says whether the rows are there.
         """

@@ -60,7 +60,7 @@ WINDOW_VALUE = "__v"  # results of functions over windows (OVER)
 
 # Columns of an edge with a clock of its own.
 GIVEN = _of(BIGINT, "__v")  # µs: the bound of the event time; null for a row
-SAID = _of(STRING, "__c")  # the text of a bound; null for a row
+COLUMN_BOUND = _of(STRING, "__c")  # the text of a bound; null for a row
 SINCE = _of(TIMESTAMP, "__n")  # the rowtime of a bound that follows no row
 SHOWN = _of(TIMESTAMP, "__shown")  # the clock of the row's writer
 REFUSED = _of(BOOLEAN, "__refused")  # true where the guard has refused the row

@@ -33,11 +33,11 @@ class GoogleAccount:
 def google_account() -> GoogleAccount:
     """Return the environment's account; the client reports a file that cannot be read."""
     path = next((os.environ[name] for name in _FILES if os.environ.get(name)), "")
-    told = _told(path)
-    return GoogleAccount(path, str(told.get("gcs_base_url") or ""), not told.get("disable_oauth"))
+    settings = _key_file(path)
+    return GoogleAccount(path, str(settings.get("gcs_base_url") or ""), not settings.get("disable_oauth"))
 
 
-def _told(path: str) -> dict[str, Any]:
+def _key_file(path: str) -> dict[str, Any]:
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8") if path else os.environ.get(_KEY) or "{}")
     except (OSError, ValueError):

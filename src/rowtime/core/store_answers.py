@@ -35,7 +35,7 @@ def credentials(scheme: str) -> str:
 
 def failure_of(error: BaseException, bucket: str, url: str, key: str) -> Failure:
     """Return R581 to R583 for a failed request for a key; ``bucket`` is in words, ``url`` its URL."""
-    text, own = said(error), credentials(url.partition(":")[0])
+    text, own = one_line(error), credentials(url.partition(":")[0])
     if lacks_bucket(error):
         return _failure("R581", bucket, key, "is not there", "Create the bucket, or correct the URL.")
     if type(error).__name__ in _REFUSALS or _FORBIDDEN.search(text):
@@ -51,10 +51,10 @@ def failure_of(error: BaseException, bucket: str, url: str, key: str) -> Failure
 
 def unwritten(error: BaseException, bucket: str, key: str) -> Failure:
     """Return R583: a write failed because its condition does not hold, according to the store."""
-    return _failure("R583", bucket, key, f"refuses to write: {said(error)}", _ASK_AGAIN)
+    return _failure("R583", bucket, key, f"refuses to write: {one_line(error)}", _ASK_AGAIN)
 
 
-def said(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """Return a store's message as one line, without query strings of URLs and without colours."""
     found = re.sub(r"\x1b\[\d*m|\u21b3", "", str(error).split("\n\n", 1)[0])
     return re.sub(r"\?\S*", "", ": ".join(" ".join(line.split()) for line in found.splitlines()))[:_LONGEST]

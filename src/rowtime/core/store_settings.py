@@ -42,9 +42,9 @@ class StoreSettings:
         if self.endpoint:
             return self
         found = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "")
-        return StoreSettings(**{**self.said(), "endpoint": found})
+        return StoreSettings(**{**self.given(), "endpoint": found})
 
-    def said(self) -> dict[str, str]:
+    def given(self) -> dict[str, str]:
         """Return the given settings, by name."""
         return {one.name: value for one in fields(self) if (value := getattr(self, one.name))}
 
@@ -113,25 +113,25 @@ def _stores(stores: Any, where: str) -> dict[str, StoreSettings]:
     if not isinstance(stores, Mapping):
         raise refuse("R588", f"{where}: stores is not a table", 'Write [stores."s3://bucket"].')
     found = {}
-    for url, told in stores.items():
+    for url, settings in stores.items():
         bucket = _S3.fullmatch(str(url))
         if bucket is None:
             shown = re.sub(r"//[^/@]*@", "//…@", str(url))
             raise refuse("R588", f"{where}: {shown} is not a bucket of S3", f"Write s3://bucket. {_ENVIRONMENT}")
-        found[f"s3://{bucket[1]}"] = _settings(told, f'{where}, stores."{url}"')
+        found[f"s3://{bucket[1]}"] = _settings(settings, f'{where}, stores."{url}"')
     return found
 
 
-def _settings(told: Any, where: str) -> StoreSettings:
+def _settings(settings: Any, where: str) -> StoreSettings:
     names = [one.name for one in fields(StoreSettings)]
-    if not isinstance(told, Mapping):
+    if not isinstance(settings, Mapping):
         raise refuse("R588", f"{where} is not a table", f"It takes {', '.join(names)}.")
-    for name, value in told.items():
+    for name, value in settings.items():
         if name not in names:
             raise _unknown(where, name, names)
         if not isinstance(value, str) or not value:
             raise refuse("R588", f"{where}: {name} is not a text", f'Write {name} = "…".')
-    found = StoreSettings(**{name: _filled(value, f"{where}: {name}") for name, value in told.items()})
+    found = StoreSettings(**{name: _filled(value, f"{where}: {name}") for name, value in settings.items()})
     if bool(found.access_key_id) != bool(found.secret_access_key) or (found.session_token and not found.access_key_id):
         hint = "Give access_key_id and secret_access_key together, with session_token where there is one; or none."
         raise refuse("R588", f"{where} has only a part of the credentials", hint)

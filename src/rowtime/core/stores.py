@@ -381,7 +381,7 @@ def _client(url: str, settings: StoreSettings) -> Any:
         return store.MemoryStore()
     opened: Any = store.from_url
     options: dict[str, Any] = {"timeout": REQUEST, "allow_http": without_tls(url, settings)}
-    given = settings.said() if url.startswith("s3:") else {}
+    given = settings.given() if url.startswith("s3:") else {}
     return opened(url, client_options=options, retry_config={"retry_timeout": RETRIED}, **given)
 
 

@@ -100,18 +100,18 @@ def _early(  # noqa: PLR0913 - the columns of one judgement
     count = len(rows.positions)
     if shape.beyond is None or not count:
         return np.zeros(count, bool), np.zeros(count, np.int64)
-    said = np.array([item for item in given if item[1] < END], np.int64).reshape(-1, 2)
+    bounds = np.array([item for item in given if item[1] < END], np.int64).reshape(-1, 2)
     judged = (rows.kinds != STOP_EDGE) & (rows.kinds >= 0) & ~null
     highest, started = max(mark.highest, mark.bound), mark.highest > BEGINNING
     if mark.bound >= END:  # everything is late
         return np.zeros(count, bool), np.full(count, END)
     if not ordered:
         return judged & started & (rows.starts - shape.beyond > highest), np.full(count, highest)
-    order = np.argsort(np.concatenate([rows.positions, said[:, 0]]), kind="stable")
+    order = np.argsort(np.concatenate([rows.positions, bounds[:, 0]]), kind="stable")
     places = np.argsort(order, kind="stable")[:count]
-    times = np.concatenate([np.where(judged, rows.starts, BEGINNING), said[:, 1]])[order]
-    flags = np.concatenate([judged, np.zeros(len(said), bool)])[order]
-    known = np.concatenate([judged, np.ones(len(said), bool)])[order]
+    times = np.concatenate([np.where(judged, rows.starts, BEGINNING), bounds[:, 1]])[order]
+    flags = np.concatenate([judged, np.zeros(len(bounds), bool)])[order]
+    known = np.concatenate([judged, np.ones(len(bounds), bool)])[order]
     none = np.zeros(len(order), bool)
     found = guard(Guarded(times, known, flags, flags, none), highest, Limits(UNREACHED, shape.beyond), started=started)
     early: np.ndarray = found.result[places] == EARLY_ROW
@@ -129,11 +129,11 @@ def advances(  # noqa: PLR0913 - a writer's items, and its earlier state
     null = _without_time(rows.kinds, rows.starts, rows.stops)
     early, _ = _early(shape, mark, rows, null, [(position, bound) for position, bound, _ in given], ordered=True)
     highest, generated = _generated(shape, mark, rows.kinds, np.where(null | early, BEGINNING, rows.starts))
-    said = np.array(given, np.int64).reshape(-1, 3)
-    positions = np.concatenate([rows.positions, said[:, 0]])
+    steps = np.array(given, np.int64).reshape(-1, 3)
+    positions = np.concatenate([rows.positions, steps[:, 0]])
     order = np.argsort(positions, kind="stable")
-    clocks = np.maximum.accumulate(np.concatenate([[clock], np.concatenate([times, said[:, 2]])[order]]))
-    bounds = np.maximum.accumulate(np.concatenate([[mark.bound], np.concatenate([generated, said[:, 1]])[order]]))
+    clocks = np.maximum.accumulate(np.concatenate([[clock], np.concatenate([times, steps[:, 2]])[order]]))
+    bounds = np.maximum.accumulate(np.concatenate([[mark.bound], np.concatenate([generated, steps[:, 1]])[order]]))
     rises = bounds[1:] > bounds[:-1]
     found = zip(clocks[1:][rises].tolist(), positions[order][rises].tolist(), bounds[1:][rises].tolist(), strict=True)
     after = Mark(int(bounds[-1]), max([mark.highest, *highest[-1:].tolist()]), mark.rows + len(times))

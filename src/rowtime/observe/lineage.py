@@ -56,7 +56,7 @@ class Lineage(Observer):
         self._home = home
         self._sender = ThreadPoolExecutor(1, "rowtime-lineage")
         self._last: Future[None] | None = None
-        self._told = 0.0
+        self._last_event = 0.0
         self._rows_in: Counter[str] = Counter()
         self._rows_out: Counter[str] = Counter()
 
@@ -66,15 +66,15 @@ class Lineage(Observer):
 
     def started(self, run: Run) -> None:
         """Send START."""
-        self._told = time.monotonic()
+        self._last_event = time.monotonic()
         self._send(run, "START")
 
     def ticked(self, run: Run, report: TickReport, progress: Mapping[str, Any]) -> None:  # noqa: ARG002
         """Send RUNNING, with the rows so far."""
         self._rows_in.update(report.taken)
         self._rows_out.update(report.written)
-        if time.monotonic() - self._told >= EVERY:
-            self._told = time.monotonic()
+        if time.monotonic() - self._last_event >= EVERY:
+            self._last_event = time.monotonic()
             self._send(run, "RUNNING")
 
     def ended(self, run: Run, error: BaseException | None) -> None:

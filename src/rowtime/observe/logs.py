@@ -43,8 +43,8 @@ class Logs(Observer):
             extra={**_of(run, "start"), "tick": tick, "streams": streams, "sinks": sinks},
         )
         if engine.changes:
-            said = "; ".join(engine.changes)
-            LOG.info("the script has changed: %s", said, extra={**_of(run, "upgrade"), "changes": [*engine.changes]})
+            changes = "; ".join(engine.changes)
+            LOG.info("the script has changed: %s", changes, extra={**_of(run, "upgrade"), "changes": [*engine.changes]})
 
     def ticked(self, run: Run, report: TickReport, progress: Mapping[str, Any]) -> None:  # noqa: ARG002
         """Log one record per tick, at debug level."""
@@ -102,10 +102,10 @@ class Logs(Observer):
         by_gate: dict[str, dict[str, int]] = {}
         for (gate, why), many in self._refused.items():
             by_gate.setdefault(gate, {})[why] = many
-        said = "; ".join(f"{gate}: {', '.join(f'{n} {why}' for why, n in c.items())}" for gate, c in by_gate.items())
+        counts = "; ".join(f"{gate}: {', '.join(f'{n} {why}' for why, n in c.items())}" for gate, c in by_gate.items())
         seconds = round(time.monotonic() - self._since)
         extra = {**_of(run, "refused"), "refused": by_gate, "seconds": seconds}
-        LOG.warning("%s refused in %d s: %s", counted(self._refused.total(), "rows"), seconds, said, extra=extra)
+        LOG.warning("%s refused in %d s: %s", counted(self._refused.total(), "rows"), seconds, counts, extra=extra)
         self._refused.clear()
         self._since = time.monotonic()
 

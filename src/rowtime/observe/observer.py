@@ -1,4 +1,4 @@
-"""Observers: objects that are told what a run does."""
+"""Observers: objects that rowtime calls with each event of a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Run:
 
 
 class Observer:
-    """Is told what happens, in the thread of the run; its errors are logged, and the run continues."""
+    """Receives the events of a run, in its thread; errors of an observer are logged, and the run continues."""
 
     def given_up(self) -> None:
         """No run begins: its start has failed."""

@@ -62,16 +62,18 @@ class Orders:
 
     def obeyed(self, pumps: dict[str, CreatePump]) -> Self:
         """Start and stop the pumps of a script; orders to pumps that it does not have wait for them."""
-        for name, said in self.pumps.items():
+        for name, order in self.pumps.items():
             if name in pumps:
-                pumps[name] = replace(pumps[name], started=said["start"])
+                pumps[name] = replace(pumps[name], started=order["start"])
         return self
 
     def script(self, pumps: Collection[str]) -> str:
         """Return the orders to pumps of a script, as statements to append to it."""
-        said = {name: "START" if order["start"] else "STOP" for name, order in self.pumps.items() if name in pumps}
-        found = any(pump.endswith(f".{name}") for name in said for pump in pumps)  # in the schema of the script's end
-        return (_NO_SCHEMA if found else "") + "".join(f"\n;ALTER PUMP {_quoted(name)} {said[name]}" for name in said)
+        orders = {name: "START" if order["start"] else "STOP" for name, order in self.pumps.items() if name in pumps}
+        found = any(pump.endswith(f".{name}") for name in orders for pump in pumps)  # in the schema of the script's end
+        return (_NO_SCHEMA if found else "") + "".join(
+            f"\n;ALTER PUMP {_quoted(name)} {orders[name]}" for name in orders
+        )
 
 
 def _quoted(name: str) -> str:

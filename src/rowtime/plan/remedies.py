@@ -41,8 +41,8 @@ class Advice:
     ways: tuple[Way, ...]
 
     def __str__(self) -> str:
-        told = [*map(str, self.ways)]
-        return f"{self.why}: {', '.join(told[:-1])}{', or ' if told[1:] else ''}{told[-1]}"
+        ways = [*map(str, self.ways)]
+        return f"{self.why}: {', '.join(ways[:-1])}{', or ' if ways[1:] else ''}{ways[-1]}"
 
 
 def or_end(stream: str) -> Way:

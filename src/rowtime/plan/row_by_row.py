@@ -113,11 +113,11 @@ class Seen:
     def compared(self, name: str) -> tuple[str, ...]:
         """Return the expressions by which an operator compares rows with earlier ones, over its anchors."""
         one = self._operators[name]
-        said = [one.fields[part] for part in one.answers.compares if one.fields.get(part)]
+        compared = [one.fields[part] for part in one.answers.compares if one.fields.get(part)]
         below = self._operators[one.inputs[0]]
         hidden = [item["expression"] for item in below.fields.get("hidden", ())]
         return (
-            *(self.meaning(one.inputs[0], text) for text in said),
+            *(self.meaning(one.inputs[0], text) for text in compared),
             *(self.meaning(below.inputs[0], text) for text in hidden),
         )
 
@@ -254,4 +254,4 @@ def _differing(was: StoredOperator, now: StoredOperator) -> str:
     """Return the options in which two sinks differ, as text."""
     before, after = ({name.lower(): value for name, value in one.fields["options"]} for one in (was, now))
     names = sorted({name for name in {*before, *after} if before.get(name) != after.get(name)})
-    return ", ".join(f"{name} {before.get(name, 'not said')} is {after.get(name, 'not said')}" for name in names)
+    return ", ".join(f"{name} {before.get(name, 'not set')} is {after.get(name, 'not set')}" for name in names)

@@ -113,8 +113,8 @@ class StoredPlan:
             "stopped": [*self.stopped],
             "paused": [vars(one) for one in self.paused.values()],
         }
-        said = {name: value for name, value in others.items() if value}
-        return {"sql": self.sql, "operators": [vars(one) for one in self.operators.values()], **said}
+        given = {name: value for name, value in others.items() if value}
+        return {"sql": self.sql, "operators": [vars(one) for one in self.operators.values()], **given}
 
     def resumable(self) -> Self:
         """Return the plan with its paused operators among those that can be continued."""

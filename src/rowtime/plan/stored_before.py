@@ -93,8 +93,8 @@ def _text(value: object, spelled: Callable[[exp.Expr], str]) -> str:
     if isinstance(value, Column):
         return f"({value.name}, {value.type})"
     if is_dataclass(value) and not isinstance(value, type):
-        said = {f.name: part for f, part in stored_fields(value, fields(value)).items()}
-        names = (f.name for f in fields(value) if f.name in said or f.name in _WIRED)
+        stored = {f.name: part for f, part in stored_fields(value, fields(value)).items()}
+        names = (f.name for f in fields(value) if f.name in stored or f.name in _WIRED)
         return "(" + ", ".join(_text(getattr(value, name), spelled) for name in names) + ")"
     return str(value)
 

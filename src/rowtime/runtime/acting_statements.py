@@ -66,7 +66,7 @@ def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
         before = unsealed(done)["statements"]
         asked = _new(asked, before)
     if checkpoint.journal.last() is not None or before:
-        _check_drops([said for text, said in dropped.items() if text not in before])
+        _check_drops([drop for text, drop in dropped.items() if text not in before])
         drops = []
     if before and not asked:
         return
@@ -82,15 +82,15 @@ def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
         by_stream[statement.stream.text.lower()].append(statement)
     for stream, statements in by_stream.items():
         _perform(program, home, stream, statements, writer)
-    write_over(done, sealed({"statements": [*before, *drops, *map(_said, asked)]}))
+    write_over(done, sealed({"statements": [*before, *drops, *map(_content, asked)]}))
 
 
 def _new(asked: Sequence[Statement], before: Sequence[str]) -> Sequence[Statement]:
     """Return the statements that have not taken effect."""
     left, new = Counter(before), []
     for statement in asked:
-        left[_said(statement)] -= 1
-        if left[_said(statement)] < 0:
+        left[_content(statement)] -= 1
+        if left[_content(statement)] < 0:
             new.append(statement)
     refused = [statement for statement in new if isinstance(statement, InsertValues)]
     if refused:
@@ -104,8 +104,8 @@ def _drops(program: Program) -> dict[str, str]:
     """Return what a script drops, in stored form, and the statement's text; the streams of a schema count as one."""
     schemas = program.dropped_schemas
     alone = [name for name in program.drops if not name.startswith(tuple(f"{schema}." for schema in schemas))]
-    said = {json.dumps(["DropSchema", name]): f"DROP SCHEMA {name}" for name in schemas}
-    return said | {json.dumps(["DropStream", name]): f"DROP STREAM {name}" for name in alone}
+    drops = {json.dumps(["DropSchema", name]): f"DROP SCHEMA {name}" for name in schemas}
+    return drops | {json.dumps(["DropStream", name]): f"DROP STREAM {name}" for name in alone}
 
 
 def _check_drops(statements: Sequence[str]) -> None:
@@ -113,20 +113,20 @@ def _check_drops(statements: Sequence[str]) -> None:
     hint = "Take it out and drop the stream in a script of its own."
     what = "was not in the script when it first ran, and a script drops streams once per checkpoint"
     if statements:
-        raise Refused(*(Problem("R145", f"{said} {what}", hint=hint) for said in statements))
+        raise Refused(*(Problem("R145", f"{statement} {what}", hint=hint) for statement in statements))
 
 
-def _said(statement: Statement) -> str:
+def _content(statement: Statement) -> str:
     """Return a statement's content, independent of its spelling."""
     if isinstance(statement, InsertValues):
-        said: list[object] = [statement.columns, [[_constant(value) for value in row] for row in statement.rows]]
+        content: list[object] = [statement.columns, [[_constant(value) for value in row] for row in statement.rows]]
     elif isinstance(statement, SetBound):
         column = statement.column.text.lower() if statement.column else None
-        said = [_constant(statement.at), statement.strict, statement.writer, statement.view, column]
+        content = [_constant(statement.at), statement.strict, statement.writer, statement.view, column]
     else:
         assert isinstance(statement, EndStream)
-        said = [statement.writer]
-    return json.dumps([type(statement).__name__, statement.stream.text.lower(), *said], default=str)
+        content = [statement.writer]
+    return json.dumps([type(statement).__name__, statement.stream.text.lower(), *content], default=str)
 
 
 def _end_files(program: Program, statement: EndStream, checkpoint: Checkpoint) -> bool:

@@ -93,8 +93,8 @@ def _speaks(_record: logging.LogRecord) -> bool:
 
 def words_of(wrong: Exception) -> str:
     """Return the first line of Spark's message, without class names."""
-    said = next((line for line in str(wrong).split("\n") if line.strip()), "")
-    return in_words(said.split(" SQLSTATE", 1)[0].strip()) or type(wrong).__name__
+    message = next((line for line in str(wrong).split("\n") if line.strip()), "")
+    return in_words(message.split(" SQLSTATE", 1)[0].strip()) or type(wrong).__name__
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,8 @@ class _Analyst:
                 try:
                     self._spark.range(0).selectExpr(f"CAST(NULL AS {column.type})")
                 except (PySparkException, Py4JJavaError) as wrong:  # Spark's parser throws what PySpark does not know
-                    said = wrong.java_exception.getMessage() if isinstance(wrong, Py4JJavaError) else words_of(wrong)
-                    what = f"Spark refuses {node.name}.{column.name} {column.type}: {said.split(' SQLSTATE', 1)[0]}"
+                    message = wrong.java_exception.getMessage() if isinstance(wrong, Py4JJavaError) else words_of(wrong)
+                    what = f"Spark refuses {node.name}.{column.name} {column.type}: {message.split(' SQLSTATE', 1)[0]}"
                     yield Problem("R107", what)
 
     def problems(self, node: Operator) -> Iterator[Problem]:

@@ -73,13 +73,13 @@ def apart(rows: DataFrame, broken: str, count: int | None, reason: str = MALFORM
 def _rejection(rows: DataFrame, broken: str, reason: str, clock: str) -> Rejection:
     own = [f"{quoted(name)} AS {quoted(shown_as(name))}" for name in rows.columns if not name.startswith("__")]
     writer, position = ORIGIN if ORIGIN[0] in rows.columns else (WRITER, POSITION)
-    told = rows.selectExpr(
+    rejected = rows.selectExpr(
         *own, f"'{reason}' AS reason", f"{ROWTIME} AS refused_time", f"{clock} AS refused_by", f"{writer} AS writer",
         f"{position} AS position", f"{broken} AS raw_record", f"{clock} AS {ROWTIME}", WRITER, POSITION,
         f"unix_micros({clock}) AS {DUE}",
         f"0 AS {ROUTE}",
     )  # fmt: skip
-    return Rejection(told, told.schema)
+    return Rejection(rejected, rejected.schema)
 
 
 def above(tick: RunningTick, node: Sink, delta: Delta, floor: int) -> Delta:

@@ -168,10 +168,10 @@ def answering(what: str, hint: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        said = next((line.strip() for line in str(error).splitlines() if _NO_ANSWER.search(line)), None)
-        if said is None:
+        message = next((line.strip() for line in str(error).splitlines() if _NO_ANSWER.search(line)), None)
+        if message is None:
             raise
-        raise Failure(Problem("R501", f"{what}: {said}", hint=hint)) from error
+        raise Failure(Problem("R501", f"{what}: {message}", hint=hint)) from error
 
 
 def _jvm() -> Any:

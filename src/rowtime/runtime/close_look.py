@@ -122,9 +122,9 @@ class CloseLook:
             return None
         found = judged(
             rows,
-            [_told(one) for one in chain.conditions],
+            [_texts(one) for one in chain.conditions],
             {name: to_spark(one) for name, one in values.items()},
-            [_told(one) for one in demands],
+            [_texts(one) for one in demands],
             [name for name in emitted.internals if name not in values],
         )
         if is_lifetimes(shape):
@@ -135,7 +135,7 @@ class CloseLook:
         return replace(chain.base, rows=accepted, peek=None, files=None, timeline=None)
 
 
-def _told(node: exp.Expr) -> tuple[str, str]:
+def _texts(node: exp.Expr) -> tuple[str, str]:
     return to_spark(node), in_words(node)
 
 

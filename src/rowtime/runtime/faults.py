@@ -42,10 +42,10 @@ def naming_disks(checkpoint: Place) -> Iterator[None]:
         what = f"the checkpoint {checkpoint} cannot be written: {error.strerror}{where}"
         raise Failure(Problem("R422", what, hint=_HINT)) from error
     except (PySparkException, Py4JError) as error:
-        said = of_the_machine(str(error))
+        message = of_the_machine(str(error))
         found = _FULL.search(str(error))
-        if said is None and found is None:
+        if message is None and found is None:
             raise
-        what = f"a task of Spark cannot write: {found[0].strip() if found else said}"
+        what = f"a task of Spark cannot write: {found[0].strip() if found else message}"
         hint = f"{_HINT} The folders are {checkpoint} and Spark's own (spark.local.dir)."
         raise Failure(Problem("R422", what, hint=hint)) from error

@@ -92,17 +92,17 @@ def lines_of(file: Place) -> list[str]:
 def writer_options(kind: str, options: Sequence[tuple[str, str]]) -> str:
     """Return the options of ``to_csv`` or ``to_json``, as a map in SQL."""
     known = {name.lower(): name for name in WRITES[kind]}
-    told = {known[name.lower()]: value for name, value in options if name.lower() in known}
+    given_options = {known[name.lower()]: value for name, value in options if name.lower() in known}
     if kind == "csv":
-        told.update(("sep", value) for name, value in options if name.lower() == "delimiter")
-    pairs = (f"{literal(name)}, {literal(value)}" for name, value in {**_AS_TOLD[kind], **told}.items())
+        given_options.update(("sep", value) for name, value in options if name.lower() == "delimiter")
+    pairs = (f"{literal(name)}, {literal(value)}" for name, value in {**_AS_TOLD[kind], **given_options}.items())
     return f"map({', '.join(pairs)})"
 
 
 def _split(node: SinkNode) -> tuple[str, ...]:
     """Return the columns that split the files of a lake table, unless its rows are merged."""
-    told = LakeOptions.of(dict(node.options)) if node.format in LAKES else None
-    return () if told is None or told.key else told.partitions
+    lake = LakeOptions.of(dict(node.options)) if node.format in LAKES else None
+    return () if lake is None or lake.key else lake.partitions
 
 
 def _header(names: Sequence[str], given: Mapping[str, str]) -> str:

@@ -53,9 +53,9 @@ def declare(derived: SparkSession, names: Collection[str]) -> None:
         if found is None:
             hint = "Functions of Python can be declared; others say it of themselves."
             raise refuse("R107", f"the session has no function of Python with the name {name}", hint)
-        told = [name, found.func(), found.dataType(), found.evalType(), True]
-        more = [jvm.java.util.ArrayList() for _ in range(made.getParameterCount() - len(told))]  # since 4.3
-        anew = getattr(jvm, name_of)(*told, *more)
+        arguments = [name, found.func(), found.dataType(), found.evalType(), True]
+        more = [jvm.java.util.ArrayList() for _ in range(made.getParameterCount() - len(arguments))]  # since 4.3
+        anew = getattr(jvm, name_of)(*arguments, *more)
         derived._jsparkSession.udf().registerPython(name, anew)  # noqa: SLF001 - as above
 
 

@@ -113,8 +113,8 @@ def uncounted(plan: StoredPlan) -> Sequence[str]:
             counted.add(one.inputs[0])
     found: list[str] = []
     for one in plan.operators.values():
-        told = not one.inputs or one.name in sinks or one.name in counted
-        if not told and (not _passes(one) or {*found} & {*one.inputs}):
+        is_visible = not one.inputs or one.name in sinks or one.name in counted
+        if not is_visible and (not _passes(one) or {*found} & {*one.inputs}):
             found.append(one.name)
     return found
 

@@ -80,14 +80,14 @@ def _workers() -> Iterator[Finding]:
     mine = f"{sys.version_info.major}.{sys.version_info.minor}"
     try:
         asked = [command, "-c", "import sys; print(f'{sys.version_info.major}.{sys.version_info.minor}')"]
-        told = subprocess.run(asked, capture_output=True, text=True, timeout=30, check=True).stdout.strip()  # noqa: S603 - as Spark runs it
+        version = subprocess.run(asked, capture_output=True, text=True, timeout=30, check=True).stdout.strip()  # noqa: S603 - as Spark runs it
     except (OSError, subprocess.SubprocessError) as error:
         yield Finding("PYSPARK_PYTHON", "failed", f"{command} does not run: {headline(error)}", "Unset PYSPARK_PYTHON.")
         return
-    if told == mine:
-        yield Finding("PYSPARK_PYTHON", "ok", f"Python {told}, {command}")
+    if version == mine:
+        yield Finding("PYSPARK_PYTHON", "ok", f"Python {version}, {command}")
     else:
-        what = f"{command} is Python {told}, and this is Python {mine}"
+        what = f"{command} is Python {version}, and this is Python {mine}"
         yield Finding("PYSPARK_PYTHON", "failed", what, f"Set PYSPARK_PYTHON={sys.executable}, or unset it.")
 
 

@@ -48,7 +48,7 @@ def opened(name: str, given: Mapping[str, str]) -> Any:
 
 def settings_in(properties: Mapping[str, str], bucket: str) -> StoreSettings:
     """Return the settings of a bucket (``s3://bucket``): from a catalog's properties, else as for other buckets."""
-    said = settings_of(bucket).said()
+    settings = settings_of(bucket).given()
     if not bucket.startswith("s3:"):
         return StoreSettings()
     given = {}
@@ -57,13 +57,13 @@ def settings_in(properties: Mapping[str, str], bucket: str) -> StoreSettings:
         if value:
             given[setting] = value
     if not set(_KEYS).isdisjoint(given):
-        said = {name: value for name, value in said.items() if name not in _KEYS}
-    return StoreSettings(**{**said, **given})
+        settings = {name: value for name, value in settings.items() if name not in _KEYS}
+    return StoreSettings(**{**settings, **given})
 
 
 def as_properties(settings: StoreSettings) -> dict[str, str]:
     """Return the settings of a bucket with pyiceberg's names."""
-    return {_NAMES[name][0]: value for name, value in settings.said().items()}
+    return {_NAMES[name][0]: value for name, value in settings.given().items()}
 
 
 def place_in(location: str, properties: Mapping[str, str], what: str) -> Place | None:

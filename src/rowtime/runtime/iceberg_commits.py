@@ -36,9 +36,9 @@ class Commits:
 
 def _has(metadata: Any, updates: Sequence[Any]) -> bool:
     """Return True if a table has what only these updates can have given it: an identity or a snapshot."""
-    said = {update.action: update for update in updates}
-    if "assign-uuid" in said:
-        return bool(metadata.table_uuid == said["assign-uuid"].uuid)
-    if "add-snapshot" in said:
-        return metadata.snapshot_by_id(said["add-snapshot"].snapshot.snapshot_id) is not None
+    by_action = {update.action: update for update in updates}
+    if "assign-uuid" in by_action:
+        return bool(metadata.table_uuid == by_action["assign-uuid"].uuid)
+    if "add-snapshot" in by_action:
+        return metadata.snapshot_by_id(by_action["add-snapshot"].snapshot.snapshot_id) is not None
     return False

@@ -40,11 +40,11 @@ class StoreIO(PyArrowFileIO):
         return (scheme, rest.partition("/")[0], rest) if scheme in _S3 else _parsed(location, properties)
 
     def _opened(self, scheme: str, bucket: str | None) -> FileSystem:
-        told = self.properties
+        properties = self.properties
         if scheme in _S3 and bucket:
             settings = settings_in(self.properties, f"s3://{bucket}").here
-            told = {**_PATIENCE, **told, **_somewhere(bool(settings.endpoint)), **as_properties(settings)}
-        return PyArrowFileIO(told).fs_by_scheme(scheme, bucket)
+            properties = {**_PATIENCE, **properties, **_somewhere(bool(settings.endpoint)), **as_properties(settings)}
+        return PyArrowFileIO(properties).fs_by_scheme(scheme, bucket)
 
 
 _parsed = PyArrowFileIO.parse_location

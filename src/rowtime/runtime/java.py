@@ -91,10 +91,10 @@ def version_of(command: str) -> int | None:
     """Return the version that a java command prints, 8 for 1.8; ``None`` if it does not run."""
     asked = [command, "-XshowSettings:properties", "-version"]
     try:
-        told = subprocess.run(asked, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603 - Spark runs the same
+        answer = subprocess.run(asked, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603 - Spark runs the same
     except (OSError, subprocess.TimeoutExpired):
         return None
-    match = _VERSION.search(told.stderr)
+    match = _VERSION.search(answer.stderr)
     return int(match[1]) if match else None
 
 

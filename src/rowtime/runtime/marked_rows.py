@@ -104,11 +104,11 @@ class Marks:
         """Return the rows that passed each mark in a query; ``None`` if that is not reliable."""
         graph, values = self._store.planGraph(number), self._store.executionMetrics(number)
         text = graph.makeDotFile(values)
-        nodes = {int(node): said for node, said in _NODE.findall(text)}
+        nodes = {int(node): label for node, label in _NODE.findall(text)}
         above = {int(child): int(parent) for child, parent in _EDGE.findall(text)}
         found: dict[str, set[int | None]] = defaultdict(set)
-        for node, said in nodes.items():
-            mark = _MARK.match(said)
+        for node, label in nodes.items():
+            mark = _MARK.match(label)
             if mark and int(mark[1]) in self._names:
                 whole = self._reads_all(node, nodes, above)
                 found[self._names[int(mark[1])]].add(_metric(graph, values, node) if whole else None)
@@ -117,11 +117,11 @@ class Marks:
     def _reads_all(self, node: int, nodes: dict[int, str], above: dict[int, int]) -> bool:
         """Return True if the plan above a node reads all its rows, and once; up to the exchange."""
         while (node := above.get(node, -1)) >= 0:
-            said = nodes.get(node, "")
-            if said.startswith(("Exchange", "BroadcastExchange")):
-                return "rangepartitioning" not in said  # it reads its input twice
-            limit = _LIMIT.match(said)
-            if _ENDS_EARLY.match(said) and not (limit and self._limits.get(int(limit[1]), False)):
+            label = nodes.get(node, "")
+            if label.startswith(("Exchange", "BroadcastExchange")):
+                return "rangepartitioning" not in label  # it reads its input twice
+            limit = _LIMIT.match(label)
+            if _ENDS_EARLY.match(label) and not (limit and self._limits.get(int(limit[1]), False)):
                 return False
         return True
 
@@ -138,8 +138,8 @@ def _metric(graph: Any, values: Any, number: int) -> int | None:
 
 def _agreed(seen: dict[int, dict[str, set[int | None]]]) -> dict[str, int]:
     """Return the counts on which all queries agree that have read a place completely."""
-    told: dict[str, set[int]] = defaultdict(set)
+    counts_by_place: dict[str, set[int]] = defaultdict(set)
     for one in seen.values():
         for name, counts in one.items():
-            told[name] |= {n for n in counts if n is not None}
-    return {name: min(counts) for name, counts in told.items() if len(counts) == 1}
+            counts_by_place[name] |= {n for n in counts if n is not None}
+    return {name: min(counts) for name, counts in counts_by_place.items() if len(counts) == 1}

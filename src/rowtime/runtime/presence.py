@@ -36,25 +36,25 @@ class Presence:
         """Return the writers that hold a stream after a range; ``before``: the notes of the stream."""
         known, away = set(before["offsets"]), dict(before["away"])
         writers = [w for w in part.end if w != EVERYONE]
-        spoken = [w for w in writers if part.end[w] > part.start.get(w, 0)]
-        moved = [w for w in writers if w in spoken or w not in known]
+        active = [w for w in writers if part.end[w] > part.start.get(w, 0)]
+        moved = [w for w in writers if w in active or w not in known]
         joined = [w for w in moved if w not in known or w in away]
         for writer in moved:
             away.pop(writer, None)
         away.update(dict.fromkeys(part.left, "left"))
-        spoke = {**before.get("spoke", {}), **dict.fromkeys(spoken, now)}
-        away.update(self._silent(node, part, (set(moved), away, spoke), now))
+        last_active = {**before.get("spoke", {}), **dict.fromkeys(active, now)}
+        away.update(self._silent(node, part, (set(moved), away, last_active), now))
         here = {*known, *moved} - (set(before["away"]) - set(moved))
         present = sorted(w for w in writers if w not in away)
         left = sorted(w for w in writers if w in away and w in here)
         first = {**part.start, **before.get("first", {})}
-        return Held(present, joined, left, {"first": first, "away": away, "spoke": spoke})
+        return Held(present, joined, left, {"first": first, "away": away, "spoke": last_active})
 
     def _silent(
         self, node: Stream, part: Slice, known: tuple[Collection[str], Mapping[str, str], Mapping[str, int]], now: int
     ) -> dict[str, str]:
         """Return the writers to set aside for silence; the last active writer of a stream never is."""
-        moved, away, spoke = known
+        moved, away, last_active = known
         for writer in part.end:
             if writer in moved or (node.name, writer) not in self._heard:
                 self._heard[node.name, writer] = now
@@ -63,5 +63,5 @@ class Presence:
         here = [w for w in part.end if w not in away and w != EVERYONE]
         silent = [w for w in here if now - self._heard[node.name, w] >= node.idle_after]
         if silent and len(silent) == len(here):
-            silent.remove(max(silent, key=lambda writer: (spoke.get(writer, 0), writer)))
+            silent.remove(max(silent, key=lambda writer: (last_active.get(writer, 0), writer)))
         return dict.fromkeys(silent, "idle")

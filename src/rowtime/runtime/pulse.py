@@ -31,7 +31,7 @@ class Pulse:
     def __init__(self, engine: Engine) -> None:
         self._engine, self._place = engine, engine.checkpoint.folder
         self._locked = isinstance(self._place, Path)
-        self._over, self._told = Event(), False
+        self._over, self._signed = Event(), False
         self._page = "" if self._locked else engine.spark.sparkContext.uiWebUrl or ""
 
     def __enter__(self) -> Self:
@@ -57,10 +57,10 @@ class Pulse:
         doing = self._engine.watch.slow
         if doing is not None or not self._locked:
             give_sign(self._place, self._sign(doing))
-            self._told = True
-        elif self._told:
+            self._signed = True
+        elif self._signed:
             take_sign_back(self._place)
-            self._told = False
+            self._signed = False
 
     def _sign(self, doing: UnderWay | None, *, ended: bool = False) -> Sign:
         every = 0.0 if self._locked else IN_A_BUCKET

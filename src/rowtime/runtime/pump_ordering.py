@@ -117,8 +117,8 @@ def _order(text: str, variables: Mapping[str, str], program: Program) -> Order:
     if wrong:
         raise Refused(*wrong)
     given: dict[str, bool] = {}
-    said = [looked_up(one, lambda name, pump: pump and name in pumps, READS) for one in script.statements]
-    for one in said:
+    orders = [looked_up(one, lambda name, pump: pump and name in pumps, READS) for one in script.statements]
+    for one in orders:
         if isinstance(one, AlterPump):
             given |= {name: one.start for pump in one.pumps for name in named(pump, pumps, "")}
     if not given:

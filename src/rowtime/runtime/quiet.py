@@ -27,7 +27,7 @@ def hiding(secrets: Secrets) -> Iterator[None]:
     except BaseException as error:
         if not any(_quotes(one, secrets) for one in causes(error, implied=True)):
             raise
-        raise _told(error, secrets) from None
+        raise _without_secrets(error, secrets) from None
 
 
 def _quotes(error: BaseException, secrets: Secrets) -> bool:
@@ -35,7 +35,7 @@ def _quotes(error: BaseException, secrets: Secrets) -> bool:
     return secrets.hide(text) != text
 
 
-def _told(error: BaseException, secrets: Secrets) -> BaseException:
+def _without_secrets(error: BaseException, secrets: Secrets) -> BaseException:
     """Return an error of the same type, as far as the type decides what happens next."""
     if isinstance(error, RowtimeError):
         return type(error)(*hidden(error.problems, secrets))

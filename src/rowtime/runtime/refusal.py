@@ -75,8 +75,8 @@ class Refusal:
         given = {WRITER: WRITER, POSITION: POSITION, "refused_time": time, "writer": origin[0], "position": origin[1]}
         given |= {"refused_by": clock} if clock else {}
         given |= {"raw_record": MALFORMED} if MALFORMED in rows.columns else {}
-        told = ("reason", "refused_time", "refused_by", "writer", "position", "raw_record")
-        names = [*own.values(), *told, ROWTIME, WRITER, POSITION, DUE]
+        reason_columns = ("reason", "refused_time", "refused_by", "writer", "position", "raw_record")
+        names = [*own.values(), *reason_columns, ROWTIME, WRITER, POSITION, DUE]
         shown = [f"{quoted(name)} AS {quoted(called)}" for name, called in own.items()]
         refused_time = f"timestamp_micros({in_calendar(f'unix_micros({time})')})"
         made_so = given | {"refused_time": refused_time}

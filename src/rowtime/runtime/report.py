@@ -45,7 +45,7 @@ def report_of(running: RunningTick, taken: Mapping[str, Taken], before: Mapping[
         cost.rows_out,
         cost,
         tuple(running.jobs),
-        {name: said for name, part in taken.items() if (said := part.part.detail.get("noted"))},
+        {name: note for name, part in taken.items() if (note := part.part.detail.get("noted"))},
         backlogs_of(taken),
         running.kept(),
         before,

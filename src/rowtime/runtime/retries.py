@@ -75,10 +75,10 @@ class Retries:
         """Record a failure that will be tried again; its traceback goes to the log."""
         self.failures, self.error = self.failures + 1, error
         self.due = time.monotonic() + self.pause
-        said = headline(error)
+        message = headline(error)
         text, extra = "the tick failed (attempt %d), next try in %g s: %s", {"event": "retry", "attempt": self.failures}
-        extra |= {"pause": self.pause, "error": said}
-        LOG.warning(text, self.failures, self.pause, said, exc_info=error, extra=extra)
+        extra |= {"pause": self.pause, "error": message}
+        LOG.warning(text, self.failures, self.pause, message, exc_info=error, extra=extra)
 
     def succeeded(self) -> None:
         """Forget the failures: a tick succeeded."""

@@ -129,8 +129,8 @@ def derive(spark: SparkSession) -> SparkSession:
         derived.conf.set(key, value)
     # Workers that have not come yet are not counted, so the application's setting comes first.
     parallel = str(max(1, derived.sparkContext.defaultParallelism))
-    told = derived.sparkContext.getConf().get("spark.sql.shuffle.partitions", parallel)
-    derived.conf.set("spark.sql.shuffle.partitions", told or parallel)
+    partitions = derived.sparkContext.getConf().get("spark.sql.shuffle.partitions", parallel)
+    derived.conf.set("spark.sql.shuffle.partitions", partitions or parallel)
     return derived
 
 

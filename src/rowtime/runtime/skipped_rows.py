@@ -48,8 +48,8 @@ def seen_by(program: Program, entry: Mapping[str, Any], tick: int) -> list[Skip]
             found.append(skip)
             continue
         reached = [at for its in clocks for at in its.values() if at < END]
-        told = {"rowtime": max([MIN_MICROS, *reached])} if clocks else {}
-        found.append({**skip, SEEN: tick, **told})
+        clock = {"rowtime": max([MIN_MICROS, *reached])} if clocks else {}
+        found.append({**skip, SEEN: tick, **clock})
     return found
 
 
@@ -88,6 +88,6 @@ def _rows(running: RunningTick, program: Program, reader: Rejected, skip: Skip, 
         value = f"try_cast({quoted(there)} AS {kind})" if there in rows.columns else f"CAST(NULL AS {kind})"
         own.append(f"{value} AS {quoted(shown_as(column.name))}")
     at = f"timestamp_micros({skip['rowtime']}L)"
-    told = {added.name: f"CAST({added.name} AS {added.type})" for added in ADDED} | {"refused_by": at}
+    added_columns = {added.name: f"CAST({added.name} AS {added.type})" for added in ADDED} | {"refused_by": at}
     places = [f"{at} AS {ROWTIME}", f"writer AS {WRITER}", f"position AS {POSITION}"]
-    return rows.selectExpr(*own, *(f"{value} AS {name}" for name, value in told.items()), *places)
+    return rows.selectExpr(*own, *(f"{value} AS {name}" for name, value in added_columns.items()), *places)

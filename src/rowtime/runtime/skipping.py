@@ -283,8 +283,8 @@ def skipped_lines(place: Checkpoint, entry: Mapping[str, Any], node: SinkNode) -
     skips = [one for one in entry.get("skipped", ()) if one["sink"] == node.name]
     if not skips or node.format not in TEXT_FORMATS:
         return {}
-    told = _skipped_rows(place, entry, skips).select(["position", "raw_record"]).to_pydict()
-    records = dict(zip(told["position"], told["raw_record"], strict=True))
+    skipped = _skipped_rows(place, entry, skips).select(["position", "raw_record"]).to_pydict()
+    records = dict(zip(skipped["position"], skipped["raw_record"], strict=True))
     parts = [part for one in skips for part in one["parts"]]
     return {
         part["file"]: [

@@ -45,7 +45,7 @@ def rows_of(spark: SparkSession, node: Table, given: Callable[[SparkSession], Da
 
 
 def _of_database(reader: DataFrameReader, name: str, options: Mapping[str, str]) -> DataFrame:
-    """The rows of a table of a database. Spark finds no driver of its jars unless it is told the class."""
+    """The rows of a table of a database. Spark finds a driver in its jars only by its class."""
     url = next((value for key, value in options.items() if key.lower() == "url"), "")
     driver = driver_of(url)
     if driver and not any(key.lower() == "driver" for key in options):

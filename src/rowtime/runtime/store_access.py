@@ -61,10 +61,10 @@ def reach(spark: SparkSession, place: Place | None, what: str = "the checkpoint"
     """
     if not isinstance(place, ObjectPlace):
         return
-    url, told = url_for_spark(place, what), spark.sparkContext.getConf()
+    url, conf = url_for_spark(place, what), spark.sparkContext.getConf()
     scheme = url.split(":")[0]
     for name, value in _hadoop_settings(scheme, url, place.bucket).items():
-        if not told.contains(f"spark.hadoop.{name}"):
+        if not conf.contains(f"spark.hadoop.{name}"):
             spark.conf.set(name, value)
     try:
         context = spark.sparkContext
@@ -102,16 +102,16 @@ def reachable(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]
 
 def hadoop_settings(bucket: Bucket) -> dict[str, str]:
     """Return Hadoop's settings: for the bucket its settings, for all buckets those of the environment."""
-    said, found = bucket.settings, bucket.settings.here
-    place = f"fs.s3a.bucket.{bucket.url.partition('://')[2]}." if said.said() else "fs.s3a."
+    given, found = bucket.settings, bucket.settings.here
+    place = f"fs.s3a.bucket.{bucket.url.partition('://')[2]}." if given.given() else "fs.s3a."
     region = os.environ.get("AWS_REGION", os.environ.get("AWS_DEFAULT_REGION", "us-east-1"))
     where = {"endpoint": found.endpoint, "path.style.access": "true"} if found.endpoint else {}
-    if found.endpoint or said.region:
-        where["endpoint.region"] = said.region or region
-    if said.access_key_id:
-        provider = _TEMPORARY if said.session_token else _SIMPLE
-        where |= {"access.key": said.access_key_id, "secret.key": said.secret_access_key}
-        where |= {"session.token": said.session_token} if said.session_token else {}
+    if found.endpoint or given.region:
+        where["endpoint.region"] = given.region or region
+    if given.access_key_id:
+        provider = _TEMPORARY if given.session_token else _SIMPLE
+        where |= {"access.key": given.access_key_id, "secret.key": given.secret_access_key}
+        where |= {"session.token": given.session_token} if given.session_token else {}
         where["aws.credentials.provider"] = f"org.apache.hadoop.fs.s3a.{provider}"
     return {place + name: value for name, value in where.items()}
 
@@ -127,7 +127,7 @@ def deltalake_settings(place: Place) -> dict[str, str]:
     asked = {**waits, "allow_http": str(without_tls(url, found)).lower()}
     if url.startswith("gs:"):
         return asked
-    return {**{f"aws_{name}": value for name, value in found.said().items()}, **asked, "conditional_put": "etag"}
+    return {**{f"aws_{name}": value for name, value in found.given().items()}, **asked, "conditional_put": "etag"}
 
 
 @contextmanager

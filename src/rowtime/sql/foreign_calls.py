@@ -16,7 +16,7 @@ _SAME_LETTERS = re.compile(r"(?:[^A-Za-z']|y{4}|M{2}|d{2}|H{2}|m{2}|s{2}|S{3}|'[
 """Formats that Java's SimpleDateFormat and Spark read alike: letters of fixed width, and quoted text."""
 
 
-class Told(NamedTuple):
+class ForeignCall(NamedTuple):
     """A call that is refused: the reason, and the form to write instead."""
 
     what: str
@@ -77,28 +77,28 @@ _FORMS: Mapping[str, str] = {
 }
 
 
-def told(node: exp.Expr) -> Told | None:
+def foreign_call(node: exp.Expr) -> ForeignCall | None:
     """Return the refusal of an expression that Spark does not have; ``None`` for any other."""
     name, found = node.name.upper(), None
     match node:
         case exp.Anonymous() if form := _FORMS.get(name):
-            found = Told(f"{name} is not a function of Spark", form)
+            found = ForeignCall(f"{name} is not a function of Spark", form)
         case exp.Anonymous() if name == "COUNT" and not node.expressions:
-            found = Told(
+            found = ForeignCall(
                 "COUNT() does not say what to count",
                 "Write COUNT(*) for all rows, or COUNT(x) for the rows where x is not NULL.",
             )
         case exp.SimilarTo():
-            found = Told("SIMILAR TO is not part of Spark's SQL", "Write RLIKE with a Java regular expression.")
+            found = ForeignCall("SIMILAR TO is not part of Spark's SQL", "Write RLIKE with a Java regular expression.")
         case exp.AtTimeZone():
-            found = Told(
+            found = ForeignCall(
                 "AT TIME ZONE is not part of Spark's SQL",
                 "Write FROM_UTC_TIMESTAMP(t, 'zone') for the local time there.",
             )
         case exp.Substring() if (start := node.args.get("start")) is not None and start.is_string:
-            found = Told("SUBSTRING takes no regular expression", "Write REGEXP_SUBSTR(text, 'pattern').")
+            found = ForeignCall("SUBSTRING takes no regular expression", "Write REGEXP_SUBSTR(text, 'pattern').")
         case exp.Extract() if name == "EPOCH":
-            found = Told("EXTRACT does not support EPOCH", "Write UNIX_SECONDS(t), or UNIX_MICROS(t).")
+            found = ForeignCall("EXTRACT does not support EPOCH", "Write UNIX_SECONDS(t), or UNIX_MICROS(t).")
     return found
 
 

@@ -78,11 +78,11 @@ class PeriodParser(CallParser):
         point = how == "CONTAINS" and other is not None
         if not point and not isinstance(other, nodes.Period | nodes.Lifetime):
             self.raise_error(f"{how} needs a period, as in PERIOD (a, b) or LIFETIME(s)")
-        said = self.expression(nodes.PeriodPredicate(this=this, expression=other, how=how))
-        locate(said, before, self._prev)
-        if said.find(nodes.Lifetime):
-            return said
-        made = exp.Paren(this=compared(said))
+        predicate = self.expression(nodes.PeriodPredicate(this=this, expression=other, how=how))
+        locate(predicate, before, self._prev)
+        if predicate.find(nodes.Lifetime):
+            return predicate
+        made = exp.Paren(this=compared(predicate))
         locate(made, before, self._prev)
         return made
 

@@ -14,9 +14,9 @@ def periodic(period: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
     return (period.this, period.expression) if isinstance(period, Period) else (period, period)
 
 
-def compared(said: exp.Expr, ends: Callable[[exp.Expr], tuple[exp.Expr, exp.Expr]] = periodic) -> exp.Expr:
+def compared(predicate: exp.Expr, ends: Callable[[exp.Expr], tuple[exp.Expr, exp.Expr]] = periodic) -> exp.Expr:
     """Return a predicate as comparisons (SQL:2011, 8.20); ``ends`` returns the start and end of a side."""
-    (start, end), (other_start, other_end) = ends(said.this), ends(said.expression)
+    (start, end), (other_start, other_end) = ends(predicate.this), ends(predicate.expression)
 
     def less(one: exp.Expr, other: exp.Expr, *, strictly: bool = False) -> exp.Expr:
         return (exp.LT if strictly else exp.LTE)(this=one.copy(), expression=other.copy())
@@ -24,14 +24,14 @@ def compared(said: exp.Expr, ends: Callable[[exp.Expr], tuple[exp.Expr, exp.Expr
     def same(one: exp.Expr, other: exp.Expr) -> exp.Expr:
         return exp.EQ(this=one.copy(), expression=other.copy())
 
-    point = not isinstance(said.expression, Period | Lifetime)
+    point = not isinstance(predicate.expression, Period | Lifetime)
     both = {
         "CONTAINS": (less(start, other_start), less(other_end, end, strictly=point)),
         "OVERLAPS": (less(start, other_end, strictly=True), less(other_start, end, strictly=True)),
         "EQUALS": (same(start, other_start), same(end, other_end)),
     }
-    if said.args["how"] in both:
-        one, other = both[said.args["how"]]
+    if predicate.args["how"] in both:
+        one, other = both[predicate.args["how"]]
         return exp.And(this=one, expression=other)
     single = {
         "PRECEDES": less(end, other_start),
@@ -39,4 +39,4 @@ def compared(said: exp.Expr, ends: Callable[[exp.Expr], tuple[exp.Expr, exp.Expr
         "IMMEDIATELY PRECEDES": same(end, other_start),
         "IMMEDIATELY SUCCEEDS": same(start, other_end),
     }
-    return single[said.args["how"]]
+    return single[predicate.args["how"]]

@@ -199,8 +199,8 @@ class Journal:
 
     def _different(self, base: _Base, entry: Mapping[str, Any]) -> bytes:
         changes = difference(base.entry, {"format": FORMAT, **entry})
-        told = {"tick": entry["tick"], **self._mark, "base": base.name, "written": self._written, "changes": changes}
-        found = sealed(told, number=WITH_BASES)
+        delta = {"tick": entry["tick"], **self._mark, "base": base.name, "written": self._written, "changes": changes}
+        found = sealed(delta, number=WITH_BASES)
         self._written += len(found)
         return found
 

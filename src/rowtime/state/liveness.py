@@ -68,19 +68,19 @@ class Sign:
 def liveness(checkpoint: Place) -> Liveness:
     """Return the state of a checkpoint's pipeline, as far as others can tell."""
     failed, sign = _noted(checkpoint / FAILING), _sign(checkpoint)
-    told = (str(failed.get("error", "")), int(failed.get("failures", 0)), failed.get("at"))
+    failure = (str(failed.get("error", "")), int(failed.get("failures", 0)), failed.get("at"))
     if isinstance(checkpoint, Path):
         held, process, page = _holder(checkpoint / LOCK)
     elif sign is None or not sign.every:  # an older version has left no sign
-        return Liveness(CRASHED if failed.get("ended") else UNKNOWN, None, *told)
+        return Liveness(CRASHED if failed.get("ended") else UNKNOWN, None, *failure)
     else:
         held = not sign.ended and wall_clock() - sign.at < MISSED * sign.every * SECOND
         process, page = (None if sign.ended else sign.process), sign.page
     if held:
         doing = sign.under_way if sign is not None and sign.process == process else None
-        return Liveness(RETRYING if failed and not failed["ended"] else RUNNING, process, *told, page, doing)
+        return Liveness(RETRYING if failed and not failed["ended"] else RUNNING, process, *failure, page, doing)
     crashed = process is not None or bool(failed.get("ended"))
-    return Liveness(CRASHED if crashed else STOPPED, process, *told)
+    return Liveness(CRASHED if crashed else STOPPED, process, *failure)
 
 
 def give_sign(checkpoint: Place, sign: Sign) -> None:
@@ -101,9 +101,9 @@ def take_sign_back(checkpoint: Place) -> None:
 
 def note_failure(checkpoint: Place, error: BaseException, failures: int, *, ended: bool) -> None:
     """Record a failure; ``ended``: the run ends with it. An error in writing is ignored."""
-    said = {"at": wall_clock(), "error": headline(error), "failures": failures, "ended": ended}
+    failure = {"at": wall_clock(), "error": headline(error), "failures": failures, "ended": ended}
     with suppress(OSError, RowtimeError):
-        write_over(checkpoint / FAILING, sealed(said))
+        write_over(checkpoint / FAILING, sealed(failure))
 
 
 def forget_failures(checkpoint: Place) -> None:
@@ -154,8 +154,8 @@ def _sign(checkpoint: Place) -> Sign | None:
     noted = _noted(checkpoint / DRIVER)
     with suppress(KeyError, TypeError, ValueError):
         doing = noted["under_way"]
-        told = (float(noted["every"]), str(noted["page"]), bool(noted["ended"]))
-        return Sign(int(noted["at"]), int(noted["process"]), *told, None if doing is None else UnderWay.of(doing))
+        others = (float(noted["every"]), str(noted["page"]), bool(noted["ended"]))
+        return Sign(int(noted["at"]), int(noted["process"]), *others, None if doing is None else UnderWay.of(doing))
     return None
 
 

@@ -34,8 +34,8 @@ def put(checkpoint: Place, order: Order) -> None:
 def waiting(checkpoint: Place, orders: Orders) -> list[Order]:
     """Return the orders that are not in force yet, in the order in which they were left."""
     paths = sorted(path for path in (checkpoint / FOLDER).glob("*.json") if path.name not in orders.taken)
-    said = [(path.name, unsealed(path)) for path in paths]
-    return [Order(one["pumps"], one["text"], one["at"], name) for name, one in said]
+    contents = [(path.name, unsealed(path)) for path in paths]
+    return [Order(one["pumps"], one["text"], one["at"], name) for name, one in contents]
 
 
 def done(checkpoint: Place, taken: Iterable[str]) -> None:
@@ -46,8 +46,8 @@ def done(checkpoint: Place, taken: Iterable[str]) -> None:
 
 def refuse(checkpoint: Place, order: Order, problems: Sequence[Problem]) -> None:
     """Put an order aside that cannot be carried out."""
-    said = {"text": order.text, "at": order.at, "problems": [problem.as_json() for problem in problems]}
-    write_over(checkpoint / FOLDER / _REFUSED, sealed(said))
+    refusal = {"text": order.text, "at": order.at, "problems": [problem.as_json() for problem in problems]}
+    write_over(checkpoint / FOLDER / _REFUSED, sealed(refusal))
     done(checkpoint, [order.file])
 
 

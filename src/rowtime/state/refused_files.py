@@ -41,8 +41,8 @@ def compare(
         return
     ticks = {tick_of(path) for path in mine}
     gone = sorted({one["tick"] for one in earlier() if one.get("refused", {}).get(gate)} - ticks)
-    told = f"; that of tick {gone[0]} is gone" if gone else ""
-    raise damaged(f"{place} has {len(mine)} of the {files} files of rows that {gate} has refused{told}")
+    missing = f"; that of tick {gone[0]} is gone" if gone else ""
+    raise damaged(f"{place} has {len(mine)} of the {files} files of rows that {gate} has refused{missing}")
 
 
 def tick_of(path: Place) -> int:

@@ -31,8 +31,8 @@ def waiting(checkpoint: Place, entry: Mapping[str, Any]) -> list[dict[str, Any]]
     """Return the bounds that are not journaled yet, in the order in which they were written."""
     done = {setting["file"] for setting in entry.get("settings", ())}
     files = sorted(path for path in (checkpoint / FOLDER).glob("*.json") if path.name not in done)
-    said = ((path.name, unsealed(path)) for path in files)
-    return [{"operator": one["operator"], "at": one["at"], "file": name} for name, one in said]
+    contents = ((path.name, unsealed(path)) for path in files)
+    return [{"operator": one["operator"], "at": one["at"], "file": name} for name, one in contents]
 
 
 def done(checkpoint: Place, settings: Iterable[Mapping[str, Any]]) -> None:

@@ -40,8 +40,8 @@ class UnderWay:
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> UnderWay:
         """Return a tick from the values of `as_json`; raises ``KeyError``, ``TypeError`` or ``ValueError``."""
-        told = (str(stored["part"]), stored.get("rows"), bool(stored.get("at_most")), str(stored.get("what", "")))
-        return cls(int(stored["tick"]), int(stored["began"]), *told)
+        others = (str(stored["part"]), stored.get("rows"), bool(stored.get("at_most")), str(stored.get("what", "")))
+        return cls(int(stored["tick"]), int(stored["began"]), *others)
 
     def as_json(self) -> dict[str, Any]:
         """Return the same as plain values."""

@@ -8,7 +8,7 @@ from typing import Final
 from rowtime.core.errors import refuse
 from rowtime.core.time import to_micros, to_text
 from rowtime.plan.remedies import CHECKPOINT, TIME, Way
-from rowtime.web.commands import told
+from rowtime.web.commands import run_rowtime
 from rowtime.web.watched import Pipeline, Watched
 
 PATIENCE: Final = 60  # seconds
@@ -30,5 +30,5 @@ def command(way: Way, pipeline: Pipeline, watched: Watched, time: str) -> list[s
 
 def carry_out(arguments: Sequence[str]) -> tuple[bool, str]:
     """Run ``rowtime`` with these arguments; return whether it succeeded, and its output."""
-    ran = told(arguments, PATIENCE)
+    ran = run_rowtime(arguments, PATIENCE)
     return ran.returncode == 0, (ran.stdout + ran.stderr).strip()

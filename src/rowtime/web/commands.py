@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 
-def told(arguments: Sequence[str], patience: float) -> subprocess.CompletedProcess[str]:
+def run_rowtime(arguments: Sequence[str], patience: float) -> subprocess.CompletedProcess[str]:
     """Run ``rowtime`` with these arguments, for at most that many seconds; a longer run counts as failed."""
     try:
         return subprocess.run(  # noqa: S603 - our own arguments, and no shell

@@ -104,9 +104,9 @@ def _tick(path: Place) -> int:
 
 def _folder(node: Sink, entry: Entry) -> Path:
     """Return where an output's files are: by the script, or by the driver, which may have run elsewhere."""
-    told = Path(dict(node.options)["path"]).absolute()
+    declared = Path(dict(node.options)["path"]).absolute()
     staged = entry["outputs"].get(node.name, {}).get("folder")
-    return told if told.is_dir() or not staged else Path(staged).parents[2]
+    return declared if declared.is_dir() or not staged else Path(staged).parents[2]
 
 
 def _of_log(node: Sink, home: Home, stream: str) -> Iterator[Part]:

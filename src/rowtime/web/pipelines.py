@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 def page_of(name: str, title: str, /, *, pipeline: Pipeline, **values: Any) -> Response:
     """Return a page of a pipeline, with its facts at the top."""
-    told = {"pipeline": pipeline, "at": name, "title": title, "facts": facts_of(pipeline), **values}
-    return page(f"{name}.html", told)
+    context = {"pipeline": pipeline, "at": name, "title": title, "facts": facts_of(pipeline), **values}
+    return page(f"{name}.html", context)
 
 
 def facts_of(pipeline: Pipeline) -> dict[str, Any]:
@@ -33,8 +33,8 @@ def facts_of(pipeline: Pipeline) -> dict[str, Any]:
     last = moments[-1] if records.last is not None and moments else None
     beat = wall_clock() // SECOND if alive.under_way else 0  # its text includes how long
     mark = mark_of(alive, records.number, records.read, faults, beat)
-    told = {"read": records.read, "wanted": records.wanted, "first": moments[0].tick if last is not None else None}
-    return {"alive": alive, "last": last, "faults": faults, "mark": mark, **told}
+    journal = {"read": records.read, "wanted": records.wanted, "first": moments[0].tick if last is not None else None}
+    return {"alive": alive, "last": last, "faults": faults, "mark": mark, **journal}
 
 
 def facts(request: Request, pipeline: Pipeline) -> Response:
@@ -84,8 +84,8 @@ def held_data(request: Request, pipeline: Pipeline) -> Response:
     name = _box_of(request, pipeline)
     records, what = pipeline.records, "bytes" if "bytes" in request.query_params else "rows"
     found = held_over_time(name, records.moments)
-    told = {"x": found["ticks"], "series": [{"label": what, "values": found[what]}], "step": True}
-    return data(request, mark_of(name, what, records.number, records.read), told)
+    chart = {"x": found["ticks"], "series": [{"label": what, "values": found[what]}], "step": True}
+    return data(request, mark_of(name, what, records.number, records.read), chart)
 
 
 def timeline_page(_request: Request, pipeline: Pipeline) -> Response:

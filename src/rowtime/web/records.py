@@ -179,8 +179,8 @@ class Records:
                 raise
             self.faults[number] = error.problems[0]
         except (KeyError, TypeError, ValueError, OSError) as error:
-            said = f"entry {number} of the journal cannot be read: {error}"
-            self.faults[number] = damaged(said).problems[0]
+            fault = f"entry {number} of the journal cannot be read: {error}"
+            self.faults[number] = damaged(fault).problems[0]
         self._seen.add(number)
         return None
 

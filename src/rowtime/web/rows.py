@@ -107,8 +107,8 @@ class Rows:
         found = levels(plan, result.items) if result is not None else []
         upwards = {name: partial(_way_up, pipeline, name) for name in plan.formats}
         mark = mark_of(asked, result is not None, result.problem if result else "")
-        told = {"asked": asked, "result": result, "levels": found, "upwards": upwards, "mark": mark}
-        return {"pipeline": pipeline, "wanted": wanted, **told}
+        context = {"asked": asked, "result": result, "levels": found, "upwards": upwards, "mark": mark}
+        return {"pipeline": pipeline, "wanted": wanted, **context}
 
     def _wanted(self, pipeline: Pipeline, given: Any) -> Wanted:
         """Return the row that a request names; raises ``Refused`` (R704)."""

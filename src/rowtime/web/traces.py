@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from rowtime.web.commands import told
+from rowtime.web.commands import run_rowtime
 from rowtime.web.watched import Pipeline, Watched
 
 KEPT: Final = 32  # results
@@ -45,8 +45,10 @@ class Wanted:
     @property
     def query(self) -> str:
         """Return the row in the form for an address."""
-        said = {"from": self.stream, "where": self.where} if self.stream else {"sink": self.sink, "number": self.number}
-        return urlencode(said)
+        fields = (
+            {"from": self.stream, "where": self.where} if self.stream else {"sink": self.sink, "number": self.number}
+        )
+        return urlencode(fields)
 
     @property
     def options(self) -> list[str]:
@@ -83,7 +85,7 @@ class Traces:
     def _run(self, pipeline: Pipeline, wanted: Wanted) -> Result:
         settings = [part for name, value in self._watched.variables.items() for part in ("--set", f"{name}={value}")]
         home = ["--home", str(self._watched.home.path)]
-        ran = told(["trace", str(pipeline.place), *wanted.options, *home, *settings], PATIENCE)
+        ran = run_rowtime(["trace", str(pipeline.place), *wanted.options, *home, *settings], PATIENCE)
         return _result(ran.stdout) if ran.returncode == 0 else Result(problem=_why(ran.stdout, ran.stderr))
 
 
@@ -94,8 +96,8 @@ def _result(text: str) -> Result:
 def _why(out: str, err: str) -> str:
     """Return the problem that the command printed as JSON, or the last lines of its output."""
     try:
-        told = json.loads(out)
-        problems = told.get("problems") or [{"code": "", "message": told.get("failure", ""), "hint": ""}]
+        answer = json.loads(out)
+        problems = answer.get("problems") or [{"code": "", "message": answer.get("failure", ""), "hint": ""}]
         return " ".join(part for part in (problems[0][name] for name in ("code", "message", "hint")) if part)
     except (ValueError, KeyError, AttributeError):
         return (err or out).strip()[-500:] or "The command printed nothing."

@@ -47,9 +47,9 @@ class Waiting:
         if offer.way.lasting and form.get("sure") != "yes":
             raise refuse("R705", offer.way.lasting, "Tick the box to confirm.")
         arguments = command(offer.way, pipeline, self._watched, form.get("time", ""))
-        went_well, said = await run_in_threadpool(carry_out, arguments)
-        told = {"arguments": arguments, "went_well": went_well, "said": said}
-        return page("acted.html", {**told, "pipeline": pipeline, "title": "Done", "facts": facts_of(pipeline)})
+        went_well, output = await run_in_threadpool(carry_out, arguments)
+        outcome = {"arguments": arguments, "went_well": went_well, "output": output}
+        return page("acted.html", {**outcome, "pipeline": pipeline, "title": "Done", "facts": facts_of(pipeline)})
 
     def _values(self, pipeline: Pipeline) -> dict[str, Any]:
         found = _waits(pipeline)

@@ -150,8 +150,8 @@ def _tokens(text: str) -> Iterator[_Token]:
         kind, at = str(found.lastgroup), found.end()
         if kind != "skip":
             quote = {"quoted": '"', "ticked": "`"}.get(kind)
-            said = found[kind] if quote is None else found[kind].replace(quote * 2, quote)
-            yield _Token(kind, said, found.start(), found.end())
+            word = found[kind] if quote is None else found[kind].replace(quote * 2, quote)
+            yield _Token(kind, word, found.start(), found.end())
     yield _Token("end", "", len(text), len(text) + 1)
 
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from rowtime.operators.contract.edge import EDGES, Column, Delta, EventTime, Origin, Shape
-from rowtime.operators.contract.fires import FiresTold
+from rowtime.operators.contract.fires import FireColumns
 from rowtime.operators.contract.lineage import AGGREGATION, NOTHING, TRANSFORMATION, Fired, Link, Made, Pairs, named
 from rowtime.operators.contract.operator import Binary, Operator, Unary, walk
 from rowtime.operators.contract.state import Closed, Control, UpTo
@@ -17,7 +17,31 @@ else:
     DataFrame = None  # for annotations only: `check` works without Spark
 
 __all__ = [
-    "AGGREGATION", "EDGES", "NOTHING", "TRANSFORMATION", "Binary", "Closed", "Column", "Control", "DataFrame", "Delta",
-    "EventTime", "Fired", "FiresTold", "Link", "Made", "Operator", "Origin", "Pairs", "Shape", "Tick", "Unary", "UpTo",
-    "micros", "named", "passed", "quoted", "walk",
+    "AGGREGATION",
+    "EDGES",
+    "NOTHING",
+    "TRANSFORMATION",
+    "Binary",
+    "Closed",
+    "Column",
+    "Control",
+    "DataFrame",
+    "Delta",
+    "EventTime",
+    "FireColumns",
+    "Fired",
+    "Link",
+    "Made",
+    "Operator",
+    "Origin",
+    "Pairs",
+    "Shape",
+    "Tick",
+    "Unary",
+    "UpTo",
+    "micros",
+    "named",
+    "passed",
+    "quoted",
+    "walk",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from rowtime.expr.conditions import conjuncts
 
 
 @dataclass(frozen=True)
-class FiresTold:
+class FireColumns:
     """The columns of fires, by name: the ``ends`` of their panes, their ``timings``, their ``indices``, their change.
 
     ``again``: the rows may have more than one fire of a pane. ``changes``: they include retractions.
@@ -24,26 +24,26 @@ class FiresTold:
     again: bool = False
     changes: bool = False
 
-    def renamed(self, passed: Mapping[str, str]) -> FiresTold:
+    def renamed(self, passed: Mapping[str, str]) -> FireColumns:
         """Return the same with the names of a projection: of each, the column that passes it on."""
 
         def named(old: frozenset[str] | tuple[str, ...]) -> list[str]:
             return [new for new, name in passed.items() if name in old]
 
         timings, indices, signs = (frozenset(named(part)) for part in (self.timings, self.indices, self.signs))
-        return FiresTold(tuple(named(self.ends)), timings, indices, signs, self.again, self.changes)
+        return FireColumns(tuple(named(self.ends)), timings, indices, signs, self.again, self.changes)
 
-    def beside(self, other: FiresTold) -> FiresTold:
+    def beside(self, other: FireColumns) -> FireColumns:
         """Return the columns that both these fires and others have."""
         ends = tuple(name for name in self.ends if name in other.ends)
-        told = (self.timings & other.timings, self.indices & other.indices, self.signs & other.signs)
-        return FiresTold(ends, *told, again=self.again or other.again, changes=self.changes or other.changes)
+        columns = (self.timings & other.timings, self.indices & other.indices, self.signs & other.signs)
+        return FireColumns(ends, *columns, again=self.again or other.again, changes=self.changes or other.changes)
 
-    def where(self, condition: exp.Expr | None) -> FiresTold:
+    def where(self, condition: exp.Expr | None) -> FireColumns:
         """Return the same for the fires that satisfy a condition over these names."""
         return self.among(condition, lambda side: isinstance(side, exp.Column) and side.name in self.timings)
 
-    def among(self, condition: exp.Expr | None, is_timing: Callable[[exp.Expr], bool]) -> FiresTold:
+    def among(self, condition: exp.Expr | None, is_timing: Callable[[exp.Expr], bool]) -> FireColumns:
         """Return the same for those that satisfy a condition; if it asks for COMPLETE, a pane has one at most.
 
         That holds only if none is retracted.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rowtime.core.clock import Clocks, least
 from rowtime.expr.facts import Fact
 from rowtime.operators.contract.edge import Column, Delta, EventTime, Origin, Shape, shaped_once
-from rowtime.operators.contract.fires import FiresTold
+from rowtime.operators.contract.fires import FireColumns
 from rowtime.operators.contract.lineage import Link, Made, Pairs, named
 from rowtime.operators.contract.requirement import UNORDERED, Requirement
 from rowtime.operators.contract.state import Control, StateNote
@@ -248,7 +248,7 @@ class Operator(ABC):
         """Return the event time of its rows, even if nothing above learns its bounds from them."""
         return self.emits().event
 
-    def fires(self) -> FiresTold | None:
+    def fires(self) -> FireColumns | None:
         """Return the columns of pane fires, if each row is one; by default the input's if it keeps their places."""
         return self.inputs[0].fires() if self.keeps_places and len(self.inputs) == 1 else None
 

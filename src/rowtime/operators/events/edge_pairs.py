@@ -73,8 +73,8 @@ def _changes_here(edges: LocalFrame, payload: Sequence[str], *, each: bool) -> D
     kinds, fresh, positions, starts, stops = (column.to_numpy() for column in columns)
     found = paired(keys, positions, kinds == START_EDGE)
     new, ended = fresh[found.starts] == 1, found.ends >= 0
-    told = np.full(len(new), each) | ~(new & ended)  # whether an event was known as open, or is now
-    began, back = found.starts[new & told], ended & told
+    is_known = np.full(len(new), each) | ~(new & ended)  # whether an event was known as open, or is now
+    began, back = found.starts[new & is_known], ended & is_known
     went, by = found.starts[ended], found.ends[ended]
     lasted = stops[by] > starts[went]
     left, over = found.starts[new & ~ended], ended & ~new
@@ -136,10 +136,10 @@ def _changes(edges: DataFrame, payload: Sequence[str], *, each: bool) -> DataFra
     pairs = grouped_as_they_are(edges, keys, texts)
     ended = f"{STARTED_AT} IS NOT NULL AND __stop IS NOT NULL"
     opened = "" if each else " AND __stop IS NULL"
-    told = "" if each else " AND __fresh = 0"
+    known_before = "" if each else " AND __fresh = 0"
     rows = [
         (f"__fresh = 1{opened}", 0, f"{END}L", "1L", STARTED_AT, "__sc"),
-        (f"{ended}{told}", 0, f"{END}L", "-1L", "__ep", "__ec"),
+        (f"{ended}{known_before}", 0, f"{END}L", "-1L", "__ep", "__ec"),
         (f"{ended} AND __stop > {START}", 0, "__stop", "1L", "__ep", "__ec"),
         ("__fresh = 1 AND __stop IS NULL", 1, f"{END}L", "1L", STARTED_AT, "__sc"),
         ("__fresh = 0 AND __stop IS NOT NULL", 1, f"{END}L", "-1L", "__ep", "__ec"),

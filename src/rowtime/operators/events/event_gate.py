@@ -161,12 +161,12 @@ class EventGate:
         control = tick.control(self.node)
         assert isinstance(control, Judging)
         marks, jumps = {**control.marks}, {**control.raised}
-        said: dict[str, list[tuple[int, int]]] = {}
+        bounds: dict[str, list[tuple[int, int]]] = {}
         for writer, position, at in intake.bounds:
-            said.setdefault(writer, []).append((position, at))
+            bounds.setdefault(writer, []).append((position, at))
         found = {}
         for writer, mine in by_writer(items):
-            given = said.get(writer, [])
+            given = bounds.get(writer, [])
             inside = mine.filter(pc.is_valid(mine["b"]))
             given += zip(inside[POSITION].to_pylist(), inside["b"].to_pylist(), strict=True)
             rows = mine.filter(pc.is_null(mine["b"])) if inside.num_rows else mine

@@ -31,8 +31,8 @@ from rowtime.expr.conditions import conjuncts
 from rowtime.operators.contract import Delta, Operator, Tick, quoted
 from rowtime.operators.contract import functions as F
 from rowtime.operators.events.versions import differences
-from rowtime.operators.groups.finished import in_words, said
-from rowtime.operators.rows.attempt import Told, all_computed, judged
+from rowtime.operators.groups.finished import in_words, query_text
+from rowtime.operators.rows.attempt import NamedSql, all_computed, judged
 from rowtime.operators.rows.lifetimes import instant, made
 from rowtime.operators.rows.partials import Accumulators
 from rowtime.sql.generate import to_spark
@@ -95,7 +95,7 @@ def fitting_in_windows(tick: Tick, node: EventGroups, each: DataFrame, *, new: b
     return found.where(f"{BROKEN} IS NULL").drop(BROKEN)
 
 
-def _asked(node: EventGroups, *, in_windows: bool) -> list[Told]:
+def _asked(node: EventGroups, *, in_windows: bool) -> list[NamedSql]:
     """Return the expressions computed for each event: those that depend on its window, or the others."""
     found = []
     for part in node.computed_first():
@@ -127,11 +127,11 @@ def exact_groups(
     return groups, accumulators.beyond(groups)
 
 
-def tried(node: EventGroups, groups: DataFrame, beyond: Sequence[Told]) -> DataFrame:
+def tried(node: EventGroups, groups: DataFrame, beyond: Sequence[NamedSql]) -> DataFrame:
     """Return the same over keys and aggregates; ``beyond``: conditions that these cannot be computed."""
     values = {item.column.name: to_spark(item.expression) for item in node.items}
-    demands = [(to_spark(item.expression), said(node, item.expression)) for item in node.items]
-    tests = [(to_spark(part), said(node, part)) for part in conjuncts(node.having)]
+    demands = [(to_spark(item.expression), query_text(node, item.expression)) for item in node.items]
+    tests = [(to_spark(part), query_text(node, part)) for part in conjuncts(node.having)]
     ours = [name for name in groups.columns if name.startswith("__")]
     return judged(groups, tests, values, demands, ours, beyond)
 
@@ -147,8 +147,8 @@ def changed(tick: Tick, node: EventGroups, results: DataFrame) -> DataFrame:
 
     So the version before it is retracted, and those that fail and are new with a change are refused.
     """
-    shown, told = [item.column.name for item in node.items], [BROKEN] if BROKEN in results.columns else []
-    changes = differences(results, [*shown, *told]).selectExpr(
-        *node.item_names, *made("__x", STOP, WEIGHT, CHANGED_BY, MET), *told
+    shown, broken = [item.column.name for item in node.items], [BROKEN] if BROKEN in results.columns else []
+    changes = differences(results, [*shown, *broken]).selectExpr(
+        *node.item_names, *made("__x", STOP, WEIGHT, CHANGED_BY, MET), *broken
     )
-    return refuse_events(tick, node, changes, numbered=True) if told else changes
+    return refuse_events(tick, node, changes, numbered=True) if broken else changes

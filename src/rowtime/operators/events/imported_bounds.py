@@ -161,12 +161,12 @@ class ImportedBounds(Operator):
                 moving.come_back(writer)
         for writer in known.keys() - set(here):
             moving.leave(writer, control.clock)
-        items, said = self._items(tick, intake), self._said(intake)
+        items, beside = self._items(tick, intake), self._bounds_beside(intake)
         for writer in known:
             moving.bounds.setdefault(writer, known[writer].bound)
-            if writer in items or writer in said or intake.bound > BEGINNING:
+            if writer in items or writer in beside or intake.bound > BEGINNING:
                 mine = items.get(writer, _NO_ITEMS)
-                known[writer], steps = self._advanced(writer, known[writer], mine, said.get(writer, ()), intake)
+                known[writer], steps = self._advanced(writer, known[writer], mine, beside.get(writer, ()), intake)
                 moving.pending += [[max(at, control.clock), *step] for at, *step in steps]
             elif writer in intake.arrived:
                 before = known[writer]
@@ -191,7 +191,7 @@ class ImportedBounds(Operator):
         items = collected_items(tick, self, rows, _ARRIVAL, in_band=intake.in_band)
         return dict(by_writer(items))
 
-    def _said(self, intake: Intake) -> dict[str, list[tuple[int, int, int]]]:
+    def _bounds_beside(self, intake: Intake) -> dict[str, list[tuple[int, int, int]]]:
         """Return (position, bound, arrival) of the bounds of each writer that are beside the rows."""
         found: dict[str, list[tuple[int, int, int]]] = {}
         for writer, position, at in intake.bounds:
@@ -199,12 +199,12 @@ class ImportedBounds(Operator):
         return found
 
     def _advanced(
-        self, writer: str, known: _Known, items: pa.Table, said: Sequence[tuple[int, int, int]], intake: Intake
+        self, writer: str, known: _Known, items: pa.Table, beside: Sequence[tuple[int, int, int]], intake: Intake
     ) -> tuple[_Known, list[list[Any]]]:
         """Return a writer's state after the tick, and where its bound rose."""
         timed = known.timed or bool(pc.any(items["timed"]).as_py())
         inside = items.filter(pc.is_valid(items["b"]))
-        given = [*said, *zip(*(inside[name].to_pylist() for name in (POSITION, "b", "at")), strict=True)]
+        given = [*beside, *zip(*(inside[name].to_pylist() for name in (POSITION, "b", "at")), strict=True)]
         if timed:  # a writer that gives arrival times gives none for bounds: they arrive with the row before them
             given = [(position, at, BEGINNING) for position, at, _ in given]
         if intake.bound > BEGINNING:  # about the stream as a whole, after all that was read

@@ -140,8 +140,8 @@ class LifetimePairs:
         frames = (tick.frame(self.node, table).selectExpr(*names, *made(START, STOP, WEIGHT)) for table in tables)
         rows = reduce(lambda one, other: one.unionByName(other), frames)
         if others and tick.trying:
-            told = [(to_spark(part), to_rowtime(part)) for part in others]
-            rows = refuse_events(tick, self.node, judged(rows, told, {}, [], rows.columns))
+            conditions = [(to_spark(part), to_rowtime(part)) for part in others]
+            rows = refuse_events(tick, self.node, judged(rows, conditions, {}, [], rows.columns))
         for condition in () if tick.trying else others:
             rows = rows.where(to_spark(condition))
         peek = None if others else Peek(lambda _: None, partial(_columns, tables))

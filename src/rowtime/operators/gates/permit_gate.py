@@ -161,8 +161,8 @@ class PermitGate(Operator):
         places = np.arange(first, last)
         permits = self._table(tick, "permits", first, END)
         times = permits[PERMIT].to_numpy()[np.searchsorted(permits[PERMITS].to_numpy(), places, side="right")]
-        told = tick.frame(self, pa.table({POSITION: places, PERMIT: times}))
-        due = self._queued(tick, rows, first).join(F.broadcast(told), POSITION)
+        permitted = tick.frame(self, pa.table({POSITION: places, PERMIT: times}))
+        due = self._queued(tick, rows, first).join(F.broadcast(permitted), POSITION)
         shape = self.emits()
         columns = [*map(quoted, shape.names), *(name for name in shape.internals if name != ROWTIME)]
         return due.selectExpr(*columns, f"greatest({ROWTIME}, timestamp_micros({PERMIT})) AS {ROWTIME}")

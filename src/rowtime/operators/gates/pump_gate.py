@@ -89,10 +89,10 @@ class PumpGate(Unary):
         tests = [*self.tests(self._types(tick, delta.rows)), *self._narrower(narrower)]
         if not tests:
             return delta
-        rows = tick.refuse(self, self._told(delta.rows, tests), BROKEN, delta.count)
+        rows = tick.refuse(self, self._tested(delta.rows, tests), BROKEN, delta.count)
         return replace(delta, rows=rows, peek=None, files=None, timeline=None)
 
-    def _told(self, rows: DataFrame, tests: Sequence[Demand]) -> DataFrame:
+    def _tested(self, rows: DataFrame, tests: Sequence[Demand]) -> DataFrame:
         """Return the rows with the name of the first test that each fails."""
         texts = [test.condition for test in tests]
         if is_local(rows) and rows.can(*texts):  # Spark reports a test that cannot be computed
@@ -108,16 +108,16 @@ class PumpGate(Unary):
             cases.append(f"WHEN {broken} THEN {literal(test.name)}")
         shape = self.emits()
         columns = (*map(quoted, shape.names), *shape.internals)
-        told = f"CASE {' '.join(cases)} END" if cases else "CAST(NULL AS STRING)"
-        return with_tried.selectExpr(*columns, f"{told} AS {BROKEN}")
+        first_failed = f"CASE {' '.join(cases)} END" if cases else "CAST(NULL AS STRING)"
+        return with_tried.selectExpr(*columns, f"{first_failed} AS {BROKEN}")
 
     def _types(self, tick: Tick, rows: DataFrame) -> Mapping[str, str]:
         """Return the types of the query's columns, also those that only the rows tell."""
-        told = dict(zip(self.input.emits().names, tick.types(self.input), strict=True))
-        if all(told.values()):
-            return told
+        types = dict(zip(self.input.emits().names, tick.types(self.input), strict=True))
+        if all(types.values()):
+            return types
         found = {field.name: type_text(field.dataType) for field in rows.schema.fields}
-        return {name: kind or found.get(name, "") for name, kind in told.items()}
+        return {name: kind or found.get(name, "") for name, kind in types.items()}
 
     def is_narrowed(self, limit: Limit) -> bool:
         """Return True if a column of the table is narrower than declared."""

@@ -91,9 +91,9 @@ class Finished:
         taken = self._taken | dict.fromkeys(self.kept)
         groups = groups.selectExpr("*", f"coalesce({self.complete}, false) AS {DONE}")
         texts = self._made(DONE)
-        names = {f"__f{n}": said(self.node, item.expression) for n, item in enumerate(self.items)}
+        names = {f"__f{n}": query_text(self.node, item.expression) for n, item in enumerate(self.items)}
         tests = [
-            (f"CASE WHEN {DONE} THEN {to_spark(part)} ELSE true END", said(self.node, part))
+            (f"CASE WHEN {DONE} THEN {to_spark(part)} ELSE true END", query_text(self.node, part))
             for part in conjuncts(self.node.having)
         ]
         when = f"CASE WHEN {DONE} THEN {self.stamp} END"
@@ -112,7 +112,7 @@ class Finished:
         )
 
 
-def said(node: Groups, part: exp.Expr) -> str:
+def query_text(node: Groups, part: exp.Expr) -> str:
     """Return an expression over keys and aggregates as in the query."""
     known = {item.column.name: item.expression for item in (*node.keys, *node.aggregates)}
     made = part.copy().transform(

@@ -23,7 +23,7 @@ from rowtime.operators.contract import (
     DataFrame,
     Delta,
     EventTime,
-    FiresTold,
+    FireColumns,
     Link,
     Operator,
     Origin,
@@ -94,10 +94,10 @@ class TableJoin(OfRows):
             return None
         return replace(event, here="" if here == event.column else here)
 
-    def fires(self) -> FiresTold | None:
+    def fires(self) -> FireColumns | None:
         """Return those of the stream, with its columns' new names."""
-        told = self.inputs[0].fires()
-        return None if told is None else told.renamed({new: old for old, new in self.sides[0].columns})
+        fires = self.inputs[0].fires()
+        return None if fires is None else fires.renamed({new: old for old, new in self.sides[0].columns})
 
     def origin(self, column: str) -> Origin | None:
         """Return that of the stream's column, if its rows are emitted unchanged."""

@@ -19,7 +19,18 @@ from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING, END
 from rowtime.expr.store_assignment import as_read, same_type
 from rowtime.frames.local import is_local
-from rowtime.operators.contract import Control, DataFrame, Delta, EventTime, FiresTold, Link, Origin, Shape, Tick, Unary
+from rowtime.operators.contract import (
+    Control,
+    DataFrame,
+    Delta,
+    EventTime,
+    FireColumns,
+    Link,
+    Origin,
+    Shape,
+    Tick,
+    Unary,
+)
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.state import LARGE, Kept, Route, StateNote, rows_in
 from rowtime.operators.contract.texts import micros, passed
@@ -110,7 +121,7 @@ class Merge(Unary):
         """Return that of its input, whose rows it orders."""
         return self.input.event_of_rows()
 
-    def fires(self) -> FiresTold | None:
+    def fires(self) -> FireColumns | None:
         """Return those of its input, whose rows it orders."""
         return self.input.fires()
 

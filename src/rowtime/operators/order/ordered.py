@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 from sqlglot import exp
 
-from rowtime.core.columns import ORDERED_VALUE, POSITION, ROWTIME, SAID, WRITER
+from rowtime.core.columns import COLUMN_BOUND, ORDERED_VALUE, POSITION, ROWTIME, WRITER
 from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import BEGINNING
 from rowtime.expr.facts import Fact
@@ -107,7 +107,7 @@ class Ordered(Unary):
         if self.declares is None:
             return shape
         known = self.declares
-        columns = [known if c.name == known.name else c for c in shape.columns if self.passes or c.name != SAID]
+        columns = [known if c.name == known.name else c for c in shape.columns if self.passes or c.name != COLUMN_BOUND]
         return replace(shape, columns=tuple(columns))
 
     def row_expressions(self) -> Iterable[exp.Expr]:
@@ -136,14 +136,14 @@ class Ordered(Unary):
                 self, type=delta.rows.selectExpr(f"{to_spark(self.value)} AS v").schema[0].dataType.simpleString()
             )
         items = None if self.gate is None else heard(tick, self.gate, delta.rows, self)
-        rows = delta.rows if items is None else delta.rows.where(f"{SAID} IS NULL")
+        rows = delta.rows if items is None else delta.rows.where(f"{COLUMN_BOUND} IS NULL")
         bounds = [] if items is None else self._bounds(items, control)
         rows, verdict = self._judged(tick, replace(delta, rows=rows), control, bounds)
         self._remember(tick, bounds)
         rows = tick.account(self, rows, verdict, ROWTIME, ROWTIME)
         shape = self.emits()
         if items is not None and self.passes:
-            rows = rows.unionByName(delta.rows.where(f"{SAID} IS NOT NULL"), allowMissingColumns=True)
+            rows = rows.unionByName(delta.rows.where(f"{COLUMN_BOUND} IS NOT NULL"), allowMissingColumns=True)
         return Delta(rows.selectExpr(*map(quoted, shape.names), *shape.internals), delta.clocks, delta.count)
 
     def _bounds(self, items: pa.Table, control: OrderMarks) -> list[tuple[str, int, Any]]:

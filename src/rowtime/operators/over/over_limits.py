@@ -39,7 +39,7 @@ def answered(tick: Tick, node: Over, fresh: pa.Table, known: Known) -> tuple[pa.
             if not tick.trying:
                 hint = "Cast the argument to a wider type, for example DECIMAL(38, 0)."
                 raise Failure(Problem("R507", f"{node.name}: {wrong}", hint=hint)) from wrong
-            refused.append(_told(node, fresh.filter(pa.array(wrong.beyond)), wrong.name))
+            refused.append(_refused_rows(node, fresh.filter(pa.array(wrong.beyond)), wrong.name))
             fresh = fresh.filter(pa.array(~np.asarray(wrong.beyond)))
     if refused:
         gone = tick.frame(node, pa.concat_tables(refused))
@@ -47,7 +47,7 @@ def answered(tick: Tick, node: Over, fresh: pa.Table, known: Known) -> tuple[pa.
     return fresh, answer
 
 
-def _told(node: Over, rows: pa.Table, name: str) -> pa.Table:
+def _refused_rows(node: Over, rows: pa.Table, name: str) -> pa.Table:
     call = next(call for call in node.calls if call.column.name == name)
-    told = pa.array([f"{to_rowtime(call.typed)} OVER (…)"] * rows.num_rows, pa.string())
-    return rows.select([*node.passed, ROWTIME, WRITER, POSITION]).append_column(BROKEN, told)
+    names = pa.array([f"{to_rowtime(call.typed)} OVER (…)"] * rows.num_rows, pa.string())
+    return rows.select([*node.passed, ROWTIME, WRITER, POSITION]).append_column(BROKEN, names)

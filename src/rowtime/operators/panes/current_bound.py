@@ -14,7 +14,7 @@ from rowtime.core.clock import Clocks
 from rowtime.core.columns import BOUND_BEFORE
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import BEGINNING
-from rowtime.operators.contract import NOTHING, Column, Control, Delta, FiresTold, Link, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import NOTHING, Column, Control, Delta, FireColumns, Link, Operator, Shape, Tick, quoted
 from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED
 from rowtime.operators.panes.event_time import EventTimed
 from rowtime.operators.rows.halves import value_at
@@ -53,7 +53,7 @@ class CurrentBound(Operator):
         """Return the row itself."""
         return self.unchanged(0) if n == 0 else NOTHING
 
-    def fires(self) -> FiresTold | None:
+    def fires(self) -> FireColumns | None:
         """Return those of its input."""
         return self.input.fires()
 

@@ -27,7 +27,7 @@ from rowtime.operators.contract import (
     DataFrame,
     Delta,
     EventTime,
-    FiresTold,
+    FireColumns,
     Operator,
     Shape,
     Tick,
@@ -127,7 +127,7 @@ class EventTimed(Unary):
         """Return True in MODE MANUAL."""
         return fields["mode"] == SET  # type: ignore[no-any-return]
 
-    def fires(self) -> FiresTold | None:
+    def fires(self) -> FireColumns | None:
         """Return those of its input, whose rows pass unchanged."""
         return self.input.fires()
 

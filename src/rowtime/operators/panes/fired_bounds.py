@@ -18,7 +18,7 @@ from rowtime.core.columns import FIRE, GIVEN, PANE, POSITION, REGION, ROWTIME, W
 from rowtime.core.fields import UNSTORED
 from rowtime.core.time import END, MAX_MICROS, MIN_MICROS
 from rowtime.kernels.timeline import LAST
-from rowtime.operators.contract import NOTHING, Column, Control, Delta, FiresTold, Link, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import NOTHING, Column, Control, Delta, FireColumns, Link, Operator, Shape, Tick, quoted
 from rowtime.operators.contract.requirement import UNORDERED
 from rowtime.operators.panes.event_time import EventTimed
 
@@ -61,7 +61,7 @@ class FiredBounds(Operator):
         """Return the fire itself."""
         return self.unchanged(0) if n == 0 else NOTHING
 
-    def fires(self) -> FiresTold | None:
+    def fires(self) -> FireColumns | None:
         """Return those of its input."""
         return self.input.fires()
 
@@ -72,16 +72,16 @@ class FiredBounds(Operator):
         rows = None if delta.rows is None else self._rows(delta.rows)
         if not len(line.values):
             return replace(delta, rows=rows, peek=None, files=None, timeline=None)
-        told = self._told(tick, line)
+        bounds = self._bound_rows(tick, line)
         count = None if rows is not None and delta.count is None else len(line.values) + (delta.count or 0)
-        return Delta(told if rows is None else rows.unionByName(told), delta.clocks, count)
+        return Delta(bounds if rows is None else rows.unionByName(bounds), delta.clocks, count)
 
     def _rows(self, rows: DataFrame) -> DataFrame:
         shape = self.input.emits()
         columns = (*map(quoted, shape.names), *shape.internals)
         return rows.selectExpr(*columns, f"CAST(NULL AS BIGINT) AS {GIVEN}", f"{self.region} AS {REGION}")
 
-    def _told(self, tick: Tick, line: Timeline) -> DataFrame:
+    def _bound_rows(self, tick: Tick, line: Timeline) -> DataFrame:
         shape = self.input.emits()
         times = np.where(line.values >= END, MAX_MICROS, np.clip(line.values, MIN_MICROS, MAX_MICROS))
         bounds = tick.frame(self, pa.table({"t": times.astype(np.int64), GIVEN: line.values.astype(np.int64)}))

@@ -33,7 +33,18 @@ from rowtime.core.columns import (
 from rowtime.core.fields import UNSTORED, Micros
 from rowtime.core.time import BEGINNING, END, shift
 from rowtime.kernels.timeline import Timeline
-from rowtime.operators.contract import NOTHING, DataFrame, Delta, Fired, FiresTold, Link, Operator, Shape, Tick, quoted
+from rowtime.operators.contract import (
+    NOTHING,
+    DataFrame,
+    Delta,
+    FireColumns,
+    Fired,
+    Link,
+    Operator,
+    Shape,
+    Tick,
+    quoted,
+)
 from rowtime.operators.contract import functions as F
 from rowtime.operators.contract.requirement import EVENT_TIME, UNORDERED
 from rowtime.operators.contract.state import Kept, Route, Segment, StateNote, rows_in
@@ -112,16 +123,16 @@ class Panes(RowGroups):
         """Return the bound of the event time: every later fire is caused by a later one."""
         return {"": control.bound}
 
-    def fires(self) -> FiresTold | None:
+    def fires(self) -> FireColumns | None:
         """Return which columns tell what about a fire, and whether a pane may fire again."""
 
-        def told(fact: exp.Expr) -> list[str]:
+        def columns_of(fact: exp.Expr) -> list[str]:
             return [item.column.name for item in self.items if item.expression == fact]
 
-        ends, timings, indices = (told(pane_fact(name, self.times.duration)) for name in (END_OF, TIMING, INDEX))
-        signs = frozenset(told(parse_expression(SIGN)))
+        ends, timings, indices = (columns_of(pane_fact(name, self.times.duration)) for name in (END_OF, TIMING, INDEX))
+        signs = frozenset(columns_of(parse_expression(SIGN)))
         again = self.age > 0 or self.every is not None
-        found = FiresTold(tuple(ends), frozenset(timings), frozenset(indices), signs, again, self.changes)
+        found = FireColumns(tuple(ends), frozenset(timings), frozenset(indices), signs, again, self.changes)
         timing = pane_fact(TIMING, self.times.duration)
         return found.among(self.having, lambda side: side == timing)
 

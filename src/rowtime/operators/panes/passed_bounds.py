@@ -96,8 +96,8 @@ class PassedBounds(Operator):
         bounds = self._bounds(tick, line, least(delta.clocks.values()))
         if not bounds.num_rows:
             return Delta(rows, delta.clocks, delta.count, delta.lowest, delta.highest)
-        told = self._told(tick, bounds)
-        rows = told if rows is None else rows.unionByName(told)
+        bound_rows = self._bound_rows(tick, bounds)
+        rows = bound_rows if rows is None else rows.unionByName(bound_rows)
         count = bounds.num_rows + (delta.count or 0)
         return Delta(rows, delta.clocks, None if delta.rows is not None and delta.count is None else count)
 
@@ -140,7 +140,7 @@ class PassedBounds(Operator):
         found, times, places = (np.concatenate(part).astype(np.int64) for part in zip(*stands, strict=True))
         return pa.table({"t": times, POSITION: places, GIVEN: values[found]})
 
-    def _told(self, tick: Tick, bounds: pa.Table) -> DataFrame:
+    def _bound_rows(self, tick: Tick, bounds: pa.Table) -> DataFrame:
         columns = [f"CAST(NULL AS {c.type or 'VOID'}) AS {quoted(c.name)}" for c in self.input.emits().columns]
         fixed = [f"{self.region} AS {REGION}", f"timestamp_micros(t) AS {ROWTIME}", f"'' AS {WRITER}"]
         nobody = (f"CAST(NULL AS {kind}) AS {name}" for kind, name in zip(("STRING", "BIGINT"), ORIGIN, strict=True))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _PLAIN = re.compile(r"`(?:[^`]|``)+`|\w+")
 
-Told = tuple[str, str]
+NamedSql = tuple[str, str]
 """Spark SQL of an expression, and its name in ``raw_record``."""
 
 
@@ -52,11 +52,11 @@ def all_computed(rows: DataFrame, expressions: Iterable[str]) -> DataFrame:
 
 def judged(  # noqa: PLR0913 - the tests and values of rows
     rows: DataFrame,
-    tests: Sequence[Told],
+    tests: Sequence[NamedSql],
     values: Mapping[str, str],
-    demands: Iterable[Told],
+    demands: Iterable[NamedSql],
     kept: Collection[str],
-    broken: Sequence[Told] = (),
+    broken: Sequence[NamedSql] = (),
 ) -> DataFrame:
     """Return the rows that no test excludes, with ``values`` by name and ``kept`` columns; `BROKEN`: the row's failure.
 
@@ -83,5 +83,5 @@ def judged(  # noqa: PLR0913 - the tests and values of rows
     found = rows.withColumns({name: attempted(spark, [called.get(text, text)]) for text, name in names.items()})
     if left_out:
         found = found.where(f"NOT ({' OR '.join(left_out)})")
-    told = f"CASE {' '.join(cases)} END" if cases else "CAST(NULL AS STRING)"
-    return found.selectExpr(*columns, *map(quoted, kept), f"{told} AS {BROKEN}")
+    first_failed = f"CASE {' '.join(cases)} END" if cases else "CAST(NULL AS STRING)"
+    return found.selectExpr(*columns, *map(quoted, kept), f"{first_failed} AS {BROKEN}")

@@ -14,14 +14,14 @@ from sqlglot import exp
 
 from rowtime.expr.conditions import conjuncts
 from rowtime.operators.contract import functions as F
-from rowtime.operators.rows.attempt import Told, attempted
+from rowtime.operators.rows.attempt import NamedSql, attempted
 from rowtime.sql.generate import to_rowtime, to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
 
-def sorted_out(on: exp.Expr | None, types: Mapping[str, str]) -> tuple[list[str], list[Told]]:
+def sorted_out(on: exp.Expr | None, types: Mapping[str, str]) -> tuple[list[str], list[NamedSql]]:
     """Return the equalities of two columns of one of ``types``, which cannot fail, and the other parts."""
     equal: list[exp.Expr] = []
     others: list[exp.Expr] = []
@@ -39,7 +39,7 @@ def _compares(part: exp.Expr, types: Mapping[str, str]) -> bool:
     return bool(kinds[0]) and kinds[0] == kinds[1]
 
 
-def holds(spark: SparkSession, parts: Sequence[Told]) -> Column:
+def holds(spark: SparkSession, parts: Sequence[NamedSql]) -> Column:
     """Return whether all parts can be computed and are true."""
     tried = (F.coalesce(attempted(spark, [text])["c0"], F.lit(False)) for text, _ in parts)  # noqa: FBT003
     return reduce(lambda one, other: one & other, tried, F.lit(True))  # noqa: FBT003

@@ -20,7 +20,7 @@ from rowtime.operators.contract import (
     Column,
     DataFrame,
     Delta,
-    FiresTold,
+    FireColumns,
     Link,
     Made,
     Operator,
@@ -83,11 +83,11 @@ class Select(Unary):
             event = None
         return replace(below, columns=tuple(item.column for item in self.items), event=event)
 
-    def fires(self) -> FiresTold | None:
+    def fires(self) -> FireColumns | None:
         """Return those of its input that satisfy WHERE, unless it turns one row into several."""
-        told = None if self._makes_rows else self.input.fires()
+        fires = None if self._makes_rows else self.input.fires()
         passed = {i.column.name: i.expression.name for i in self.items if isinstance(i.expression, exp.Column)}
-        return None if told is None else told.where(self.where).renamed(passed)
+        return None if fires is None else fires.where(self.where).renamed(passed)
 
     def renames_for(self, types: Mapping[str, str]) -> dict[str, str] | None:
         """Return each column and the input column that it is; ``None`` if anything is computed or omitted.

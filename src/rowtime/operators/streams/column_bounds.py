@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rowtime.core.columns import POSITION, SAID, SINCE, WRITER
+from rowtime.core.columns import COLUMN_BOUND, POSITION, SINCE, WRITER
 from rowtime.core.time import BEGINNING, END, MAX_MICROS, MIN_MICROS
 from rowtime.operators.contract import Column, Delta, Tick
 from rowtime.operators.contract.intake import Intake
 from rowtime.operators.contract.state import Keeper
-from rowtime.operators.streams.event_bounds import behind, item_rows, speaking
+from rowtime.operators.streams.event_bounds import behind, item_rows, with_clocks_of
 from rowtime.operators.streams.stream_clocks import StreamClocks
 
 if TYPE_CHECKING:
@@ -38,16 +38,16 @@ def with_column_bounds(  # noqa: PLR0913 - a stream's tick
 ) -> Delta:
     """Return the rows of a stream with the bounds of its columns among them; ``before``: the clocks before the tick."""
     if not intake.columns:
-        rows = None if delta.rows is None else delta.rows.selectExpr("*", f"CAST(NULL AS STRING) AS {SAID}")
+        rows = None if delta.rows is None else delta.rows.selectExpr("*", f"CAST(NULL AS STRING) AS {COLUMN_BOUND}")
         return replace(delta, rows=rows)
     control = tick.control(stream)
     tick.remember(stream, said=control.said + len(intake.columns))
-    spoke = {writer for writer, _, _ in intake.columns}
+    senders = {writer for writer, _, _ in intake.columns}
     # A writer that sent only such a bound gets a clock, so that the bound is not held for ever.
-    clocks = speaking(tick, stream, delta.clocks, spoke)
+    clocks = with_clocks_of(tick, stream, delta.clocks, senders)
     since = [_since(intake, before, control.floors, writer, place) for writer, place, _ in intake.columns]
     known = {SINCE: pa.array(since, pa.timestamp("us", "UTC"))}
-    rows = _among(item_rows(tick, columns, intake.columns, {SAID: pa.string()}, known), delta.rows)
+    rows = _among(item_rows(tick, columns, intake.columns, {COLUMN_BOUND: pa.string()}, known), delta.rows)
     count = None if delta.rows is not None and delta.count is None else (delta.count or 0) + len(intake.columns)
     return replace(delta, rows=rows, clocks=clocks, count=count, lowest=BEGINNING, highest=END, peek=None)
 
@@ -60,9 +60,9 @@ def _since(intake: Intake, before: Mapping[str, int], floors: Mapping[str, int],
 
 
 def _among(items: DataFrame, rows: DataFrame | None) -> DataFrame:
-    nulls = [f"CAST(NULL AS STRING) AS {SAID}", f"CAST(NULL AS TIMESTAMP) AS {SINCE}"]
+    nulls = [f"CAST(NULL AS STRING) AS {COLUMN_BOUND}", f"CAST(NULL AS TIMESTAMP) AS {SINCE}"]
     both = items if rows is None else rows.selectExpr("*", *nulls).unionByName(items)
-    return behind(both, SAID, SINCE).drop(SINCE)
+    return behind(both, COLUMN_BOUND, SINCE).drop(SINCE)
 
 
 def heard(tick: Tick, gate: Stream, rows: DataFrame, order: Ordered) -> pa.Table | None:
@@ -73,7 +73,7 @@ def heard(tick: Tick, gate: Stream, rows: DataFrame, order: Ordered) -> pa.Table
     known = tick.control(order).heard
     if known >= tick.control(gate).said:
         return None
-    items = rows.where(f"{SAID} IS NOT NULL").selectExpr(WRITER, POSITION, SAID).toArrow()
+    items = rows.where(f"{COLUMN_BOUND} IS NOT NULL").selectExpr(WRITER, POSITION, COLUMN_BOUND).toArrow()
     tick.remember(order, heard=known + items.num_rows)
     return items
 
@@ -81,6 +81,6 @@ def heard(tick: Tick, gate: Stream, rows: DataFrame, order: Ordered) -> pa.Table
 def about(items: pa.Table, column: str) -> Iterator[tuple[str, int, Any]]:
     """Yield writer, position and value of the bounds of one column."""
     for item in items.to_pylist():
-        said = json.loads(item[SAID])
-        if said["column"] == column:
-            yield item[WRITER], item[POSITION], said["at"]
+        bound = json.loads(item[COLUMN_BOUND])
+        if bound["column"] == column:
+            yield item[WRITER], item[POSITION], bound["at"]

@@ -53,9 +53,9 @@ def with_bounds(
     tick: Tick, stream: Keeper[StreamClocks], delta: Delta, columns: Sequence[Column], given: Given
 ) -> Delta:
     """Return the rows of a stream with the bounds among them."""
-    spoke = {writer for writer, _, _ in given.items}
+    senders = {writer for writer, _, _ in given.items}
     # A writer that sent only a bound gets a clock, so that the bound is not held for ever.
-    clocks = speaking(tick, stream, delta.clocks, spoke)
+    clocks = with_clocks_of(tick, stream, delta.clocks, senders)
     if not given.items:
         rows = None if delta.rows is None else delta.rows.selectExpr("*", f"CAST(NULL AS BIGINT) AS {GIVEN}")
         return replace(delta, rows=rows, clocks=clocks, peek=None)
@@ -64,11 +64,13 @@ def with_bounds(
     return replace(delta, rows=rows, clocks=clocks, count=count, lowest=BEGINNING, peek=None)
 
 
-def speaking(tick: Tick, stream: Keeper[StreamClocks], clocks: Clocks, spoke: Collection[str]) -> dict[str, int]:
-    """Return the clocks of a stream, where each writer in ``spoke`` has one; so has a stream that all have left."""
-    after = {w: max(at, MIN_MICROS) if w in spoke or (spoke and w == NOBODY) else at for w, at in clocks.items()}
+def with_clocks_of(
+    tick: Tick, stream: Keeper[StreamClocks], clocks: Clocks, senders: Collection[str]
+) -> dict[str, int]:
+    """Return the clocks of a stream, where each writer in ``senders`` has one; so has a stream that all have left."""
+    after = {w: max(at, MIN_MICROS) if w in senders or (senders and w == NOBODY) else at for w, at in clocks.items()}
     shown = tick.control(stream).shown
-    tick.remember(stream, clocks=after, shown=max(MIN_MICROS, shown) if spoke else shown)
+    tick.remember(stream, clocks=after, shown=max(MIN_MICROS, shown) if senders else shown)
     return after
 
 

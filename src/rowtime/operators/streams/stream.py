@@ -21,12 +21,12 @@ from rowtime.core.columns import (
     ARRIVAL,
     BOUND,
     CANDIDATE,
+    COLUMN_BOUND,
     GIVEN,
     MALFORMED,
     POSITION,
     REFUSED,
     ROWTIME,
-    SAID,
     SHOWN,
     TRIED,
     WRITER,
@@ -104,7 +104,7 @@ class Stream(Operator):
         """Return the declared columns, placed by writer and position, with the arrival time."""
         released = self.single and not self.batched
         columns = (*self.columns, Column(GIVEN, "BIGINT")) if self.event_bounds else self.columns
-        columns = (*columns, Column(SAID, "STRING")) if self.column_bounds else columns
+        columns = (*columns, Column(COLUMN_BOUND, "STRING")) if self.column_bounds else columns
         shape = Shape(columns, single=self.single, released=released, arrival=True, batched=self.batched)
         return replace(shape, stamped=is_timed_by_arrival(self.source))
 
@@ -117,7 +117,7 @@ class Stream(Operator):
         return True
 
     def may_change(self) -> Mapping[str, str]:
-        """Its gate judges each row by itself; only rows that are held are judged by what was said when they came."""
+        """Its gate judges each row by itself; held rows are judged by the guard of their arrival."""
         guard = {} if self.resync else {"early": "EARLY BEYOND", "ahead": "EARLY BEYOND … AFTER ARRIVAL"}
         return {**guard, "checks": "CHECK or NOT NULL of its rows"}
 

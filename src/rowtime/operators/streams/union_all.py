@@ -20,7 +20,7 @@ from rowtime.operators.contract import (
     Control,
     DataFrame,
     Delta,
-    FiresTold,
+    FireColumns,
     Link,
     Made,
     Operator,
@@ -60,12 +60,12 @@ class UnionAll(Operator):
         """Return True: the rows of all inputs."""
         return True
 
-    def fires(self) -> FiresTold | None:
+    def fires(self) -> FireColumns | None:
         """Return those of the first input, if each input has such columns at these positions."""
         names = self.inputs[0].emits().names
-        told = [(one.fires(), dict(zip(names, one.emits().names, strict=True))) for one in self.inputs]
-        known = [fires.renamed(passed) for fires, passed in told if fires is not None]
-        return reduce(FiresTold.beside, known) if len(known) == len(told) else None
+        fires_of_inputs = [(one.fires(), dict(zip(names, one.emits().names, strict=True))) for one in self.inputs]
+        known = [fires.renamed(passed) for fires, passed in fires_of_inputs if fires is not None]
+        return reduce(FireColumns.beside, known) if len(known) == len(fires_of_inputs) else None
 
     def requires(self) -> tuple[Requirement, ...]:
         """Require places, because rows keep theirs; events may have none."""

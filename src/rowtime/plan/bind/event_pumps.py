@@ -23,8 +23,8 @@ def check_order(stream: StreamDef, pump: CreatePump, node: Operator) -> None:
     given = node.emits().names
     if len(given) != len(names):
         return  # refused elsewhere
-    told = dict(zip(names, given, strict=True))
-    start, stop = (node.origin(told.get((name or "").lower(), "")) for name in (shape.start, shape.stop))
+    column_of = dict(zip(names, given, strict=True))
+    start, stop = (node.origin(column_of.get((name or "").lower(), "")) for name in (shape.start, shape.stop))
     if start is not None and start.what == ROWTIME:
         return
     if shape.edges and start is not None and stop is not None and (start.what, stop.what) == EDGES:

@@ -159,15 +159,15 @@ def differing(parts: Sequence[Operator]) -> str:
 
 def over_fires(fresh: Callable[[str], str], node: Operator) -> Operator:
     """Return the rows ordered by the ends of the panes that fired them, if a column has these; else the node."""
-    told = None if node.emits().event else node.fires()
-    return next(_over_fires(fresh, node), node) if told and told.ends else node
+    fires = None if node.emits().event else node.fires()
+    return next(_over_fires(fresh, node), node) if fires and fires.ends else node
 
 
 def _over_fires(fresh: Callable[[str], str], node: Operator) -> Iterator[Operator]:
     """Yield one operator per column that has the ends."""
     if node.awaits_event:
-        event, told = cast("EventTimed", node.inputs[1]), node.fires()
-        for end in told.ends if told else ():
+        event, columns = cast("EventTimed", node.inputs[1]), node.fires()
+        for end in columns.ends if columns else ():
             fires = FiredBounds(fresh(f"{node.name}.fired_bounds"), node, event)
             yield EventTimed(fresh(f"{node.name}.event_time"), fires, end, mode=FORWARDED, regions=1)
     elif node.side_by_side:
@@ -201,8 +201,8 @@ def lost_at(node: Operator) -> str:
 
 
 def _unended(node: Operator) -> str:
-    told = node.fires() if node.awaits_event else None
-    return "no column of its select list is PANE_END" if told and not told.ends else ""
+    fires = node.fires() if node.awaits_event else None
+    return "no column of its select list is PANE_END" if fires and not fires.ends else ""
 
 
 def manual(plan: StoredPlan, name: str, at: int = BEGINNING) -> str:

@@ -26,7 +26,7 @@ from rowtime.plan.bind.panes import has_panes
 from rowtime.plan.bind.periods import Periods, split_off
 from rowtime.plan.bind.scope import From
 from rowtime.plan.bind.sources import Binder, BoundQuery
-from rowtime.plan.bind.table_queries import TableQueries
+from rowtime.plan.bind.table_select import TableSelectBinder
 from rowtime.plan.bind.tables import Tables
 from rowtime.plan.bind.window_tables import WINDOW_TABLES, WindowTable
 from rowtime.sql.generate import to_rowtime
@@ -87,7 +87,7 @@ class FromClause:
     def _windowed(self, item: exp.Expr) -> From:
         """Return an input with its window; a table is possible only in a join."""
         if isinstance(item, exp.Subquery) and item.meta.get("derived"):
-            return TableQueries(self.text, self.sources, self.name, item).bind()
+            return TableSelectBinder(self.text, self.sources, self.name, item).bind()
         table = Tables(self.text, self.sources).static(item)
         if table is not None and not isinstance(item, exp.Table) and not self.query.args.get("joins"):
             hint = "Join it with a stream, or use it in a sub-query of an expression."

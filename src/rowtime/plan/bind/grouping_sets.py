@@ -63,7 +63,7 @@ def without_clock(query: exp.Select, text: str, binds: Callable[[exp.Expr], bool
     """Return the refusal (R127) of sets one of which has no key that closes its groups."""
     kind = next(node for node in query.args["group"].expressions if isinstance(node, _KINDS))
     words = "GROUPING SETS" if isinstance(kind, exp.GroupingSets) else type(kind).__name__.upper()
-    hint = next((said for said, rewritten in _closed(query) if binds(rewritten)), "")
+    hint = next((advice for advice, rewritten in _closed(query) if binds(rewritten)), "")
     otherwise = "Add an ascending expression next to the sets."
     return refuse_at(text, kind, "R127", f"GROUP BY {words} has groups without a monotonic key", hint or otherwise)
 
@@ -176,7 +176,7 @@ def _entry(entry: exp.Expr, keys: Set, every: Sequence[exp.Expr], resolved: _Key
 def _in_set(node: exp.Expr, keys: Set, every: Sequence[exp.Expr], resolved: _Keys) -> exp.Expr:
     """Return an expression for one set: keys that it lacks are NULL, except inside aggregates."""
     if isinstance(node, exp.Anonymous) and node.name.upper() in ("GROUPING", "GROUPING_ID"):
-        return _told(node, keys, every, resolved)
+        return _grouping_value(node, keys, every, resolved)
     key = resolved.plain(node)
     if key in every:
         return node if key in keys else _null(node)
@@ -196,7 +196,7 @@ def _null(key: exp.Expr) -> exp.Expr:
     return made
 
 
-def _told(call: exp.Anonymous, keys: Set, every: Sequence[exp.Expr], resolved: _Keys) -> exp.Expr:
+def _grouping_value(call: exp.Anonymous, keys: Set, every: Sequence[exp.Expr], resolved: _Keys) -> exp.Expr:
     """Return GROUPING(k), 1 if the set lacks the key; or GROUPING_ID(k, l, …), these as bits of a number."""
     asked = [resolved.key(part) for part in call.expressions] or list(every)
     bits = "".join("0" if key in keys else "1" for key in asked)

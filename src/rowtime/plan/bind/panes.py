@@ -68,19 +68,19 @@ class PaneGrouping(Grouping):
 
     def _refuse_again(self, node: nodes.Panes, source: Operator) -> None:
         """Refuse to count the fires of a pane that fires again. Raises ``Refused`` (R170)."""
-        told = source.fires()
-        if told is None or not told.again:
+        fires = source.fires()
+        if fires is None or not fires.again:
             return
         calls = [item.expression for item in self.aggregates]
-        latest = all(isinstance(call, exp.ArgMax) and call.expression.name in told.indices for call in calls)
-        if columns_in(calls) & told.signs or (latest and not told.changes):
+        latest = all(isinstance(call, exp.ArgMax) and call.expression.name in fires.indices for call in calls)
+        if columns_in(calls) & fires.signs or (latest and not fires.changes):
             return
         what = "the panes below fire again, and what is made of all their fires counts a pane more than once"
         hint = (
             "Take the complete fires: add HAVING PANE_TIMING = 'COMPLETE' to the query of the panes below. Or group by "
             "the pane and its keys, and take MAX_BY(n, i) of each, where i is PANE_INDEX."
         )
-        if told.changes:
+        if fires.changes:
             hint = "Take back what is retracted: SUM(CASE WHEN change = 'INSERT' THEN 1 ELSE -1 END)."
         raise refuse_at(self.scope.text, node, "R170", what, hint)
 
@@ -91,8 +91,8 @@ class PaneGrouping(Grouping):
             shown = node.this.name if isinstance(node.this, exp.Column) else "t"
             declared = f"CREATE VIEW v EVENT TIME ({shown}, LAG INTERVAL '10' SECOND) AS SELECT STREAM {self._read()};"
             hint = f"Declare one on the input, and read the view: {declared}"
-            told = self.scope.input.fires()
-            if told is not None and not told.ends:
+            fires = self.scope.input.fires()
+            if fires is not None and not fires.ends:
                 hint = f"Select PANE_END AS {shown} in the query of the panes below."
             self.scope.refuse("R170", "PANES needs an event time", node, hint, lost_at(self.scope.input))
             return None
@@ -138,9 +138,9 @@ class PaneGrouping(Grouping):
     def _over_groups(self, node: exp.Expr) -> exp.Expr:
         """Bind as in every GROUP BY; functions of the pane are inserted last."""
         marked = _replaced(node.copy(), _fact)
-        return _replaced(super()._over_groups(marked), self._told)
+        return _replaced(super()._over_groups(marked), self._pane_column)
 
-    def _told(self, part: exp.Expr) -> exp.Expr:
+    def _pane_column(self, part: exp.Expr) -> exp.Expr:
         if not isinstance(part, nodes.PaneFact):
             return part
         return pane_fact(part.name, self.times.duration)

@@ -131,55 +131,55 @@ class Periods:
 
     def _bound(self, source: From, condition: exp.Expr, times: Times) -> exp.Expr:
         """Return a condition as comparisons of BIGINT columns."""
-        for said in condition.find_all(PeriodPredicate):
-            self._check(said, condition, source, times)
+        for predicate in condition.find_all(PeriodPredicate):
+            self._check(predicate, condition, source, times)
         scope = Scope(self.text, source, lifetimes=True)
         bound = exp.Paren(this=scope.bind(condition))
         if scope.problems:
             raise Refused(*scope.problems)
-        for said in list(bound.find_all(PeriodPredicate)):
-            said.replace(exp.Paren(this=compared(said, lambda period: _ends(period, times))))
+        for predicate in list(bound.find_all(PeriodPredicate)):
+            predicate.replace(exp.Paren(this=compared(predicate, lambda period: _ends(period, times))))
         return bound
 
-    def _check(self, said: exp.Expr, condition: exp.Expr, source: From, times: Times) -> None:
-        above = said
+    def _check(self, predicate: exp.Expr, condition: exp.Expr, source: From, times: Times) -> None:
+        above = predicate
         while above is not condition and above.parent is not None:
             above = above.parent
             if not isinstance(above, _LOGIC):
-                what = f"{to_rowtime(said)} is not allowed inside {to_rowtime(above)}"
-                raise self._refused(what, said, "Combine conditions on lifetimes with AND, OR and NOT.")
-        for name in (node.name for node in said.find_all(Lifetime)):
+                what = f"{to_rowtime(predicate)} is not allowed inside {to_rowtime(above)}"
+                raise self._refused(what, predicate, "Combine conditions on lifetimes with AND, OR and NOT.")
+        for name in (node.name for node in predicate.find_all(Lifetime)):
             if name.lower() in times:
                 continue
             known = {one.alias.lower() for one in source.inputs}
             if name.lower() not in known:
-                raise refuse_at(self.text, said, "R103", f"there is no stream {name} here")
+                raise refuse_at(self.text, predicate, "R103", f"there is no stream {name} here")
             hint = "Name the lifetime of an input of the JOIN itself, or of a view of what is joined before."
-            raise self._refused(f"{name} has no lifetime of its own here", said, hint)
+            raise self._refused(f"{name} has no lifetime of its own here", predicate, hint)
 
     def _met(self, condition: exp.Expr, aliases: Sequence[str]) -> exp.Expr:
         """Return a condition of ON, where lifetimes overlap anyway."""
         if not timed(condition):
             return condition
         root = exp.Paren(this=condition.copy())
-        for said in list(root.find_all(PeriodPredicate)):
-            names = [side.name.lower() for side in (said.this, said.expression) if isinstance(side, Lifetime)]
+        for predicate in list(root.find_all(PeriodPredicate)):
+            names = [side.name.lower() for side in (predicate.this, predicate.expression) if isinstance(side, Lifetime)]
             if sorted(names) != sorted(aliases):
                 continue
-            if said.args["how"] == "OVERLAPS":
-                said.replace(exp.true())
-            elif said.args["how"] not in ("CONTAINS", "EQUALS"):
-                raise self._apart(said)
+            if predicate.args["how"] == "OVERLAPS":
+                predicate.replace(exp.true())
+            elif predicate.args["how"] not in ("CONTAINS", "EQUALS"):
+                raise self._apart(predicate)
         met: exp.Expr = root.this
         return met
 
-    def _apart(self, said: exp.Expr) -> Refused:
+    def _apart(self, predicate: exp.Expr) -> Refused:
         """Return why events that never overlap are not joined, and what to write instead."""
-        how, (first, second) = said.args["how"], (said.this.name, said.expression.name)
+        how, (first, second) = predicate.args["how"], (predicate.this.name, predicate.expression.name)
         if "SUCCEEDS" in how:
             how, first, second = how.replace("SUCCEEDS", "PRECEDES"), second, first
-        what = f"{to_rowtime(said)} is true for no pair: events are joined while both are alive"
-        return self._refused(what, said, f"Move the lifetimes: FROM {_APART[how].format(a=first, b=second)}.")
+        what = f"{to_rowtime(predicate)} is true for no pair: events are joined while both are alive"
+        return self._refused(what, predicate, f"Move the lifetimes: FROM {_APART[how].format(a=first, b=second)}.")
 
     def _check_ends(self, bound: exp.Expr, given: exp.Expr) -> None:
         """Check that ends are compared only with each other and with starts: the events of a pair may be gone."""

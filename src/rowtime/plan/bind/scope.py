@@ -23,7 +23,7 @@ from rowtime.plan.bind.stream_defs import suggestion
 from rowtime.plan.bind.struct_fields import missing_fields
 from rowtime.plan.bind.windows import GROUP_FUNCTIONS, LATER, Windows, is_value
 from rowtime.sql.dialect import Rowtime
-from rowtime.sql.foreign_calls import told, word
+from rowtime.sql.foreign_calls import foreign_call, word
 from rowtime.sql.generate import to_rowtime, to_spark
 from rowtime.sql.nodes import CurrentRowTimestamp, Lifetime, LifetimeEdge, Monotonic, PeriodPredicate
 from rowtime.sql.places import place_of, position, span
@@ -203,7 +203,7 @@ class Scope:
             if isinstance(part, exp.Anonymous) and part.name.upper() in _TIMES_OF_DAY:
                 hint = _FIXED
             self.refuse("R111", f"{to_rowtime(part)} {what}", part, hint)
-        if (other := told(part)) is not None:
+        if (other := foreign_call(part)) is not None:
             self.refuse("R107", other.what, part, other.hint)
         if isinstance(part, exp.Window) and self.over is None:
             what = "a window function is allowed only in the select list of a query without groups"
@@ -234,7 +234,7 @@ class Scope:
                 self.promises[text] = (self.gate(), part.this.copy())
         if isinstance(part, exp.Anonymous) and part.name.upper() in GROUP_FUNCTIONS:
             return self.windows.bind(self, part)
-        if isinstance(part, exp.Window) and self.over is not None and not any(map(told, part.this.walk())):
+        if isinstance(part, exp.Window) and self.over is not None and not any(map(foreign_call, part.this.walk())):
             return self.over(part)
         return part
 

@@ -12,7 +12,7 @@ from typing import Protocol, cast
 
 from sqlglot import exp
 
-from rowtime.core.columns import PROMOTED_TIME, ROWTIME, SAID
+from rowtime.core.columns import COLUMN_BOUND, PROMOTED_TIME, ROWTIME
 from rowtime.core.errors import Place, Problem, Refused, refuse
 from rowtime.core.shapes import EventShape
 from rowtime.expr.conditions import col
@@ -269,7 +269,7 @@ class Sources:
         """Return a pump's rows as one writer: in order and numbered, as in the log; above the guard."""
         node = self.pump(binder, pump).node
         if stream.column_bounds:  # a pump sets none, but other writers may
-            none = Item(Column(SAID, "STRING"), null_of("STRING"))
+            none = Item(Column(COLUMN_BOUND, "STRING"), null_of("STRING"))
             node = extended(self.fresh(f"{pump_name(pump)}.rows"), node, none)
         node = self.enforcer.edge(node, COUNTED, f"{pump_name(pump)}.written")
         if stream.early is None:

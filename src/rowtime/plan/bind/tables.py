@@ -16,7 +16,7 @@ from sqlglot.optimizer.qualify import qualify
 from rowtime.core.errors import Refused
 from rowtime.expr.monotonicity import non_deterministic
 from rowtime.operators.contract import Column, Operator
-from rowtime.operators.streams.query_of_tables import READ, QueryOfTables
+from rowtime.operators.streams.spark_query import READ, SparkQuery
 from rowtime.operators.streams.table import Table
 from rowtime.operators.streams.table_versions import refreshed
 from rowtime.plan.bind.correlation import without_schema
@@ -148,7 +148,7 @@ class Tables:
         if key not in self.sources.bound:
             name = self.sources.fresh(f"{tables[0].name}.query")
             columns = tuple(map(Column, names))
-            self.sources.bound[key] = BoundQuery(QueryOfTables(name, tuple(tables), whole, columns))
+            self.sources.bound[key] = BoundQuery(SparkQuery(name, tuple(tables), whole, columns))
         return self.sources.bound[key].node
 
     def _check(self, query: exp.Expr) -> None:

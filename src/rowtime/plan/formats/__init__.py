@@ -130,13 +130,13 @@ def read_problems(kind: str, given: Given, columns: Sequence[tuple[str, str]], p
 
 def _folders(given: Given, columns: Sequence[str], place: Place) -> Iterator[Problem]:
     """Yield problems (R596) with partition folders: undeclared columns, all columns, or the rowtime."""
-    told = {name.lower(): value for name, value in given}
-    split = [part.strip() for part in told.get(PARTITIONS.lower(), "").split(",") if part.strip()]
+    options = {name.lower(): value for name, value in given}
+    split = [part.strip() for part in options.get(PARTITIONS.lower(), "").split(",") if part.strip()]
     for name in split:
         if name not in columns:
             hint = f"Declare {name}; there are {', '.join(columns)}."
             yield Problem("R596", f"PARTITIONED BY names {name}, which is not a column", place, hint)
-        if name.lower() == told.get(ROWTIME_COLUMN.name, "").lower():
+        if name.lower() == options.get(ROWTIME_COLUMN.name, "").lower():
             what = (
                 f"{name} gives the rowtime, but it comes from the names of folders, where all rows have the same value"
             )
@@ -151,12 +151,12 @@ def _folders(given: Given, columns: Sequence[str], place: Place) -> Iterator[Pro
 
 def _lines(given: Given, place: Place) -> Iterator[Problem]:
     """Yield problems (R542) with options that make a line not a record, so that a growing file has no complete part."""
-    told = {name.lower(): value.lower() for name, value in given}
-    if told.get(GROWING) != "true":
+    options = {name.lower(): value.lower() for name, value in given}
+    if options.get(GROWING) != "true":
         return
     for name, alike in (("multiline", ("false",)), ("linesep", ("\n", "\\n")), *_ENCODINGS):
-        if name in told and told[name] not in alike:
-            what = f"a file that grows is read to its last full line, and {name} '{told[name]}' has no such lines"
+        if name in options and options[name] not in alike:
+            what = f"a file that grows is read to its last full line, and {name} '{options[name]}' has no such lines"
             yield Problem(
                 "R542", what, place, f"Leave {name} out; or leave growing out, and rename a file when it is whole."
             )

@@ -162,7 +162,7 @@ def _nothing(*values: str) -> Callable[[str], Translated]:
 
 
 def _with_rowtime(value: str) -> Translated:
-    """Translate the option: a sink writes ROWTIME as a column, unless it is told not to."""
+    """Translate the option: a sink writes ROWTIME as a column, unless the option is false."""
     return ("rowtime.column", "") if value.lower() == "false" else _nothing("true")(value)
 
 

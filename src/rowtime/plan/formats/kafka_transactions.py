@@ -104,13 +104,13 @@ def _login(given: Mapping[str, str]) -> dict[str, str]:
     text = given.get("sasl.jaas.config")
     if text is None:
         return {}
-    told = {name: re.sub(r"\\(.)", r"\1", one or other) for name, one, other in _LOGIN.findall(text)}
-    if given.get("sasl.mechanism", "").upper() not in _BY_NAME or told.keys() != {"username", "password"}:
+    login = {name: re.sub(r"\\(.)", r"\1", one or other) for name, one, other in _LOGIN.findall(text)}
+    if given.get("sasl.mechanism", "").upper() not in _BY_NAME or login.keys() != {"username", "password"}:
         hint = (
             f"Log in by a name and a password (kafka.sasl.mechanism {', '.join(_BY_NAME)}), or leave transactions out."
         )
         raise _vain("sasl.jaas.config", "it has to hold a username and a password", hint)
-    return {"sasl.username": told["username"], "sasl.password": told["password"]}
+    return {"sasl.username": login["username"], "sasl.password": login["password"]}
 
 
 def _vain(name: str, why: str, hint: str) -> Refused:

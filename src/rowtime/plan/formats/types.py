@@ -41,13 +41,13 @@ def unheld(
                 yield Problem("R530", f"Iceberg tables have no {what}, which {name} is", at, f"Declare {name} INT.")
                 continue
             hint = "Write it as JSON or Parquet, or as text (to_json)." if kind == "csv" and what in _WORDS else _TEXT
-            said = f"{_NAMES[kind]} files cannot hold the column {name}: {what} would not be read back as it was"
-            yield Problem("R530", said, at, hint)
+            message = f"{_NAMES[kind]} files cannot hold the column {name}: {what} would not be read back as it was"
+            yield Problem("R530", message, at, hint)
     given = {name.lower(): value for name, value in options}
     if kind == "csv" and len(columns) == 1 and columns[0][0] not in required and not given.get("nullvalue"):
-        said = f"CSV files cannot hold a NULL in their only column {columns[0][0]}: readers drop a blank line"
+        message = f"CSV files cannot hold a NULL in their only column {columns[0][0]}: readers drop a blank line"
         hint = "Declare it NOT NULL, write ROWTIME too, or give NULL a text: nullValue 'NULL'."
-        yield Problem("R530", said, at, hint)
+        yield Problem("R530", message, at, hint)
 
 
 def _beyond_a_database(

@@ -93,7 +93,7 @@ def types_of(spark: SparkSession, frame: str) -> dict[str, str]:
     try:
         shown = spark.range(0).select(decoded(F.lit(None).cast("binary"), frame).alias("e")).schema
     except (PySparkException, Py4JError) as error:
-        raise Unreadable(_said(error)) from error
+        raise Unreadable(_message(error)) from error
     record: Any = shown["e"].dataType
     record = record[RECORD].dataType
     return {field.name: _text(type_text(field.dataType)) for field in record.fields}
@@ -104,7 +104,7 @@ def _text(kind: str) -> str:
     return kind if "<" in kind else kind.upper()
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     """Return the message of the innermost exception, on one line."""
     if isinstance(error, Py4JJavaError):
         inner = error.java_exception

@@ -165,6 +165,6 @@ def _compiled(schema: Schema, folder: Path) -> bytes:
     except subprocess.TimeoutExpired:
         raise Unreadable("Protobuf's compiler did not end") from None
     if ran.returncode:
-        said = next((line for line in ran.stderr.splitlines() if "warning" not in line), f"status {ran.returncode}")
-        raise Unreadable(f"Protobuf's compiler rejects it: {said.replace(MAIN, 'line', 1)}")
+        message = next((line for line in ran.stderr.splitlines() if "warning" not in line), f"status {ran.returncode}")
+        raise Unreadable(f"Protobuf's compiler rejects it: {message.replace(MAIN, 'line', 1)}")
     return out.read_bytes()

@@ -209,10 +209,10 @@ class MockRegistry:
 
 def not_taken(called: str, subject: str, why: str, *, register: bool) -> Exception:
     """Return ``Refused`` (R549): a registry does not accept a schema, or does not have it."""
-    said = f": {why}" if why else ""
+    reason = f": {why}" if why else ""
     if register:
-        what = f"{called} rejects the schema of the columns for the subject {subject}{said}"
+        what = f"{called} rejects the schema of the columns for the subject {subject}{reason}"
         hint = "Declare columns whose schema is compatible, or name another subject: schema.registry.subject '…'."
         return refuse("R549", what, hint)
-    what = f"{called} has no schema of these columns under the subject {subject}{said}"
+    what = f"{called} has no schema of these columns under the subject {subject}{reason}"
     return refuse("R549", what, f"Register it, or set {REGISTERS} 'true'.")

@@ -164,7 +164,7 @@ def _entry(table: Any, made: Sequence[_Larger]) -> bytes:
     """Return the content of the version: who made it and how, the added and the removed files."""
     now = time.time_ns() // 1_000_000
     old = [file for one in made for file in one.old]
-    told = {
+    commit_info = {
         "timestamp": now,
         "operation": "OPTIMIZE",
         "operationParameters": {"predicate": "[]"},
@@ -177,7 +177,7 @@ def _entry(table: Any, made: Sequence[_Larger]) -> bytes:
     }
     gone = {"deletionTimestamp": now, "dataChange": False, "extendedFileMetadata": True}
     actions = [
-        {"commitInfo": told},
+        {"commitInfo": commit_info},
         *({"remove": {"path": one.path, **gone, "partitionValues": one.values, "size": one.size}} for one in old),
         *({"add": _added(one)} for one in made),
     ]
@@ -188,5 +188,5 @@ def _added(one: _Larger) -> Mapping[str, Any]:
     size, modified = size_of(one.file.place)
     values = one.old[0].values
     stats = statistics(pq.ParquetFile(content_of(one.file.place)).metadata, [*values])
-    told = {"partitionValues": values, "size": size, "modificationTime": modified}
-    return {"path": one.path, **told, "dataChange": False, "stats": json.dumps(stats)}
+    file_values = {"partitionValues": values, "size": size, "modificationTime": modified}
+    return {"path": one.path, **file_values, "dataChange": False, "stats": json.dumps(stats)}

@@ -95,9 +95,9 @@ class DeltaLog:
         from deltalake.exceptions import CommitFailedError, DeltaError  # noqa: PLC0415
 
         mark = [Transaction(ready.app, ready.mark.tick), Transaction(f"{ready.app}/rows", ready.mark.rows)]
-        said = {PUMP: ready.app, "rowtime.tick": str(ready.mark.tick), "rowtime.bound": to_text(ready.bound)}
+        metadata = {PUMP: ready.app, "rowtime.tick": str(ready.mark.tick), "rowtime.bound": to_text(ready.bound)}
         known = self._table.version()
-        properties = CommitProperties(custom_metadata=said, app_transactions=mark)
+        properties = CommitProperties(custom_metadata=metadata, app_transactions=mark)
         try:
             with asking(self._path):
                 self._complete()
@@ -199,8 +199,8 @@ class DeltaLog:
         return self._table
 
     def _failure(self, error: Exception) -> Failure:
-        said = str(error).split("\n", 1)[0]
-        what = f"the pump {self._pump} cannot write to or read the Delta table {self._path}: {said}"
+        message = str(error).split("\n", 1)[0]
+        what = f"the pump {self._pump} cannot write to or read the Delta table {self._path}: {message}"
         return Failure(Problem("R565", what, hint=FOLDER_HINT))
 
     def _add(self, files: Sequence[Place], properties: Any) -> None:
@@ -243,10 +243,10 @@ def _written(table: Any) -> Any:
     """Return options for deltalake's files: with statistics of the columns that all readers compare alike."""
     from deltalake import ColumnProperties, WriterProperties  # noqa: PLC0415 - an extra
 
-    told = ColumnProperties(statistics_enabled="PAGE")
+    measured = ColumnProperties(statistics_enabled="PAGE")
     names = compared(pa.schema(table.schema().to_arrow()))
-    untold = ColumnProperties(statistics_enabled="NONE")
-    return WriterProperties(default_column_properties=untold, column_properties=dict.fromkeys(names, told))
+    unmeasured = ColumnProperties(statistics_enabled="NONE")
+    return WriterProperties(default_column_properties=unmeasured, column_properties=dict.fromkeys(names, measured))
 
 
 def _adds(version: Mapping[str, Any]) -> bool:

@@ -29,10 +29,10 @@ def naming(node: SinkNode) -> Iterator[None]:
             what = f"{what} ({error.filename})"
         raise Failure(Problem("R511", what, hint=FOLDER_HINT)) from error
     except PythonException as error:  # a Spark task writes
-        said = of_the_machine(str(error))
-        if said is None:
+        message = of_the_machine(str(error))
+        if message is None:
             raise
-        raise Failure(Problem("R511", f"{pump} cannot write: {said}", hint=FOLDER_HINT)) from error
+        raise Failure(Problem("R511", f"{pump} cannot write: {message}", hint=FOLDER_HINT)) from error
     except Failure as failure:
         if not any(problem.code in UNREACHABLE for problem in failure.problems):
             raise

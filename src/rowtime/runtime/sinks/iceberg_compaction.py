@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _SMALL: Final = 3 / 4  # of the target size: larger files stay as they are
 _TRIES: Final = 20  # commits of faster writers, as for a tick
-_SAID: Final = {"rowtime.operation": "optimize"}
+_PROPERTIES: Final = {"rowtime.operation": "optimize"}
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Replace(_OverwriteFiles):
     """Replaces files by others that have the same rows."""
 
     def __init__(self, transaction: Transaction, io: FileIO) -> None:
-        super().__init__(Operation.REPLACE, transaction, io, snapshot_properties=_SAID)
+        super().__init__(Operation.REPLACE, transaction, io, snapshot_properties=_PROPERTIES)
         self._spec = transaction.table_metadata.default_spec_id
         self._numbers: dict[str, int | None] = {}
 
@@ -94,7 +94,7 @@ class Replace(_OverwriteFiles):
     def _writer(self) -> ManifestWriter:
         return self.new_manifest_writer(self.spec(self._spec))
 
-    def _summary(self, snapshot_properties: Mapping[str, str] = _SAID) -> Summary:
+    def _summary(self, snapshot_properties: Mapping[str, str] = _PROPERTIES) -> Summary:
         self._operation = Operation.OVERWRITE  # pyiceberg collects metrics for the operations that it executes itself
         found = super()._summary(dict(snapshot_properties))
         self._operation = Operation.REPLACE
@@ -128,8 +128,8 @@ def compacted(table: Table, folder: Place, spelled: Callable[[Place], str]) -> i
     _remove([one for one in made if one not in [known for _, known in fit]])
     if not fit:
         return 0
-    told = {**table.metadata.properties, TableProperties.COMMIT_NUM_RETRIES: str(_TRIES)}
-    table.metadata = table.metadata.model_copy(update={"properties": told})  # known to this process only
+    properties = {**table.metadata.properties, TableProperties.COMMIT_NUM_RETRIES: str(_TRIES)}
+    table.metadata = table.metadata.model_copy(update={"properties": properties})  # known to this process only
     try:
         with table.transaction() as changes:
             replace = Replace(changes, table.io)

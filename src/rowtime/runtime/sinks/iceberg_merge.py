@@ -46,10 +46,10 @@ class Merging:
     spelled: Callable[[Place], str]
     written: list[NewFile] = field(default_factory=list)
 
-    def into(self, changes: Any, said: Mapping[str, str]) -> None:
-        """Add the snapshot to a transaction of the table; ``said``: its properties. If it fails, no file stays."""
+    def into(self, changes: Any, properties: Mapping[str, str]) -> None:
+        """Add the snapshot to a transaction of the table; ``properties``: its own. If it fails, no file stays."""
         try:
-            self._add(changes, said)
+            self._add(changes, properties)
         except BaseException:
             self.discard()
             raise
@@ -59,7 +59,7 @@ class Merging:
         for file in self.written:
             file.remove()
 
-    def _add(self, changes: Any, said: Mapping[str, str]) -> None:
+    def _add(self, changes: Any, properties: Mapping[str, str]) -> None:
         from pyiceberg.io.pyarrow import parquet_files_to_data_files  # noqa: PLC0415 - an extra
         from pyiceberg.table import TableProperties  # noqa: PLC0415
 
@@ -73,7 +73,7 @@ class Merging:
             mapping = metadata.schema().name_mapping.model_dump_json()
             changes.set_properties({TableProperties.DEFAULT_NAME_MAPPING: mapping})
         # Also if nothing changes: a commit of properties alone, which requires no snapshot, could set the mark back.
-        update = changes.update_snapshot(snapshot_properties=dict(said))
+        update = changes.update_snapshot(snapshot_properties=dict(properties))
         with update.overwrite() if old else update.fast_append() as snapshot:
             for file in old:
                 snapshot.delete_data_file(file)

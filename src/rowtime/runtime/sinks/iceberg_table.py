@@ -118,15 +118,15 @@ class IcebergTable:
             columns = from_arrow_schema(table.schema().as_arrow(), prefer_timestamp_ntz=True)
         except Exception as error:  # noqa: BLE001 - a type that Spark does not have, whatever error PySpark raises
             odd = f"has a type that Spark does not have ({error})"
-        said = table.properties.get(_property(app), "")
-        mark = Mark(*map(int, said.split())) if said else Mark()
+        written = table.properties.get(_property(app), "")
+        mark = Mark(*map(int, written.split())) if written else Mark()
         return Found(str(table.metadata.table_uuid), columns, partitions, mark, odd)
 
     def marks(self, app: str) -> list[int]:
         """Return how many rows of a pump the table had by each of its snapshots."""
         table = self._opened()
-        said = (one.summary for one in table.snapshots() if one.summary) if table is not None else ()
-        return [int(one[ROWS]) for one in said if one.get(PUMP) == app]
+        summaries = (one.summary for one in table.snapshots() if one.summary) if table is not None else ()
+        return [int(one[ROWS]) for one in summaries if one.get(PUMP) == app]
 
     def create(self, columns: StructType, partitions: Sequence[str]) -> None:
         """Create the table. Raises `Conflict` if somebody else just has."""
@@ -160,11 +160,11 @@ class IcebergTable:
 
         table = self._table
         # pyiceberg's own retries would not read the mark again; this changes only this process's view, and no table.
-        told = {**table.metadata.properties, _RETRIES: "0"}
-        table.metadata = table.metadata.model_copy(update={"properties": told})
+        properties = {**table.metadata.properties, _RETRIES: "0"}
+        table.metadata = table.metadata.model_copy(update={"properties": properties})
         mark = f"{ready.mark.tick} {ready.mark.rows}"
         bound = to_text(ready.bound)
-        said = {
+        summary = {
             PUMP: ready.app,
             "rowtime.tick": str(ready.mark.tick),
             ROWS: str(ready.mark.rows),
@@ -175,10 +175,10 @@ class IcebergTable:
         try:
             with table.transaction() as changes:
                 if merging is not None:
-                    merging.into(changes, said)
+                    merging.into(changes, summary)
                 else:
                     files = [self._spelled(file) for file in ready.files]
-                    changes.add_files(files, snapshot_properties=said, check_duplicate_files=False)
+                    changes.add_files(files, snapshot_properties=summary, check_duplicate_files=False)
                 changes.set_properties({_property(ready.app): mark})
         except CommitFailedException as error:
             if merging is not None:
@@ -287,8 +287,8 @@ class IcebergTable:
     def _failure(self, error: Exception) -> Failure:
         """Return an error of a catalog or pyiceberg, in one line; errors of the store have codes of their own."""
         ask_the_store(error, self._catalog)
-        said = str(error).split("\n", 1)[0]
-        what = f"the pump {self._pump} cannot reach the Iceberg table {self._name}: {said}"
+        message = str(error).split("\n", 1)[0]
+        what = f"the pump {self._pump} cannot reach the Iceberg table {self._name}: {message}"
         return Failure(Problem("R565", what, hint=_GONE if isinstance(error, FileNotFoundError) else _HINT))
 
 

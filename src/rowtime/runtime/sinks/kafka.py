@@ -54,7 +54,7 @@ def write_kafka(  # noqa: PLR0913 - sequence, columns and rowtime come from the 
     ``Failure`` (R501) if the brokers cannot be reached or the topic does not exist.
     """
     target = Target(options, framing)
-    target.told.fit([name for name in rows.columns if not name.startswith("__")])
+    target.topic_options.fit([name for name in rows.columns if not name.startswith("__")])
     records = rows.where(F.col(SEQUENCE) >= first_sequence).select(
         F.col(SEQUENCE),
         target.key(rows).alias("key"),
@@ -100,34 +100,34 @@ class Target:
     """The topic that the options name, and how a row becomes a record of it."""
 
     def __init__(self, options: Mapping[str, str], framing: Framing | ProtobufFraming | None = None) -> None:
-        self.told, self._framing = TopicOptions.of(options), framing
+        self.topic_options, self._framing = TopicOptions.of(options), framing
         self._options = {name.lower(): value for name, value in options.items()}
 
     @property
     def key_of_bounds(self) -> str | None:
         """A topic whose records have keys may be compacted, and then takes no record without one."""
-        return BOUND_HEADER if self.told.keys else None
+        return BOUND_HEADER if self.topic_options.keys else None
 
     def partitions(self) -> int:
         """Return the key for bounds: a topic with keys may be compacted, and then refuses records without one."""
         brokers = Brokers(self._options)
         try:
-            return len(brokers.partitions(self.told.topic))
+            return len(brokers.partitions(self.topic_options.topic))
         finally:
             brokers.close()
 
     def key(self, rows: DataFrame) -> Column:
         """Return the record's key: the column ``key.column``, a JSON object of ``key.columns``, or none."""
-        if self.told.keys:
-            return F.to_json(F.struct(*map(quoted, self.told.keys)), JSON_OPTIONS).cast("binary")
-        name = self.told.key or ("key" if self.told.raw and "key" in rows.columns else None)
+        if self.topic_options.keys:
+            return F.to_json(F.struct(*map(quoted, self.topic_options.keys)), JSON_OPTIONS).cast("binary")
+        name = self.topic_options.key or ("key" if self.topic_options.raw and "key" in rows.columns else None)
         return F.lit(None).cast("binary") if name is None else _bytes(rows, name)
 
     def value(self, rows: DataFrame, columns: Sequence[str], rowtime_column: str | None) -> Column:
         """Return the record's value: JSON or by a schema, the column ``value`` as it is, or none for a retraction."""
-        if self.told.raw:
+        if self.topic_options.raw:
             return _bytes(rows, "value")
-        if self.told.mode == "changes":
+        if self.topic_options.mode == "changes":
             gone = F.col(CHANGE) == "RETRACT"
             value = self._object([name for name in columns if name != CHANGE], rowtime_column)
             return F.when(~gone, value)
@@ -147,9 +147,9 @@ class Target:
     def save(self, records: DataFrame) -> None:
         """Write and wait; ``Failure`` (R501) if Kafka fails."""
         kafka = {name: value for name, value in self._options.items() if name.startswith("kafka.")}
-        what = f"Kafka at {self._options[SERVERS]}: topic {self.told.topic!r} cannot be written"
+        what = f"Kafka at {self._options[SERVERS]}: topic {self.topic_options.topic!r} cannot be written"
         with answering(what, "The rows of this tick are written again."):
-            records.write.format("kafka").options(**kafka).option("topic", self.told.topic).save()
+            records.write.format("kafka").options(**kafka).option("topic", self.topic_options.topic).save()
 
 
 def _bytes(rows: DataFrame, name: str) -> Column:
@@ -163,8 +163,10 @@ def _of_row(stream: str, owner: tuple[int, str] | None) -> Column:
     plain = {STREAM_HEADER: F.lit(stream), SEQUENCE_HEADER: F.col(SEQUENCE).cast("string")}
     if owner is None:
         return _headers(plain)
-    number, told = owner
-    return F.when(F.col(SEQUENCE) == number, _headers({**plain, OWNER_HEADER: F.lit(told)})).otherwise(_headers(plain))
+    number, header = owner
+    return F.when(F.col(SEQUENCE) == number, _headers({**plain, OWNER_HEADER: F.lit(header)})).otherwise(
+        _headers(plain)
+    )
 
 
 def _headers(headers: Mapping[str, Column]) -> Column:

@@ -26,7 +26,7 @@ from rowtime.runtime.sinks.kafka import OWNER_HEADER, SEQUENCE_HEADER, STREAM_HE
 from rowtime.runtime.sinks.kafka_framing import CHOSEN, Choice
 from rowtime.runtime.sinks.kafka_topic import KNOWN, KafkaSink, shown_rows
 from rowtime.runtime.sinks.ownership import Asked, Record, fenced
-from rowtime.runtime.sinks.topic_owner import Found, TopicEnds, told
+from rowtime.runtime.sinks.topic_owner import Found, TopicEnds, owner_header
 from rowtime.runtime.sinks.transactions import FencedError, Mark, Sent, Transactions
 from rowtime.runtime.sources.kafka_rows import BOUND_HEADER
 from rowtime.state.files import make_folder, write_over
@@ -223,7 +223,7 @@ class TransactionalSink(KafkaSink):
 
     def _records(self, spark: SparkSession, node: SinkNode, batch: Batch, *, rows: bool, bound: bool) -> Iterator[Sent]:
         assert self._record is not None
-        owner = told(self._record, batch.first + batch.count).encode()
+        owner = owner_header(self._record, batch.first + batch.count).encode()
         stream = (STREAM_HEADER, self._stream.encode())
         target = Target(self._options)
         if rows:
@@ -248,7 +248,7 @@ class TransactionalSink(KafkaSink):
             rows, names = shown_rows(spark, node, table)
             if target is None:
                 target = Target(self._options, self._framing(spark, node, rows))
-                target.told.fit(names)
+                target.topic_options.fit(names)
             value = target.value(rows, names, node.rowtime or None)
             found = target.written(rows.select(target.key(rows).alias("key"), value.alias("value"))).toArrow()
             for part in found.to_batches():

@@ -24,7 +24,7 @@ from rowtime.runtime.sinks.kafka import write_bound, write_kafka
 from rowtime.runtime.sinks.kafka_framing import CHOSEN, Choice, Framing, record_of
 from rowtime.runtime.sinks.ownership import Asked, Record, There, entitled
 from rowtime.runtime.sinks.protobuf_framing import ProtobufFraming
-from rowtime.runtime.sinks.topic_owner import Found, TopicEnds, told
+from rowtime.runtime.sinks.topic_owner import Found, TopicEnds, owner_header
 from rowtime.state.checkpoint import folder_of
 from rowtime.state.files import make_folder, sweep
 
@@ -73,8 +73,8 @@ class KafkaSink:
         except Failure as failure:
             self._blind = any(_FORBIDDEN in problem.message for problem in failure.problems)
             if self._blind:
-                said = "rowtime cannot see who writes %s: %s"
-                LOG.warning(said, self._target, failure.problems[0].message, extra={"event": "topic"})
+                warning = "rowtime cannot see who writes %s: %s"
+                LOG.warning(warning, self._target, failure.problems[0].message, extra={"event": "topic"})
             elif asked.sent is None or any(problem.code != "R501" for problem in failure.problems):
                 raise
             known = self._remembered()
@@ -130,7 +130,7 @@ class KafkaSink:
             self._record = record  # the last row of each tick has it
         elif self._record is None:
             number = max(record.base, self._asked.next_row)
-            written = told(record, number)
+            written = owner_header(record, number)
             write_bound(SparkSession.active(), self._options, self._stream, MIN_MICROS, written, everywhere=False)
             extents, _ = self._ends.ask()
             after = self._ends.since(self._seen, extents)
@@ -184,7 +184,7 @@ class KafkaSink:
         guarded = self._asked is not None and not self._blind
         if guarded:
             self._check()
-        owner = told(self._record, batch.first + batch.count) if self._record is not None else None
+        owner = owner_header(self._record, batch.first + batch.count) if self._record is not None else None
         if batch.count and all(file.exists() for file in batch.files):
             rows, names = shown_rows(spark, node, batch.table())
             number = f"{batch.first}L + monotonically_increasing_id() AS {SEQUENCE}"

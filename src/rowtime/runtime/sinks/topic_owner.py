@@ -54,7 +54,7 @@ class Found:
         return max((number for record, number in self.owners if record.identity == identity), default=0)
 
 
-def told(record: Record, next_row: int) -> str:
+def owner_header(record: Record, next_row: int) -> str:
     """Return the text of the header."""
     return json.dumps({**asdict(record), "next_row": next_row}, separators=(",", ":"))
 
@@ -117,8 +117,8 @@ class TopicEnds:
         names = {"stream": STREAM_HEADER, "seq": SEQUENCE_HEADER, "bound": BOUND_HEADER, "owner": OWNER_HEADER}
         with answering(f"Kafka at {self._options[SERVERS]}: topic {self._topic!r} cannot be read", _HINT):
             records = reader.option("includeHeaders", "true").option("failOnDataLoss", "false").load()
-            told = records.select("partition", "offset", *(_header(name).alias(to) for to, name in names.items()))
-            found = told.where("stream IS NOT NULL").collect()
+            owners = records.select("partition", "offset", *(_header(name).alias(to) for to, name in names.items()))
+            found = owners.where("stream IS NOT NULL").collect()
         return sorted(found, key=lambda row: (row["partition"], row["offset"]))
 
 

@@ -71,7 +71,7 @@ class Mark:
         """Return its owner."""
         return Record(self.pump, self.identity, self.place, self.since)
 
-    def told(self) -> str:
+    def text(self) -> str:
         """Return the text beside the offset."""
         found = vars(self).copy()
         del found["next_row"]
@@ -143,8 +143,8 @@ class Transactions:
                 self._produce(producer, one)
                 if not number % 1_000:
                     producer.poll(0)
-            told = self._kafka.TopicPartition(self._topic, 0, mark.next_row, mark.told())
-            producer.send_offsets_to_transaction([told], self._reader().consumer_group_metadata(), _WAIT)
+            offset = self._kafka.TopicPartition(self._topic, 0, mark.next_row, mark.text())
+            producer.send_offsets_to_transaction([offset], self._reader().consumer_group_metadata(), _WAIT)
             producer.commit_transaction()  # it waits for the records, up to the timeout of a transaction
 
     def _produce(self, producer: Any, one: Sent) -> None:
@@ -175,14 +175,14 @@ class Transactions:
         if consumer is not None:
             consumer.close()
 
-    def _reason(self, said: Any) -> Any:
+    def _reason(self, error_code: Any) -> Any:
         """Return the reason of a fatal error; the producer hides it, but its transaction tells it."""
-        if getattr(said, "name", str)() == "_FATAL" and self._producer is not None:
+        if getattr(error_code, "name", str)() == "_FATAL" and self._producer is not None:
             try:
                 self._producer.commit_transaction(_ABORT)
             except self._kafka.KafkaException as error:
                 return error.args[0]
-        return said
+        return error_code
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
@@ -190,12 +190,12 @@ class Transactions:
         try:
             yield
         except self._kafka.KafkaException as error:
-            said = self._reason(error.args[0])
-            fenced = getattr(said, "name", str)() in _FENCED
+            reason = self._reason(error.args[0])
+            fenced = getattr(reason, "name", str)() in _FENCED
             self.close()
             if fenced:
-                raise FencedError(said.str()) from error
-            what = f"{self._what}: {said.str() if hasattr(said, 'str') else said}"
+                raise FencedError(reason.str()) from error
+            what = f"{self._what}: {reason.str() if hasattr(reason, 'str') else reason}"
             raise Failure(Problem("R501", what, hint=HINT)) from error
         except Exception:
             self.close()

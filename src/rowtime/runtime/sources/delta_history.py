@@ -103,12 +103,12 @@ class DeltaHistory:
         return place - 1
 
     def _version(self, version: int, actions: Sequence[tuple[str, Action]]) -> Version:
-        told = next((action for kind, action in actions if kind == "commitInfo"), {})
+        commit = next((action for kind, action in actions if kind == "commitInfo"), {})
         added = [action for kind, action in actions if kind == "add" and action.get("dataChange", True)]
         removed = sum(kind == "remove" and action.get("dataChange", True) for kind, action in actions)
         if removed:
-            return Version(version, (), f"{told.get('operation', 'a commit')} removed or replaced {removed} files")
-        at = told.get("inCommitTimestamp") or told.get("timestamp")
+            return Version(version, (), f"{commit.get('operation', 'a commit')} removed or replaced {removed} files")
+        at = commit.get("inCommitTimestamp") or commit.get("timestamp")
         files = []
         for add in added:
             if add.get("deletionVector"):
@@ -146,9 +146,9 @@ class DeltaHistory:
 
     def _failure(self, error: Exception) -> Failure | Refused:
         """Return R575 for features that deltalake does not know, which another try does not change, else R501."""
-        said = str(error).split("\n", 1)[0]
-        if any(word in said for word in _UNKNOWN):
-            return unreadable(self.called, f"has what the package deltalake does not know ({said})")
+        message = str(error).split("\n", 1)[0]
+        if any(word in message for word in _UNKNOWN):
+            return unreadable(self.called, f"has what the package deltalake does not know ({message})")
         return unreached(self.called, error)
 
     def _origins(self, place: int) -> dict[str, tuple[int, int]]:

@@ -25,8 +25,8 @@ def naming(reader: str, name: str, codes: Collection[str] = ()) -> Iterator[None
         if codes and not any(one.code in codes for one in error.problems):
             raise
         known = (f"the {reader} {name}", f"{name} declares")
-        told = (
+        problems = (
             one if any(words in one.message for words in known) else replace(one, message=f"{known[0]}: {one.message}")
             for one in error.problems
         )
-        raise type(error)(*told) from error
+        raise type(error)(*problems) from error

@@ -65,7 +65,7 @@ class Expected:
                 if names and (lacking := self._lacking(names)):
                     return lacking
         except DAMAGED as error:
-            return said(error)
+            return first_line(error)
         return self._in_folders(path, ()) if path.rpartition("/")[2].startswith(_PARTS) else None
 
     def _in_folders(self, path: str, names: Sequence[str]) -> str | None:
@@ -106,7 +106,7 @@ def damage_of(kind: str, path: str) -> str | None:
                 while stream.read(_BLOCK):
                     pass
     except DAMAGED as error:
-        return said(error)
+        return first_line(error)
     return None
 
 
@@ -120,7 +120,7 @@ def lasting(text: str) -> str | None:
     return f"Spark: {found[2].strip()}" if found is not None and not _PASSING.match(found[1]) else None
 
 
-def told(error: BaseException | None) -> str:
+def messages_of(error: BaseException | None) -> str:
     """Return the messages of an error and its causes, also Java's; paths also in the spelling outside of URLs."""
     parts: list[str] = []
     for one in causes(error):
@@ -133,7 +133,7 @@ def told(error: BaseException | None) -> str:
     return f"{text}\n{unquote(text)}"
 
 
-def said(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     """Return the first line of a message of Arrow or the operating system."""
     text = str(error.strerror) if isinstance(error, OSError) and error.strerror else str(error)
     return text.strip().split("\n", 1)[0].rstrip(".") or type(error).__name__

@@ -248,7 +248,7 @@ def _parsed(path: Place, line: bytes) -> NumberedFile:
     try:
         found: Any = json.loads(line)
         name, arrived, size, *more = found
-        told: Mapping[str, Any] = more[0] if more else {}
-        return NumberedFile(str(name), int(arrived), int(size), **{key: told[key] for key in _MORE if key in told})
+        extra: Mapping[str, Any] = more[0] if more else {}
+        return NumberedFile(str(name), int(arrived), int(size), **{key: extra[key] for key in _MORE if key in extra})
     except (ValueError, TypeError):
         raise damaged(f"{path} is not as rowtime wrote it: it has a line that is not valid") from None

@@ -190,8 +190,8 @@ class FilesSource:
         """Yield columns ``{name: column}`` of a range as Spark reads them; ``None`` if that is not certain."""
         if self.decodes or (self.kind == "parquet" and self._options):
             return None
-        told = {name.lower() for values in part.detail["values"].values() for name in values}
-        if told & {column.lower() for column in wanted.values()}:
+        in_folders = {name.lower() for values in part.detail["values"].values() for name in values}
+        if in_folders & {column.lower() for column in wanted.values()}:
             return None
         given = {name: self.rowtime if column == ROWTIME else column for name, column in wanted.items()}
         complete = {self.rowtime} - {""}

@@ -110,8 +110,8 @@ def reading_of(spark: SparkSession, number: int, schema: Schema | None, declared
                 why = wrong.what
         except Unreadable as error:
             why = str(error)
-    said = "records of %s with the schema %s are MALFORMED: %s"
-    LOG.warning(said, topic, number, why, extra={"event": "topic"})
+    warning = "records of %s with the schema %s are MALFORMED: %s"
+    LOG.warning(warning, topic, number, why, extra={"event": "topic"})
     return Reading(number)
 
 

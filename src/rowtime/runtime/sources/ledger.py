@@ -94,7 +94,7 @@ class LedgerSource:
         if last is not None and last["tick"] > self._seen:
             followed = last["tick"] == self._seen + 1
             new = [last] if followed else [one for one in self._journal.entries() if one["tick"] > self._seen]
-            self._waiting |= {one["tick"]: one for one in new if self._gates.told(one)}
+            self._waiting |= {one["tick"]: one for one in new if self._gates.refusals(one)}
             self._seen = last["tick"]
         self._waiting = {tick: entry for tick, entry in self._waiting.items() if tick >= first}
         return [*self._waiting.values()]
@@ -102,7 +102,7 @@ class LedgerSource:
     def _line(self, entry: Mapping[str, Any], arrival: int) -> Line:
         gates = [
             [gate, self._gates.streams(gate), counts, _bound(entry["clocks"].get(gate))]
-            for gate, counts in sorted(self._gates.told(entry).items())
+            for gate, counts in sorted(self._gates.refusals(entry).items())
         ]
         return {"tick": entry["tick"], "at": entry["at"], "arrived": arrival, "gates": gates}
 
@@ -116,7 +116,7 @@ class _Gates:
         reached = {node.name for node in self._operators if any(below.name == name for below in walk(node))}
         self._own = reached | {self._owner[node] for node in reached}
 
-    def told(self, entry: Mapping[str, Any]) -> Mapping[str, Mapping[str, int]]:
+    def refusals(self, entry: Mapping[str, Any]) -> Mapping[str, Mapping[str, int]]:
         """Return the gates that counted rows in a tick, with their counts."""
         return {gate: counts for gate, counts in entry["ledger"].items() if counts.get("in") and gate not in self._own}
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 from rowtime.core.errors import Failure, Problem
 from rowtime.core.stores import Place
 from rowtime.runtime.sources.contract import Limits
-from rowtime.runtime.sources.file_faults import UNREAD, Expected, damage_of, lasting, said, told
+from rowtime.runtime.sources.file_faults import UNREAD, Expected, damage_of, first_line, lasting, messages_of
 from rowtime.runtime.sources.file_globs import Chosen
 from rowtime.runtime.sources.file_list import (
     APPENDED,
@@ -143,7 +143,7 @@ class Numbering:
 
     def blame(self, error: BaseException, taken: Sequence[NumberedFile]) -> bool:
         """Return True if files caused a failure and are skipped from now on, or no longer exist."""
-        text = told(error)
+        text = messages_of(error)
         named = [file for file in taken if file.path in text]
         if not named and not (isinstance(error, DAMAGED) or UNREAD in text):
             return False
@@ -185,7 +185,7 @@ class Numbering:
         try:
             content = 0 if why else file.content or content_of(file)
         except OSError as error:
-            why = f"it cannot be read: {said(error)}"
+            why = f"it cannot be read: {first_line(error)}"
         if why:
             return replace(file, code=UNREADABLE, why=why)
         return replace(file, content=content) if content else file
@@ -216,7 +216,7 @@ class Numbering:
         try:
             file = NumberedFile(*known, print_of(path, facts.st_size), values=self.expected.values_of(path))
         except OSError as error:
-            return NumberedFile(*known, code=UNREADABLE, why=f"it cannot be opened: {said(error)}")
+            return NumberedFile(*known, code=UNREADABLE, why=f"it cannot be opened: {first_line(error)}")
         before = self._identities.get(file.identity)
         return file if before is None else self._renamed(file, self.list.files[before])
 
@@ -227,7 +227,7 @@ class Numbering:
             end = end_of_lines(path, start, size)
             found = replace(NumberedFile(*known, print_of(path, end)), size=end, grows=True, start=start)
         except OSError as error:
-            return NumberedFile(*known, code=UNREADABLE, why=f"it cannot be opened: {said(error)}")
+            return NumberedFile(*known, code=UNREADABLE, why=f"it cannot be opened: {first_line(error)}")
         if end == start:
             return None
         found = replace(found, values=self.expected.values_of(path))

@@ -72,8 +72,8 @@ def columns(
 
 def _same(metadata: pq.FileMetaData, kinds: Mapping[str, pa.DataType | None]) -> dict[str, pa.Field] | None:
     """Return the columns by their names in a file, with the wanted types, if Spark would read the same values."""
-    said = metadata.metadata or {}
-    if b"org.apache.spark.legacyDateTime" in said or said.get(b"org.apache.spark.version", b"3") < b"3":
+    properties = metadata.metadata or {}
+    if b"org.apache.spark.legacyDateTime" in properties or properties.get(b"org.apache.spark.version", b"3") < b"3":
         return None
     schema = metadata.schema.to_arrow_schema()
     fields = {field.name.lower(): field for field in schema}

@@ -96,8 +96,8 @@ class StreamLogSource:
         stream_log.settle(self.log, [*last, *orders[-1:]])
         part = _ordered(_slice(start, seen, taken, now), orders)
         part = replace(part, backlog=Backlog("rows", part.rows or 0, self._left(seen, taken)))
-        said = self._column_bounds(taken)
-        return (replace(part, detail={**part.detail, "columns": said}) if said else part), state
+        column_bounds = self._column_bounds(taken)
+        return (replace(part, detail={**part.detail, "columns": column_bounds}) if column_bounds else part), state
 
     def between(self, start: Offsets, end: Offsets, state: Mapping[str, Any]) -> Slice:
         """Return the files between two positions; R407 if a start FROM NOW has skipped what was there then."""
@@ -116,8 +116,8 @@ class StreamLogSource:
             what = f"the stream log {self.log} does not hold the items of {', '.join(gone)} as they were read"
             raise Failure(Problem("R501", what, hint="Restore the log."))
         part = _ordered(_slice(start, {}, taken, BEGINNING), orders)
-        said = self._column_bounds(taken)
-        detail = {**part.detail, "columns": said} if said else part.detail
+        column_bounds = self._column_bounds(taken)
+        detail = {**part.detail, "columns": column_bounds} if column_bounds else part.detail
         return replace(part, end=dict(end), detail=detail)
 
     def _left(self, seen: Mapping[str, Seen], taken: Taken) -> int:
@@ -138,8 +138,8 @@ class StreamLogSource:
         stream_log.settle(self.log, [*entries.values(), *orders[-1:]])
         here = {writer: entry.end for writer, entry in entries.items()}
         with reading(self.log):
-            said = {writer: stream_log.last_entry(self.log, writer, Bound) for writer in entries}
-        bounds = tuple(_bounds({writer: [entry] for writer, entry in said.items() if entry is not None}))
+            last_bounds = {writer: stream_log.last_entry(self.log, writer, Bound) for writer in entries}
+        bounds = tuple(_bounds({writer: [entry] for writer, entry in last_bounds.items() if entry is not None}))
         left = tuple(writer for writer, entry in entries.items() if isinstance(entry, Leave))
         last = {w: e for w, e in entries.items() if isinstance(e, Rows) and e.order is Order.NONE}
         runs = {writer: [[entry.end, 0, 0, 0, entry.order.value]] for writer, entry in last.items()}
@@ -199,8 +199,8 @@ class StreamLogSource:
 
     def _column_bounds(self, taken: Taken) -> list[list[Any]]:
         """Return the bounds of columns; from here on the journal has them."""
-        said = [entry.path for part in taken.values() for entry in part if isinstance(entry, ColumnBound)]
-        stream_log.check(self.log, said)
+        paths = [entry.path for part in taken.values() for entry in part if isinstance(entry, ColumnBound)]
+        stream_log.check(self.log, paths)
         there = stream_log.opened(self.log)
         with reading(self.log):
             return [

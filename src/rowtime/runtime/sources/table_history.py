@@ -78,9 +78,9 @@ class History(Protocol):
 
 def unreached(called: str, error: Exception) -> Failure:
     """Return R501: the log of a table cannot be read now."""
-    said = str(error).split("\n", 1)[0]
+    message = str(error).split("\n", 1)[0]
     hint = "Check that it is complete, who may read it, and the network. The tick is repeated."
-    return Failure(Problem("R501", f"{called} cannot be read: {said}", hint=hint))
+    return Failure(Problem("R501", f"{called} cannot be read: {message}", hint=hint))
 
 
 def missing(called: str) -> Failure:

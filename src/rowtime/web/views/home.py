@@ -49,21 +49,21 @@ def cards(pipelines: Sequence[Pipeline], budget: float) -> list[Card]:
 def card(pipeline: Pipeline, budget: float) -> Card:
     """Return the line of one pipeline."""
     records = pipeline.records
-    said = (pipeline.key, pipeline.name, str(pipeline.place))
+    names = (pipeline.key, pipeline.name, str(pipeline.place))
     try:
         records.refresh(budget)
         plan, moments = records.plan, records.moments
     except (RowtimeError, OSError, ValueError, KeyError, TypeError) as error:
-        return Card(*said, records.liveness, problems=problems_of(error))
+        return Card(*names, records.liveness, problems=problems_of(error))
     if plan is None or not moments:
-        return Card(*said, records.liveness)
-    return replace(_card(said, records.liveness, plan, moments[-1]), damage=records.damage)
+        return Card(*names, records.liveness)
+    return replace(_card(names, records.liveness, plan, moments[-1]), damage=records.damage)
 
 
-def _card(said: tuple[str, str, str], alive: Liveness, plan: StoredPlan, last: Moment) -> Card:
+def _card(names: tuple[str, str, str], alive: Liveness, plan: StoredPlan, last: Moment) -> Card:
     sinks = plan.of_kind("sink")
     return Card(
-        *said,
+        *names,
         alive,
         last.tick,
         last.at,

@@ -26,7 +26,7 @@ READ = "rowtime_table_{}"
 
 
 @dataclass(frozen=True)
-class QueryOfTables(ComputedOnce):
+class SparkQuery(ComputedOnce):
     """``query`` is Spark SQL over the tables ``inputs``, and gives ``columns``."""
 
     name: str
@@ -80,8 +80,8 @@ class QueryOfTables(ComputedOnce):
         try:
             return spark.sql(to_spark(self.query))
         except AnalysisException as wrong:
-            said = str(wrong).partition(" SQLSTATE")[0]
-            what = f"Spark refuses the query of {', '.join(table.name for table in self.inputs)}: {said}"
+            message = str(wrong).partition(" SQLSTATE")[0]
+            what = f"Spark refuses the query of {', '.join(table.name for table in self.inputs)}: {message}"
             raise refuse("R107", what) from wrong
         finally:
             for name in names:

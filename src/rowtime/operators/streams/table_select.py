@@ -25,7 +25,7 @@ from rowtime.sql.generate import to_spark
 
 
 @dataclass(frozen=True)
-class TableQuery(ComputedOnce, Unary):
+class TableSelect(ComputedOnce, Unary):
     """``SELECT values FROM input WHERE where GROUP BY keys HAVING having``, over the table ``input``.
 
     ``grouped``: the values are those of groups, of a single one without ``keys``. ``once``: the columns that identify a
@@ -102,6 +102,6 @@ class TableQuery(ComputedOnce, Unary):
             raise refuse("R167", what, hint)
 
 
-def columns_of(node: TableQuery) -> list[str]:
+def columns_of(node: TableSelect) -> list[str]:
     """Return the columns of the table after those that identify the row."""
     return sorted(columns_in(item.expression for item in node.values if item.column.name in (node.once or ())))

@@ -11,14 +11,14 @@ from rowtime.core.errors import Refused
 from rowtime.expr.many_rows import has_aggregates, is_aggregate
 from rowtime.operators.contract import Column
 from rowtime.operators.rows.select import Item
-from rowtime.operators.streams.table_query import TableQuery
+from rowtime.operators.streams.table_select import TableSelect
 from rowtime.plan.bind.scope import From, Scope, type_of
 from rowtime.plan.bind.sources import Sources
 from rowtime.plan.bind.tables import Tables, check_unchanging
 from rowtime.plan.bind.windows import refuse_outside
 
 
-class TableQueries:
+class TableSelectBinder:
     """The query ``item`` over one static table, as the input of a join; its columns have names of their own."""
 
     def __init__(self, text: str, sources: Sources, name: str, item: exp.Subquery) -> None:
@@ -55,7 +55,7 @@ class TableQueries:
             raise Refused(*scope.problems)
         once = self.item.meta.get("once")
         name = self.sources.fresh(self.name)
-        node = TableQuery(name, scope.input, tuple(values), condition, tuple(keys), having, grouped, once)
+        node = TableSelect(name, scope.input, tuple(values), condition, tuple(keys), having, grouped, once)
         found = From.one(node, self.item.alias, {})
         return replace(found, inputs=tuple(replace(one, rowtime="", hidden=True) for one in found.inputs))
 
