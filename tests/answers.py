@@ -1,4 +1,4 @@
-"""What several queries answer over one stream of rows, in one pipeline."""
+"""Runs several queries over one stream of rows in one pipeline, and returns their rows."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def answers(
     *,
     ticks: bool = False,
 ) -> dict[str, list[Row]]:
-    """The rows of each query, without rowtime; each part of the rows of stream ``a`` is an insert.
+    """Return the rows of each query without the rowtime; each part of the rows of stream ``a`` is an insert.
 
-    Rows have a ``rowtime`` or are a second apart. With ``ticks`` each part is also a tick.
+    A row has a ``rowtime``, or comes a second after the row before it. With ``ticks`` each part is also a tick.
     """
     got: dict[str, list[Row]] = {name: [] for name in queries}
     pumps = [f"CREATE PUMP p_{name} AS INSERT INTO o_{name} {query};" for name, query in queries.items()]

@@ -1,4 +1,4 @@
-"""Fixtures that every test may use."""
+"""Fixtures for all tests."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--part 1/2``: the first of two parts of the tests, which are dealt out by their names."""
+    """``--part 1/2`` runs the first of two parts of the tests; a test's name decides its part."""
     parser.addoption("--part", default="1/1", metavar="N/M", help="only this of so many parts of the tests")
     parser.addoption("--rewrite-goldens", action="store_true", help="write the golden files of plans anew")
 
 
-@pytest.hookimpl(tryfirst=True)  # what is slow is decided before ``-m`` chooses
+@pytest.hookimpl(tryfirst=True)  # slow tests are marked before ``-m`` selects
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     number, parts = map(int, config.getoption("--part").split("/"))
     for item in items:
@@ -35,18 +35,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if _number(item) % parts == number - 1]
 
 
-INTERNAL = re.compile(
-    r"(?<![\w.])__[a-z]\w*|\U0010ffff"
-)  # columns of the engine, and the writer that stands for nobody
+INTERNAL = re.compile(r"(?<![\w.])__[a-z]\w*|\U0010ffff")  # columns of the engine, and the name for no writer
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_message_has_an_internal_name() -> Iterator[None]:
-    """A law over what any test is shown: no name that only the engine knows.
+    """A law over everything that tests see: no name that only the engine knows.
 
-    That is every message, every wait, every traced row as text and as JSON, what each command prints (``status``,
-    ``explain``, ``trace``, … in both forms) and every report of a run's progress.
-    What the user wrote may be repeated; R205 and R209 tell which names are reserved.
+    That is every message, every reason for waiting, every traced row as text and as JSON, the output of each command
+    (``status``, ``explain``, ``trace``, … in both forms) and every progress report of a run. Names that the user wrote
+    may be repeated; R205 and R209 name the reserved ones.
     """
     from rowtime.api import query
     from rowtime.audit.traced import Traced
@@ -73,7 +71,7 @@ def _no_message_has_an_internal_name() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _what_operators_require_is_given() -> Iterator[None]:
-    """A law over every plan that any test builds: each requirement is met, and no merge could be left out."""
+    """A law over every plan that a test builds: each requirement is met, and no merge is redundant."""
     from rowtime.plan import program
     from tests.plan.requirement_law import broken
 
@@ -92,7 +90,7 @@ def _what_operators_require_is_given() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _an_operator_keeps_what_it_declares() -> Iterator[None]:
-    """A law over every plan and every tick of any test: what is kept has a name, its place and its time declared."""
+    """A law over every plan and tick of a test: all kept state is declared with its name, place and time column."""
     from rowtime.plan import program
     from rowtime.runtime.tick import RunningTick
     from tests.plan.declared_state import spark_types, undeclared, unfounded
@@ -122,7 +120,7 @@ def _an_operator_keeps_what_it_declares() -> Iterator[None]:
         yield
 
 
-LARGE_PLAN = 300  # operators; what would take minutes to look through edge by edge
+LARGE_PLAN = 300  # operators; larger plans would take minutes to check edge by edge
 
 
 def _shown(found: Any) -> Any:
@@ -131,7 +129,7 @@ def _shown(found: Any) -> Any:
 
 
 def _commands_are_checked(patch: pytest.MonkeyPatch) -> None:
-    """Let no command that runs in this process print an internal name that was not given to it."""
+    """Check that no command in this process prints an internal name that was not part of its input."""
     from typer.testing import CliRunner
 
     invoke = CliRunner.invoke
@@ -149,7 +147,7 @@ def _commands_are_checked(patch: pytest.MonkeyPatch) -> None:
 def _checked(
     patch: pytest.MonkeyPatch, kind: type, shown: Callable[[Any], str], written: Callable[[Any], str] = lambda _: ""
 ) -> None:
-    """Let nobody make a ``kind`` whose text has an internal name that is not ``written`` by the user."""
+    """Check that no ``kind`` is created whose text has an internal name that the user has not ``written``."""
     made = kind.__init__
 
     def init(one: Any, *given: Any, **named: Any) -> None:
@@ -164,7 +162,7 @@ TELLS_RESERVED_NAMES = ("R205", "R209")
 
 
 def _number(item: pytest.Item) -> int:
-    """A number that follows from the name, whatever other tests there are."""
+    """A number that depends only on the name, not on other tests."""
     return crc32(item.nodeid.encode())
 
 
@@ -172,9 +170,9 @@ KAFKA_TESTS, DATABASE_TESTS = (Path(__file__).parent / name for name in ("kafka"
 
 
 def _jars(session: pytest.Session) -> list[str]:
-    """Kafka's connector and the driver of PostgreSQL, where tests of this run want them and they can be had.
+    """Return Kafka's connector and PostgreSQL's driver, if the tests need them and they are available.
 
-    A JVM cannot be given them later.
+    A JVM cannot load them later.
     """
     found: list[str] = []
     if any(KAFKA_TESTS in item.path.parents for item in session.items):
@@ -190,7 +188,7 @@ def _jars(session: pytest.Session) -> list[str]:
 
 @pytest.fixture(params=["on the driver", "by Spark"])
 def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The test runs twice: all ticks are computed on the driver where they can be, and all by Spark."""
+    """Run the test twice: all ticks are computed on the driver if possible, and all by Spark."""
     from rowtime.runtime.engine import Engine
 
     running, way = Engine._running, str(request.param)
@@ -221,8 +219,8 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     session = (
         builder.appName("rowtime-tests")
         .config("spark.ui.enabled", "false")
-        # Thousands of ticks of a few rows: the second compiler would take more than it gives. What is compiled has
-        # 48 MiB then, which are full after a minute; nothing more would be compiled.
+        # A session runs thousands of ticks of a few rows, for which the second compiler costs more than it gains.
+        # Without it the compiled code has 48 MiB, which are full after a minute; then nothing more would be compiled.
         .config(
             "spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
         )

@@ -1,4 +1,4 @@
-"""Drivers that die at a point of a tick."""
+"""Drivers that die at a given point of a tick."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Died(BaseException):
 
 
 def dying(at: str) -> Callable[[str], None]:
-    """A hook of the engine that dies at a point of it."""
+    """A hook of the engine that raises at a given point."""
 
     def hook(point: str) -> None:
         if point == at:

@@ -1,7 +1,7 @@
-"""Event lists of other systems (JSON) as transcripts: the input as it stands, the query written by hand beside it.
+"""Event lists of other systems (JSON) as transcripts: the input is unchanged, the query is written by hand.
 
-One unit of time of a list is a microsecond, so a point lasts one unit. `queries.yaml` beside
-the lists gives for each its script and, where a list differs from the usual, more.
+One unit of time of a list is a microsecond, so a point lasts one unit. `queries.yaml` beside the lists has the script
+of each, and settings if a list needs other ones.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DECLARE = (
 
 @dataclass(frozen=True)
 class EventCase:
-    """One list with one query: what is played, and what is expected of it."""
+    """One list with one query: the input and the expected result."""
 
     name: str
     case: Mapping[str, Any]
@@ -58,7 +58,7 @@ class EventCase:
 
     @property
     def _input(self) -> list[Mapping[str, Any]]:
-        """The list: before it the events that are in its settings; all in one stream, where the query wants them."""
+        """The items of the list, after the events of its settings; all in one stream if the query needs that."""
         made = []
         for name, listed in self.query.get("reference", {}).items():
             for key, value in self.case["params"][listed["params"]].items():
@@ -77,7 +77,7 @@ class EventCase:
             stream = item.get("stream", "s").lower()
             if item.get("kind") in ("cti", "punctuation"):
                 named = {i["stream"].lower() for i in self._input if "stream" in i} or {"s"}
-                told = [stream] if "stream" in item else sorted(named)  # one without a stream is of each
+                told = [stream] if "stream" in item else sorted(named)  # an event without a stream belongs to each
                 made += [ScriptItem(number, name, "main", None, _time(item["t"])) for name in told]
                 continue
             kind = item.get("kind", "interval")
@@ -108,12 +108,12 @@ def _time(value: Any) -> int:
 
 
 def time_of(value: datetime | None) -> Any:
-    """A timestamp of a result as the lists have it."""
+    """A timestamp of a result, in the units of the lists."""
     return "inf" if value is None else to_micros(value)
 
 
 def plain(case: EventCase, row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of a result as the lists have it: its lifetime, and its payload in the form of the list's."""
+    """A row of a result in the form of the lists: its lifetime and its payload."""
     found = {name: value for name, value in row.items() if name != "rowtime"}
     shown = {"change": "kind", "kind": "kind", "start": "start", "stop": "end", "new_stop": "new_end"}
     made = {
@@ -137,7 +137,7 @@ def _in_form(form: str, found: Mapping[str, Any], values: list[Any]) -> dict[str
 
 
 def load(system: str) -> list[EventCase]:
-    """The lists of a system with their queries; each has one or several."""
+    """The lists of a system; each has one or more queries."""
     queries = yaml.load((FOLDER / system / "queries.yaml").read_text("utf-8"), Loader=Safe)  # noqa: S506 - a safe loader
     found = []
     for path in sorted((FOLDER / system).glob("*.json")):

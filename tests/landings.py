@@ -1,4 +1,4 @@
-"""Landings of a day, some of them late, their panes, and the batch answer: what every way to use fires ends with."""
+"""Landings of a day, some of them late, their panes, and the batch answer, shared by all tests of fires."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ CREATE VIEW changed AS
 """
 Landing = dict[str, object]
 Answer = Counter[tuple[str, str, int, int]]
-"""Airport, hour, how many, and the sum of their numbers."""
+"""Airport, hour, count, and the sum of the numbers."""
 
 
 def landings(seed: int) -> list[Landing]:
-    """Landings of a day, some of them late by hours, of an airport whose name is not known too."""
+    """Landings of a day, some late by hours, and some with an unknown airport."""
     chance = random.Random(seed)
     rows = []
     for n in range(300):
@@ -33,7 +33,7 @@ def landings(seed: int) -> list[Landing]:
 
 
 def batch(rows: Sequence[Landing], refused: set[int]) -> Answer:
-    """How many landed in each hour, less those that were refused."""
+    """The count of each hour, without the refused rows."""
     groups: dict[tuple[str, str], list[int]] = {}
     for row in rows:
         if row["n"] not in refused:

@@ -1,7 +1,7 @@
 """The queries of the cases of `transcripts/streams`, written by hand; one unit of time is a second.
 
-Rows and bounds come in under the number of their item as rowtime, so the order of arrival is
-the order of the case; the event time is the column t.
+Rows and bounds have the number of their item as rowtime, so the order of arrival is the order of the case; the event
+time is the column t.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ LISTS = "COLLECT_LIST(unix_micros(t)) AS times, COLLECT_LIST(v) AS vals"
 
 
 def fires(settings: str, keys: str = "") -> str:
-    """Every fire of the panes, with the rows in it."""
+    """Every fire of the panes, with its rows."""
     first, last = (f"{keys}, ", f", {keys}") if keys else ("", "")
     return S.format(GAP) + f"SELECT STREAM {first}{FACTS}, {LISTS} FROM s GROUP BY PANES(t, {settings}){last}"
 
@@ -46,7 +46,7 @@ PANES = {name: fires(panes(**given), KEYS.get(name, "")) for name, given in SETT
 """Cases whose answer is the fires of one query."""
 
 BOTH = "CREATE STREAM s0 (n INT); CREATE STREAM s1 (n INT); SELECT STREAM n FROM s0 UNION ALL SELECT STREAM n FROM s1"
-"""S13: the bound that goes on is the least of the inputs."""
+"""S13: the bound after the union is the least of the inputs."""
 
 GENERATED = (
     "CREATE STREAM s (n INT, t TIMESTAMP, v STRING, part INT) "
@@ -59,7 +59,7 @@ BUFFERED = S.format(GAP) + (
     f"CREATE VIEW sent EVENT TIME (t, {GAP}) AS SELECT STREAM * FROM s; "
     "SELECT STREAM PANE_END AS e, COUNT(*) AS c FROM sent GROUP BY PANES(t, DURATION INTERVAL '1' SECOND)"
 )
-"""S17: what declares the event time again promises the time of what it sent last."""
+"""S17: a new declaration of the event time promises the time of the last row sent."""
 
 TWICE = S.format(GAP) + (
     f"CREATE VIEW sums AS SELECT STREAM SUM(CAST(v AS INT)) AS v FROM s GROUP BY PANES(t, {panes(10)}); "

@@ -1,4 +1,4 @@
-"""The event lists of other systems, each an item a tick, all in one tick, and with random cuts."""
+"""The event lists of other systems, with one tick per item, in one tick, and with random cuts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_an_event_list_gives_its_expected_output_however_it_is_cut(spark: SparkS
 
 
 def judge(case: EventCase, found: Outcome) -> None:
-    """Rows, their order where it counts, when they came, what was refused, and the bounds between."""
+    """Rows, their order if it matters, their times of output, refusals, and the bounds between."""
     expected = case.case["expected"]
     if case.query.get("part"):
         expected = expected[case.query["part"]]
@@ -49,7 +49,7 @@ def judge(case: EventCase, found: Outcome) -> None:
         _steps(found, wanted, got)
         return
     rows, wanted = [row for _, row in got], [_comparable(row) for row in wanted]
-    if case.query.get("payload") == "bag":  # the list says nothing of the order in a payload
+    if case.query.get("payload") == "bag":  # the list does not define the order in a payload
         wanted = [{**row, "payload": sorted(row["payload"])} for row in wanted]
     if case.case["expected_order"] == "set" or case.query.get("order") == "set":
         rows, wanted = sorted(rows, key=str), sorted(wanted, key=str)
@@ -64,7 +64,7 @@ def _comparable(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _steps(found: Outcome, wanted: list[dict[str, Any]], got: list[tuple[int, dict[str, Any]]]) -> None:
-    """What was out, and the bound, after each item that lets something out."""
+    """The rows so far, and the bound, after each item that releases something."""
     payloads = [(found.ends[tick], row["payload"]) for tick, row in got]
     assert [payload for _, payload in payloads] == [payload for step in wanted for payload in step["out"]]
     for step in wanted:

@@ -1,4 +1,4 @@
-"""The cases of `transcripts/streams`, each with an item a tick, all in one tick, and a random cut."""
+"""The cases of `transcripts/streams`, with one tick per item, in one tick, and with a random cut."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _cause(case: Transcript, rowtime: int) -> int:
 
 
 def _fires(case: Transcript, found: Outcome) -> list[tuple[Any, ...]]:
-    """What fired, as the files have it: by the item that caused it, then by pane and key."""
+    """The fires, in the form of the files: by the item that caused them, then by pane and key."""
     out = []
     for tick, row in found.rows:
         after = _cause(case, _at(row["rowtime"]))
@@ -129,7 +129,7 @@ def test_the_passed_bound_is_the_least_of_the_inputs(spark: SparkSession) -> Non
         reached: list[int] = []
         for t in CASES["S13"]["expected"]:
             reached.append(reached[-1] if t is None and reached else BEGINNING if t is None else _micros(t))
-        # Zero is a bound like another here; the file passes it on only once it has moved.
+        # Zero is a bound like any other here; the file passes it on only after it has moved.
         got = [BEGINNING if clock <= 1_000_000 else clock for clock in found.clocks]
         assert got == [reached[upto - 1] for upto in cut]
 

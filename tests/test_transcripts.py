@@ -1,4 +1,4 @@
-"""The worked cases of `tests/transcripts` about what this version runs, cut in several ways."""
+"""The worked cases of `tests/transcripts` about features of this version, cut in several ways."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function of the list of the values of a group is an aggregate, of rows and windows, and of unordered events."""
+"""A Python function of a list of values is an aggregate: in groups, in windows, and over unordered events."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def test_the_list_has_the_values_in_stream_order_however_rows_are_cut(
 
     def made() -> rt.Pipeline:
         pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(stream + query.format(f"spread({values})"))
-        pipeline.python_function(lambda vs: vs[-1] * 100 + max(vs) - min(vs), "BIGINT", "spread")  # not by its module
+        # two functions with the same name in different modules
+        pipeline.python_function(lambda vs: vs[-1] * 100 + max(vs) - min(vs), "BIGINT", "spread")
         return pipeline.sink("result", lambda batch: got.extend(batch.table().to_pylist() if batch.count else []))
 
     made().run_available(tmp_path / "check")
@@ -57,7 +58,7 @@ def test_the_list_has_the_values_in_stream_order_however_rows_are_cut(
         with rt.writer("s", home=tmp_path / "home", writer="w") as writer:
             for minute, v in ROWS[begin : begin + cut]:
                 at = START + dt.timedelta(minutes=minute)
-                if kind == "events":  # whose starts promise nothing
+                if kind == "events":  # a stream of starts that promises no bound
                     writer.insert([{"since": at, "until": at + dt.timedelta(seconds=1), "v": v}])
                     writer.set_rowtime_bound(at)
                 else:

@@ -1,4 +1,4 @@
-"""Functions of the session that a pipeline is given, and Python functions by name: in every clause, under every cut."""
+"""Functions that the session has registered, and Python functions by name: in every clause, with every cut."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROWS = [(START + dt.timedelta(minutes=7 * n), "abc"[n % 3], n % 11) for n in ran
 
 @pytest.fixture
 def session(spark: SparkSession) -> SparkSession:
-    """A session of a user with functions of each kind."""
+    """A session with a registered function of each kind."""
     from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 
     mine = spark.newSession()
@@ -47,7 +47,7 @@ def session(spark: SparkSession) -> SparkSession:
 
 
 def run(pipeline: rt.Pipeline, folder: Path, rows: Sequence[tuple[dt.datetime, str, int]], cut: int) -> list[Any]:
-    """What the query gives over rows that come in parts of ``cut`` rows, each in a run of its own."""
+    """The rows of a query whose input comes in parts of ``cut`` rows, each in a run of its own."""
     got: list[dict[str, Any]] = []
     pipeline.sink("result", lambda batch: got.extend(batch.table().to_pylist() if batch.count else []))
     pipeline.run_available(folder / "check")
@@ -59,7 +59,7 @@ def run(pipeline: rt.Pipeline, folder: Path, rows: Sequence[tuple[dt.datetime, s
 
 
 def expected() -> list[dict[str, Any]]:
-    """The same by hand, of hours that are over."""
+    """The expected rows, computed by hand: hours that have ended."""
     groups: dict[tuple[dt.datetime, str], list[int]] = {}
     for at, k, v in ROWS:
         if v % 2 == 0 and v + 1 > 0:
@@ -72,7 +72,7 @@ def expected() -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.slow  # functions of five kinds
+@pytest.mark.slow  # five kinds of functions
 @pytest.mark.parametrize("cut", [23, 60])
 def test_functions_of_each_kind_in_each_clause_give_the_same_however_rows_are_cut(
     session: SparkSession, tmp_path: Path, cut: int
@@ -203,19 +203,19 @@ ARGUMENTS = (
 )
 
 
-@pytest.mark.slow  # functions of five kinds
+@pytest.mark.slow  # five kinds of functions
 @pytest.mark.parametrize("cut", [2, 9])
 def test_a_row_with_an_argument_that_fails_is_refused_and_the_function_is_not_called(
     spark: SparkSession, tmp_path: Path, cut: int
 ) -> None:
-    """Of v = 3 the condition fails, of v = 0 a column, of k = 'c' the inner argument; 1, 7 and 9 are left out."""
+    """The condition fails for v = 3, a column for v = 0, the inner argument for k = 'c'; filters drop 1, 7 and 9."""
 
     def positive(v: int) -> int:
         assert v > 0
         return v
 
     session = spark.newSession()
-    session.udf.register("same", lambda v: v + 0, "BIGINT")  # which NULL would not survive
+    session.udf.register("same", lambda v: v + 0, "BIGINT")  # a NULL would be lost
     session.udf.register("positive", positive, "BIGINT")
     given = [("1", 2), ("2", 0), ("3", 4), ("c", 2), ("5", 3), ("c", 1), ("6", 7), ("7", 9), ("8", 2)]
     rows = [(START + dt.timedelta(seconds=n), k, v) for n, (k, v) in enumerate(given)]

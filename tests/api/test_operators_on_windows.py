@@ -1,4 +1,4 @@
-"""An operator of one's own over all events of a window: a function of their sorted list, of one result or several."""
+"""User-defined operators over all events of a window: a function of the sorted list, with one result or several."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ SEVERAL = (
     "FROM listed AS l LATERAL VIEW EXPLODE(busy(l.ROWTIME, jobs)) AS span"
 )
 ONE = "SELECT STREAM idle(l.ROWTIME, jobs) AS idle FROM listed AS l"
-JOBS = [(0, 10, 1), (5, 20, 2), (30, 40, 4), (30, 40, 4), (50, 70, 8), (90, 95, 16)]  # minutes after ten, and parts
-BUSY = [(0, 20, 3), (30, 40, 8), (50, 60, 8)], [(60, 70, 8), (90, 95, 16)]  # by hour, cut to it
-IDLE = [20, 45]  # minutes of each hour
+# start and end in minutes after ten, and the number of parts
+JOBS = [(0, 10, 1), (5, 20, 2), (30, 40, 4), (30, 40, 4), (50, 70, 8), (90, 95, 16)]
+BUSY = [(0, 20, 3), (30, 40, 8), (50, 60, 8)], [(60, 70, 8), (90, 95, 16)]  # the same, cut into hours
+IDLE = [20, 45]  # running minutes of each hour
 
 
 def _minute(at: dt.datetime, start: dt.datetime = TEN) -> int:
@@ -38,7 +39,7 @@ def _minute(at: dt.datetime, start: dt.datetime = TEN) -> int:
 
 def _pipeline(spark: SparkSession, home: Path, query: str, got: list[dict[str, Any]]) -> rt.Pipeline:
     def busy(start: dt.datetime, jobs: list[Any]) -> list[tuple[int, int, int]]:
-        """When anything ran in the window, and how many parts were made then."""
+        """When any machine ran in the window, and how many parts it made."""
         spans: list[tuple[int, int, int]] = []
         for since, until, parts in jobs:
             first, last = (round((at - start).total_seconds() / 60) for at in (since, until))

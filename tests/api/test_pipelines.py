@@ -1,4 +1,4 @@
-"""Pipelines of several streams, views and pumps; writers that come and go; rejected rows as a stream."""
+"""Pipelines with several streams, views and pumps; writers that join and leave; rejected rows as a stream."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def at(text: str) -> str:
 
 
 class Collector:
-    """A result sink that keeps what it is given."""
+    """A sink that collects its rows."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -45,7 +45,7 @@ def pipeline(spark: SparkSession, tmp_path: Path, sql: str) -> tuple[rt.Pipeline
 
 
 def send(tmp_path: Path, stream: str, *items: tuple[str, Any], writer: str = "main") -> None:
-    """Rows ``(time, value)`` of a stream with one column v."""
+    """Rows ``(time, value)`` of a stream with the column v."""
     with rt.writer(stream, home=tmp_path / "home", writer=writer) as log:
         for when, value in items:
             log.insert([{"rowtime": at(when), "v": value}])
@@ -108,7 +108,7 @@ def test_a_silent_writer_holds_the_stream_until_it_is_set_aside(spark: SparkSess
     wait_for(lambda: len(result.rows) >= 1)
     assert [row["v"] for row in result.rows] == [1]
     wait_for(lambda: len(result.rows) == 3)
-    # x comes back below the stream's clock: late; then above it, as if it had never been away.
+    # x returns with a row below the stream's clock, which is late, and then with one above it, which counts as usual.
     send(tmp_path, "a", ("10:00:03", 4), ("10:00:09", 5), writer="x")
     wait_for(lambda: query.ledger.get("a", {}).get("LATE") == 1)
     query.stop()

@@ -1,4 +1,4 @@
-"""A preview gives the first rows of a query, and changes nothing that others see."""
+"""A preview shows the first rows of a query and changes nothing that others see."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_preview_gives_the_first_rows_and_leaves_nothing(
     assert made.preview("SELECT STREAM w FROM doubled WHERE w > 100").column_names == found.column_names
     declared = made.preview("SELECT STREAM v FROM a WHERE v > 100").schema
     assert declared.equals(made.preview("SELECT STREAM v FROM a").schema)
-    pumped = made.preview("SELECT STREAM v FROM b")["v"]  # what the pump would write, without the row of INSERT
+    pumped = made.preview("SELECT STREAM v FROM b")["v"]  # the rows of the pump, without the row of INSERT
     assert pumped.to_pylist() == [0, 1, 2, 3, 4]
     assert files_of(home) == before
     assert made.home.definition("b") is None

@@ -1,4 +1,4 @@
-"""`processAllAvailable` waits for what is there now, as Spark's does, and raises what ends the query."""
+"""`processAllAvailable` waits until the present input is processed, as in Spark, and raises errors of the query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Event time and panes from Python: the same plans as the SQL of the cases, and Python functions over panes."""
+"""Event time and panes from Python: the same plans as in SQL, and Python functions over panes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_generated_bounds_buffers_and_the_least_of_inputs_have_the_same_plans(tm
     made = rt.Pipeline(home=tmp_path)
     s0, s1 = (made.stream(name, {"n": "INT"}) for name in ("s0", "s1"))
     s0.select("n").union_all(s1.select("n")).to()
-    # A query of a query is the inner one with a projection around it.
+    # A query over a query is the inner query with a projection on top.
     assert {"s0", "s1", "query.union"} <= set(made.compile().described().operators)
 
 

@@ -1,4 +1,4 @@
-"""A function of one's own that is another one than at the first start is told (R450), and may be meant."""
+"""If a Python function is not the one of the first start, the start is refused (R450) unless the user accepts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries over rows from Python: the same plans as those of SQL, the same errors, and the same answers."""
+"""Queries over rows from Python have the same plans, errors and answers as in SQL."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_queries_that_cannot_complete_are_refused_as_in_sql(tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_a_pipeline_of_objects_gives_the_answer_of_its_rows(spark: SparkSession, tmp_path: Path) -> None:
-    """T-sort, groups with a Python function, a join with a table, a frame; run twice, with more rows at last."""
+    """A T-sort, groups with a Python function, a join with a table and a frame; run twice, then with more rows."""
     found: list[dict[str, Any]] = []
     names = tmp_path / "names"
     spark.createDataFrame([("a", "Home"), ("b", "Cart")], "page STRING, name STRING").write.parquet(str(names))

@@ -1,4 +1,4 @@
-"""What notebooks show: static HTML in which text from data is text, made without Spark."""
+"""What notebooks show: static HTML, made without Spark, in which text from the data is only text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WAIT = Wait("query.group", "group by", 3, "2024-01-01 00:01:30", HOSTILE, "<b>",
 
 
 def shown(value: Any) -> str:
-    """The HTML of a value, which is well-formed and has no scripts or marks from data."""
+    """The HTML of a value; it is well-formed and has no scripts or markup from the data."""
     html: str = value._repr_html_()
     tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(f"<div>{html}</div>").iter()}  # noqa: S314 - what it reads is ours
     assert not tags & {"script", "b", "img", "style", "foreignObject"}
@@ -45,7 +45,7 @@ def test_a_pipeline_shows_its_graph_from_streams_to_outputs(tmp_path: Path) -> N
     assert boxes == [f"{name} ({one.kind})" for name, one in plan.operators.items()]
     paths = [*root.iter("{http://www.w3.org/2000/svg}path")]
     assert len(paths) == sum(len(one.inputs) for one in plan.operators.values())
-    for path in paths:  # each edge leads to the right
+    for path in paths:  # each edge leads to the next operator on the right
         first, last = path.get("d", "").split(" m")[0].replace("M", "").split(" C")
         assert int(first.split(",")[0]) < int(last.split(" ")[-1].split(",")[0])
     assert "&lt;script&gt;" in html
@@ -116,7 +116,7 @@ def test_a_query_shows_its_numbers(spark: SparkSession, tmp_path: Path) -> None:
     made = rt.Pipeline(spark, home=tmp_path / "home").sql(
         "CREATE STREAM a (v INT); SELECT STREAM COUNT(*) AS c FROM a GROUP BY FLOOR(a.ROWTIME TO HOUR)"
     )
-    made.run_available(tmp_path / "c")  # which defines the stream
+    made.run_available(tmp_path / "c")  # this defines the stream
     with rt.writer("a", home=tmp_path / "home", writer=HOSTILE) as log:
         log.insert([{"rowtime": "2024-01-01 00:00:01", "v": 7}, {"rowtime": "2024-01-01 00:00:02", "v": 8}])
     query = made.run_available(tmp_path / "c")

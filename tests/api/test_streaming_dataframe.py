@@ -28,7 +28,7 @@ PLACED = {"rowtime": "at", "writer": "who", "position": "n"}
 
 
 class Rows:
-    """A sink that keeps what it is given, with the numbers of the rows."""
+    """A sink that collects its rows and their numbers."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -46,7 +46,7 @@ class Rows:
 
 
 class Folder:
-    """A directory of JSON files, one a batch."""
+    """A directory of JSON files; each file is one batch."""
 
     def __init__(self, spark: SparkSession, path: Path) -> None:
         self._spark, self._path, self._files = spark, path, 0
@@ -61,7 +61,7 @@ class Folder:
         self._files += 1
         hidden = self._path / f".{self._files:04d}.json"
         hidden.write_text("\n".join(lines), encoding="utf-8")
-        os.utime(hidden, (DAY + self._files, DAY + self._files))  # Spark's order of files is that of these times
+        os.utime(hidden, (DAY + self._files, DAY + self._files))  # Spark orders files by these times
         hidden.rename(self._path / f"{self._files:04d}.json")
 
 
@@ -78,7 +78,7 @@ def pipeline(spark: SparkSession, tmp_path: Path, frame: DataFrame, sql: str, **
 
 def test_writer_and_position_give_the_order(spark: SparkSession, folder: Folder, tmp_path: Path) -> None:
     made, rows = pipeline(spark, tmp_path, folder.frame, PER_MINUTE.format("events"), **PLACED)
-    # In the file later rows are first; one goes back in its writer's order.
+    # The rows of the file are not in the order of time; one goes back in its writer's order.
     folder.add(("a", 3, "10:01:05"), ("a", 2, "10:00:10"), ("a", 1, "10:00:20"), ("b", 7, "10:00:30"))
     folder.add(("b", 9, "10:02:00"), ("b", 8, "10:01:00"), ("a", 4, "10:01:10"))
     query = made.run_available(tmp_path / "check")
@@ -234,12 +234,12 @@ POINTS = ["before state", "after state", "before journal", "after journal", "aft
 
 
 class Crash(OSError):
-    """What a test breaks a run off with."""
+    """The error with which a test interrupts a run."""
 
 
 @pytest.fixture
 def crashing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, int], None]]:
-    """Make every pipeline fail once, when it comes to a point for the n-th time."""
+    """Let every pipeline fail once, when it reaches a point for the n-th time."""
     from rowtime.runtime.engine import Engine
 
     left: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Temporary views and catalog tables of the session as static tables: their rows are those of the first start."""
+"""Temporary views and catalog tables of the session as static tables: the rows of the first start are kept."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def send(folder: Path, rows: list[tuple[dt.datetime, str, int]]) -> None:
 
 
 def rows(pipeline: rt.Pipeline, folder: Path, given: list[tuple[dt.datetime, str, int]]) -> list[dict[str, Any]]:
-    """What a query gives over rows that come after its first start."""
+    """The rows of a query over input that comes after its first start."""
     got: list[dict[str, Any]] = []
     pipeline.sink("result", lambda batch: got.extend(batch.table().to_pylist() if batch.count else []))
     pipeline.run_available(folder / "check")
@@ -59,7 +59,7 @@ def written(folder: Path) -> list[tuple[Any, ...]]:
 
 
 def expected() -> list[tuple[Any, ...]]:
-    """The same by hand, of hours that are over."""
+    """The expected rows, computed by hand: hours that have ended."""
     groups: dict[tuple[dt.datetime, str], list[int]] = {}
     for at, k, v in ROWS:
         if k in CITIES and v < 6:
@@ -72,7 +72,7 @@ def expected() -> list[tuple[Any, ...]]:
 def test_a_view_a_udf_in_where_and_group_and_a_typed_sink_go_on_after_a_restart(
     spark: SparkSession, tmp_path: Path, cut: int
 ) -> None:
-    """The second session has other rows in the view, and the last none at all: the first ones stay."""
+    """The second session has other rows in the view, and the third has no view: the rows of the first start count."""
     others = {"a": "Bern", "d": "Bern"}
     for number, begin in enumerate(range(0, len(ROWS), cut)):
         session = session_of(spark, CITIES if number == 0 else others)
@@ -127,7 +127,7 @@ def test_a_table_of_a_catalog_and_one_that_the_script_declares(spark: SparkSessi
 
 @pytest.mark.slow
 def test_a_view_computes_what_the_session_shows(spark: SparkSession, tmp_path: Path) -> None:
-    """Times in words of the zone of the session, and division as it does it."""
+    """Texts of times use the session's time zone, and division follows the session's settings."""
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     session.conf.set("spark.sql.ansi.enabled", "false")

@@ -1,4 +1,4 @@
-"""Where a row of a stream went: every output that a trace leads down from, and no more where rows have no lifetimes."""
+"""Where a row of a stream went: every output whose trace contains it, and no other, also for rows without lifetimes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def pipeline(spark: SparkSession, folder: Path) -> rt.Pipeline:
 
 @pytest.fixture(scope="module")
 def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint after three ticks; the click at second 5 came too late for its T-sort."""
+    """A checkpoint after three ticks; the click at second 5 is late for the T-sort."""
     folder = tmp_path_factory.mktemp("forward")
     made = pipeline(spark, folder)
     for stream in made.compile().defines:

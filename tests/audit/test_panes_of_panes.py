@@ -1,4 +1,4 @@
-"""Panes of panes with everything around them: two regions, a union, a table, restarts, the trace and the proof."""
+"""Panes of panes in a large pipeline: two regions, a union, a table, restarts, the trace and `verify`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def rows_of(seed: int) -> list[dict[str, Any]]:
 
 
 def expected() -> dict[tuple[dt.datetime, str], int]:
-    """What the complete fires count, by the minute of the end of the half minute of the end of their pane."""
+    """The counts of the complete fires, by minute; a fire belongs to the minute in which its pane ends."""
     found: Counter[tuple[dt.datetime, str]] = Counter()
     for seed, age in ((2, 0), (5, 10)):
         bound, groups, fired = START, Counter[tuple[dt.datetime, int]](), dict[tuple[dt.datetime, int], int]()

@@ -1,4 +1,4 @@
-"""A stream that a pump stored, read back in a script of its own: from its start, and from now."""
+"""Another script reads a stream that a pump stored: from its start, or from now."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def define(folder: Path, *streams: str) -> None:
 
 
 def send(folder: Path, values: dict[int, int], stream: str = "a", writer: str = "main") -> None:
-    """Minutes and values, and the bound a minute after the last."""
+    """Minutes and values, and a bound one minute after the last row."""
     with rt.writer(stream, home=folder / "home", writer=writer) as log:
         log.insert([{"rowtime": f"2024-01-01 10:{minute:02}:00", "v": v} for minute, v in values.items()])
         log.set_rowtime_bound(dt.datetime(2024, 1, 1, 10, max(values), tzinfo=dt.UTC) + dt.timedelta(minutes=1))
@@ -38,7 +38,7 @@ def fill(spark: SparkSession, folder: Path) -> None:
 
 
 def read(spark: SparkSession, folder: Path, sql: str, name: str = "reading", rows: int | None = None) -> list[Any]:
-    """What a run of a reader gives; the next one with the same name goes on."""
+    """The rows of one run of a reader; the next run with the same name continues it."""
     got: list[Any] = []
     made = rt.Pipeline(spark, home=folder / "home").sql(sql)
     made.sink("result", lambda batch: got.extend(batch.table().to_pylist() if batch.count else []))
@@ -56,13 +56,13 @@ def test_from_its_start_a_reader_sees_all_and_goes_on_after_a_restart(spark: Spa
     send(tmp_path, {5: 3, 6: 4})
     fill(spark, tmp_path)
     assert read(spark, tmp_path, query, rows=1) == [(3, 30), (4, 40)]
-    for rows in (1, 3, None):  # however it is cut
+    for rows in (1, 3, None):  # with every cut
         assert read(spark, tmp_path, query, f"anew {rows}", rows) == [(1, 10), (2, 20), (3, 30), (4, 40)]
 
 
 def test_a_reader_has_the_bounds_that_the_pump_promised(spark: SparkSession, tmp_path: Path) -> None:
     define(tmp_path, STREAMS)
-    send(tmp_path, {0: 1, 59: 2})  # and so the bound 11:00
+    send(tmp_path, {0: 1, 59: 2})  # so the bound is 11:00
     fill(spark, tmp_path)
     [(_, count)] = read(spark, tmp_path, HOURS)
     assert count == 2
@@ -78,7 +78,7 @@ def test_from_now_a_reader_sees_what_comes_after_its_first_start(spark: SparkSes
     fill(spark, tmp_path)
     send(tmp_path, {3: 4})
     fill(spark, tmp_path)
-    assert read(spark, tmp_path, query, rows=1) == [(3, 30), (4, 40)]  # now is that of the first start
+    assert read(spark, tmp_path, query, rows=1) == [(3, 30), (4, 40)]  # "now" is the time of the first start
     assert read(spark, tmp_path, query) == []
     assert read(spark, tmp_path, query, "another") == []
 
@@ -105,7 +105,7 @@ def test_from_now_the_clocks_are_those_at_the_start(timed: bool, spark: SparkSes
 def test_a_writer_that_comes_later_is_read_from_its_beginning(spark: SparkSession, tmp_path: Path) -> None:
     define(tmp_path, STREAMS)
     query = "SELECT STREAM v FROM a FROM NOW"
-    assert read(spark, tmp_path, query) == []  # now, nobody has written
+    assert read(spark, tmp_path, query) == []  # at that time nobody has written anything
     send(tmp_path, {0: 1}, writer="late")
     assert read(spark, tmp_path, query) == [(1,)]
 
@@ -118,7 +118,7 @@ def test_files_that_are_there_are_not_read_from_now(tmp_path: Path) -> None:
     now, state = first.discover({}, rt.Limits(), {})
     assert (now.empty, now.rows) == (True, 0)
     (folder / "0.json").write_text('{"v": 2}')
-    for _ in range(2):  # and so after a restart
+    for _ in range(2):  # the same after a restart
         again = FilesSource("json", options, [("v", "INT")], tmp_path / "notes", from_now=True)
         part, _ = again.discover(now.end, rt.Limits(), state)
         assert [path for _, path, _ in part.detail["files"]] == [str(folder / "0.json")]
@@ -130,7 +130,7 @@ def test_several_writers_into_one_stream_and_several_readers_of_it(spark: SparkS
     send(tmp_path, {2: 3, 4: 4}, writer="y")
     other = "CREATE PUMP q AS INSERT INTO s SELECT STREAM v, 0 FROM a WHERE v < 3;"
     rt.Pipeline(spark, home=tmp_path / "home").sql(FILL + other).run_available(tmp_path / "filling")
-    expected = [(1, 10), (1, 0), (3, 30), (2, 20), (4, 40), (2, 0)]  # by rowtime, then the pumps' names
+    expected = [(1, 10), (1, 0), (3, 30), (2, 20), (4, 40), (2, 0)]  # in the order of rowtime, then of the pumps' names
     assert read(spark, tmp_path, "SELECT STREAM v, w FROM s", "one") == expected
     assert read(spark, tmp_path, "SELECT STREAM v, w FROM s WHERE w > 0", "two", rows=1) == [
         row for row in expected if row[1]

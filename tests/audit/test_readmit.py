@@ -1,4 +1,4 @@
-"""Early rows go back into their stream once time has caught up, each once."""
+"""`readmit` returns each early row to its stream once, when time has caught up."""
 
 from __future__ import annotations
 
@@ -170,8 +170,8 @@ def test_early_events_were_not_readmitted(spark: SparkSession, tmp_path: Path) -
     assert again() == {"e": (1, 1, 0), "r.event_time": (1, 1, 0)}  # 10:25
     assert again() == {"e": (0, 1, 0), "r.event_time": (0, 1, 0)}
     query = run(26, 29)
-    assert again() == {"e": (1, 0, 0), "r.event_time": (1, 0, 0)}  # 10:30, beyond what was re-admitted before it
+    assert again() == {"e": (1, 0, 0), "r.event_time": (1, 0, 0)}  # 10:30, above the re-admitted rows
     query = run(31, 42)
-    assert query.ledger["e"]["EARLY"] == query.ledger["r.event_time"]["EARLY"] == 3  # 10:42 is new
+    assert query.ledger["e"]["EARLY"] == query.ledger["r.event_time"]["EARLY"] == 3  # 10:42 is a new row
     assert {row["n"] for row in got["events"]} >= {25, 30}
     assert query.ledger["hours"] == {"in": 10, "accepted": 10}, query.ledger

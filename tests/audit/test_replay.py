@@ -1,4 +1,4 @@
-"""The recorded input of a checkpoint, run again: the same rows, in as few ticks as there can be, or in as many."""
+"""A replay of a checkpoint's recorded input gives the same rows, in as few ticks as possible or in the same ticks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def at(second: int) -> str:
 
 
 class Run:
-    """A pipeline whose rows go to a function, a tick for each call of ``tick``."""
+    """A pipeline whose rows go to a function; each call of ``tick`` runs one tick."""
 
     def __init__(self, spark: SparkSession, folder: Path, sql: str) -> None:
         self.rows: list[tuple[Any, ...]] = []

@@ -1,4 +1,4 @@
-"""The trace of an output row beside lists that were worked out by hand from the input."""
+"""The trace of an output row equals lists that were worked out by hand from the input."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def clicks(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def ran(made: rt.Pipeline, folder: Path, name: str, sent: list[list[dict[str, Any]]], bounds: list[Any]) -> None:
-    """Send rows, and perhaps a bound behind them, before each tick."""
+    """Send rows, and optionally a bound after them, before each tick."""
     for stream in made.compile().defines:
         made.home.define(stream.name, stream.as_json())
     for rows, bound in zip(sent, bounds, strict=True):
@@ -92,7 +92,7 @@ def pipeline(spark: SparkSession, folder: Path, sql: str = CLICKS_SQL) -> rt.Pip
 
 
 def rows(found: Trace, operator: str) -> list[tuple[Any, ...]]:
-    """What passed, with times as seconds: (tick, kind, from, to, values)."""
+    """The traced rows with times as seconds: (tick, kind, from, to, values)."""
     zero = to_micros(at(0))
     times = [[None if t is None else (t - zero) / 1e6 for t in (item.at, item.until)] for item in found.of(operator)]
     return [
@@ -160,7 +160,7 @@ def test_a_trace_of_a_group_lists_its_rows_and_the_bound_that_closed_it(spark: S
 
 
 def edges(found: Trace) -> set[tuple[str, tuple[Any, ...], str, tuple[Any, ...]]]:
-    """The rows that a trace joins: operator and time and values, above and below."""
+    """The rows that a trace connects: operator, time and values, above and below."""
     rows = {item.number: item for item in found if item.number is not None}
 
     def told(item: Any) -> tuple[Any, ...]:

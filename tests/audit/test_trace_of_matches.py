@@ -1,4 +1,4 @@
-"""The trace of a match: the rows of its key in its time, each with the variable that it was taken as."""
+"""The trace of a match: the rows of its key and time, each with the variable that it matched."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TICKS = [[(0, "a", 5), (30, "a", 0), (35, "b", 0)], [(40, "a", 1), (50, "b", 1),
 
 @pytest.fixture(scope="module")
 def ticks(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint over rows after two ticks, and a bound that decides them."""
+    """A checkpoint over rows after two ticks, and a bound that makes the matches certain."""
     folder = tmp_path_factory.mktemp("trace of matches")
     sent = [[{"k": key, "v": v, "rowtime": at(second)} for second, key, v in part] for part in TICKS]
     ran(pipeline(spark, folder, SQL), folder, "ticks", sent, [None, 140])

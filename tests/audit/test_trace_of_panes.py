@@ -1,4 +1,4 @@
-"""The trace of a fire of a pane: its rows that had come by then, and no others."""
+"""The trace of a fire of a pane: the rows of the pane that had arrived by then, and no others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ SQL = """
     CREATE PUMP p AS INSERT INTO out SELECT STREAM * FROM panes;
 """
 TIMES = [1, 2, 12, 3, 25, 4, 8, 26, 7]
-"""k is the place; of the first pane 3 comes late, 4 behind the discard age, 8 late again, and 7 after the last fire."""
+"""k is the position.
+
+Of the first pane, 3 is late, 4 is behind the discard age, 8 is late again, 7 comes after the last fire.
+"""
 
 
 def at(second: int) -> str:

@@ -1,4 +1,4 @@
-"""A row that came through a join with a static table has a way, as others have."""
+"""The trace leads through a join with a static table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was written beside one batch over the recorded input: equal, and where a row was changed, which."""
+"""`verify` compares the output with one batch over the recorded input; if a row was changed, it names the row."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def at(second: int) -> str:
 
 @pytest.fixture(scope="module")
 def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A pipeline after some ticks: every sink that can be read, rows that come late or without a time."""
+    """A pipeline after some ticks, with every kind of sink that can be read, late rows and rows without a time."""
     tmp_path = tmp_path_factory.mktemp("place")
     made = rt.Pipeline(spark, home=tmp_path / "home").sql(SQL.format(out=tmp_path / "out"))
     for stream in made.compile().defines:
@@ -85,7 +85,7 @@ def test_one_batch_equals_the_output(spark: SparkSession, place: Path) -> None:
 
 
 def changed_parquet(folder: Path, column: str, to: Any) -> None:
-    """Another value in the second row of a directory."""
+    """Change a value in the second row of a directory."""
     for path in sorted(folder.glob("[pr]*")):
         rows = pq.read_table(path)
         values = rows[column].to_pylist()

@@ -1,4 +1,4 @@
-"""The benchmark of late rows says itself which rows are late; a loop over the rows has to agree."""
+"""The benchmark of late rows computes which rows are late; a loop over the rows has to agree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS = 20_000
 def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LateRows:
     monkeypatch.setattr(late, "CACHE", tmp_path)
     monkeypatch.setattr(late, "FILE", ROWS)
-    monkeypatch.setattr(late, "STEP", 20_000)  # so that the files span minutes
+    monkeypatch.setattr(late, "STEP", 20_000)  # small, so that the files span minutes
     return LateRows(keys=7, share=10.0, files=2)
 
 

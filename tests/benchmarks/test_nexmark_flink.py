@@ -1,4 +1,4 @@
-"""What Flink reads and returns is brought into one form with ours."""
+"""Flink's input and results are converted to the same form as rowtime's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last line of `make bench` says what was missed and what differs."""
+"""The last line of `make bench` says which goals were missed and which results differ."""
 
 from __future__ import annotations
 

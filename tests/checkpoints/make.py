@@ -1,9 +1,8 @@
-"""Makes the checkpoints of this version's format: ``python tests/checkpoints/make.py``, from the root.
+"""Makes checkpoints in the format of this version: ``python tests/checkpoints/make.py``, from the root.
 
 Each folder ``format_<n>/<name>`` is a pipeline that stopped halfway, with a plan of that format: ``script.sql``,
-``home`` with the log of its stream, ``checkpoint`` and ``out``. Folders that are there already are left as they are:
-they are what an older version wrote. ``feed`` writes the items; `tests/state/test_old_checkpoints.py` sends the second
-half.
+``home`` with the log of its stream, ``checkpoint`` and ``out``. Existing folders are not changed: an older version
+wrote them. ``feed`` writes the items; `tests/state/test_old_checkpoints.py` sends the second half.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from rowtime.plan.stored import FORMAT
 
 HERE = Path(__file__).parent
 PLACE = b"/data/checkpoints"
-"""Where the files say that they lie, whatever the machine on which they were made."""
+"""The path that the files contain, independent of the machine."""
 ITEMS = 12
 STREAM = "CREATE STREAM s (k STRING, v BIGINT, ev TIMESTAMP){of_events};\n"
 SINK = "CREATE STREAM found ({columns}) USING parquet OPTIONS (path 'out');\n"
@@ -88,7 +87,7 @@ CREATE PUMP tops AS INSERT INTO found SELECT STREAM m, COUNT(*) AS c, SUM(v) AS 
 SCRIPTS["renamed_view"] = (SCRIPTS["sorted_groups"][0], SCRIPTS["sorted_groups"][1].replace("sorted", "in_order"))
 SCRIPTS["renamed_running_call"] = (SCRIPTS["typed_edge"][0], SCRIPTS["typed_edge"][1].replace("best", "running"))
 BEFORE = {"renamed_view": "sorted_groups", "renamed_running_call": "typed_edge"}
-"""Pipelines whose first tick was run by another script."""
+"""Pipelines whose first tick ran another script."""
 
 
 def script(name: str) -> str:
@@ -98,7 +97,7 @@ def script(name: str) -> str:
 
 
 def feed(first: int, end: int) -> None:
-    """Some of the items, of ``ITEMS``, to the home in this folder: disorder, ties, nulls, late rows, the end."""
+    """Write some of ``ITEMS`` to the home in this folder: disorder, ties, nulls, late rows, the end."""
     with rt.writer("s", home="home") as log:
         for number in range(first, end):
             seconds = sorted(number * 25 + second for second in (0, 11, 5, 11))
@@ -115,7 +114,7 @@ def _at(second: int) -> str:
 
 
 def run() -> None:
-    """Run the script of this folder over what is there."""
+    """Run the script of this folder over the present input."""
     made = rt.Pipeline(home="home").sql(Path("script.sql").read_text(encoding="utf-8"))
     made.start("checkpoint", available_now=True).awaitTermination()
 
@@ -138,7 +137,7 @@ def main() -> None:
 
 
 def move(folder: Path, place: bytes) -> None:
-    """Let all files of a pipeline that lies in ``place`` say that it lies in ``PLACE``, under new checksums."""
+    """Replace the path of a pipeline in ``place`` by ``PLACE`` in all its files, and compute the checksums again."""
     for path in (path for path in folder.rglob("*") if path.is_file()):
         data = path.read_bytes()
         if place in data:
@@ -149,7 +148,7 @@ def move(folder: Path, place: bytes) -> None:
 
 
 def define() -> None:
-    """Make the streams of the script known, so that rows can be written before it runs."""
+    """Define the streams of the script, so that rows can be written before it runs."""
     made = rt.Pipeline(home="home").sql(Path("script.sql").read_text(encoding="utf-8"))
     for stream in made.compile().defines:
         made.home.define(stream.name, stream.as_json())

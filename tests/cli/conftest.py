@@ -1,4 +1,4 @@
-"""The command line in this process: how it is called, and what it says."""
+"""Runs the command line in this process, and captures its output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SRC = Path(__file__).parents[2] / "src"
 
 @pytest.fixture
 def rowtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rowtime:
-    """``rowtime(…)`` in an empty folder, with a home of its own below it."""
+    """Provides ``rowtime(…)`` in an empty folder that contains a home."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ROWTIME_HOME", raising=False)
 
@@ -31,7 +31,7 @@ def rowtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rowtime:
 
 @pytest.fixture
 def process(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """A Python program in a process of its own, in the same empty folder."""
+    """Provides a Python program in a process of its own, in the same empty folder."""
 
     def call(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", code, *arguments]

@@ -1,4 +1,4 @@
-"""``rowtime alter``: what it says, and what ``rowtime status`` says afterwards; without Spark."""
+"""``rowtime alter``: its output, and that of ``rowtime status`` afterwards; without Spark."""
 
 from __future__ import annotations
 

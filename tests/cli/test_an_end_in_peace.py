@@ -1,4 +1,4 @@
-"""A program that has run a pipeline ends with what it says, and with nothing of the libraries below it."""
+"""A program that has run a pipeline exits with its own output only; libraries print nothing."""
 
 from __future__ import annotations
 

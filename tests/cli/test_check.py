@@ -1,4 +1,4 @@
-"""``rowtime check``: every problem with its place, and neither Spark nor Java."""
+"""``rowtime check`` reports every problem with its place, and needs neither Spark nor Java."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a display says of a run: figures, lines and the screen, without Spark."""
+"""The displays of a run: figures, lines and the screen, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``rowtime explain``: what operators say of themselves, as text and as JSON."""
+"""``rowtime explain``: the description of operators, as text and as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first hour: a new project works at once, the doctor says what is missing, and a home near by is told."""
+"""The first hour: a new project works at once, the doctor names what is missing, and a nearby home is mentioned."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lines(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for file in sorted(folder.glob("*.json")) for line in file.read_text().splitlines()]
 
 
-# -- init -----------------------------------------------------------------------------
+# -- init -------------------------------------------------------------------------------
 
 
 def test_a_new_project_runs_is_tested_and_verified(rowtime: Rowtime, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_init_overwrites_nothing(rowtime: Rowtime, tmp_path: Path) -> None:
     assert rowtime("init", "empty").exit_code == 0
 
 
-# -- doctor ---------------------------------------------------------------------------
+# -- doctor -----------------------------------------------------------------------------
 
 
 def told(result: Result) -> dict[str, dict[str, str]]:
@@ -159,12 +159,12 @@ def test_the_extras_that_the_doctor_names_are_those_of_the_package() -> None:
 
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     extras = {name: [one.split(">")[0] for one in needs] for name, needs in project["optional-dependencies"].items()}
-    del extras["dev"], extras["kafka"]  # which Spark it is says the check of Spark
+    del extras["dev"], extras["kafka"]  # the check of Spark says which Spark it is
     assert {*health.EXTRAS} == {*extras}
     assert all(package in extras[name] for name, (package, _) in health.EXTRAS.items())
 
 
-# -- homes ----------------------------------------------------------------------------
+# -- homes ------------------------------------------------------------------------------
 
 
 def test_a_home_in_another_folder_is_reported(

@@ -1,4 +1,4 @@
-"""``rowtime insert`` and ``rowtime bound``: rows and promises from the shell."""
+"""``rowtime insert`` and ``rowtime bound``: rows and bounds from the shell."""
 
 from __future__ import annotations
 

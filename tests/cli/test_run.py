@@ -115,7 +115,8 @@ def test_a_checkpoint_of_another_query_is_refused(
     assert "R401" in result.stderr
     assert not (tmp_path / "here" / "last-error.txt").exists()
 
-    # Its target is written by the first: what the refusal offers lets the other go on there, and only that.
+    # The first pipeline has written to the target. With the option that the refusal offers, and only with it, the other
+    # continues there.
     other = rowtime("run", "two.sql", "--available-now", "--checkpoint", "there")
     assert other.exit_code == 1
     offered = re.search(r"rowtime run … (--take-over \S+)\)", other.stderr)

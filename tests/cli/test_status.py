@@ -1,4 +1,4 @@
-"""``rowtime status``: read from a plan and a journal entry, without Spark."""
+"""``rowtime status`` reads a plan and a journal entry, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``rowtime top``: the lines of the console's home page, in a terminal."""
+"""``rowtime top`` shows the lines of the console's home page in a terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def factory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The checkpoint of a pipeline called factory, which has stopped, below the home directory."""
+    """The checkpoint of a stopped pipeline named factory, below the home directory."""
     monkeypatch.setenv("COLUMNS", "160")
     folder = tmp_path / ".rowtime" / "checkpoints" / "factory"
     folder.parent.mkdir(parents=True)

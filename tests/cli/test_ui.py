@@ -1,4 +1,4 @@
-"""``rowtime ui``: how it starts, and what keeps it from starting."""
+"""``rowtime ui``: how it starts, and which errors prevent that."""
 
 from __future__ import annotations
 

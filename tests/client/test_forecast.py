@@ -1,4 +1,4 @@
-"""What `rowtime insert` says of rows that the stream will refuse is what its gate then does."""
+"""`rowtime insert` says which rows the stream will refuse; the gate then refuses exactly these."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_the_forecast_equals_the_refusals_of_the_gate(spark: SparkSession, home:
 
 
 def after(seen: Forecast, log: rt.Writer) -> Forecast:
-    """The forecast of a later insert: a new look at the log, with what was counted so far."""
+    """The forecast of a later insert: it reads the log again and continues the counts."""
     found = Forecast(log.log, log.name, {})
     found.refused = seen.refused
     return found

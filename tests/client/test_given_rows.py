@@ -1,4 +1,4 @@
-"""What `insert` takes: rows of Python, Arrow, pandas, Polars and JSON, all with the same meaning."""
+"""`insert` takes rows as Python objects, Arrow, pandas, Polars and JSON, with the same meaning."""
 
 from __future__ import annotations
 

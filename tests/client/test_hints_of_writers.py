@@ -1,4 +1,4 @@
-"""What the hints of writers and definitions offer does what they say; nothing here needs Spark."""
+"""The hints of writers and definitions work as they say; nothing here needs Spark."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def defined(home: Home, sql: str) -> Home:
 
 
 def told(act: Callable[[], object], taken: str) -> str:
-    """What the hint of a refusal says where ``taken`` finds it."""
+    """The part of the hint of a refusal that ``taken`` matches."""
     with pytest.raises(Refused) as refused:
         act()
     found = re.search(taken, refused.value.problems[-1].hint)

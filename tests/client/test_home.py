@@ -1,4 +1,4 @@
-"""The home directory: names, definitions, and what is in the way of both."""
+"""The home directory: names, definitions, and what can prevent both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""First starts under way: taken back or kept as a whole, whoever dies while settling one."""
+"""First starts in progress: undone or kept as a whole, whichever process dies during that."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = ("again", "gone", "kept", "new")
 
 
 def home_of(folder: Path) -> Home:
-    """A home with three streams, each with a row of somebody."""
+    """A home with three streams; each has a row of some writer."""
     home = Home(folder / "home")
     for name in ("again", "gone", "kept"):
         home.define(name, OLD)
@@ -33,7 +33,7 @@ def home_of(folder: Path) -> Home:
 
 
 def begun(home: Home, *, runs: bool = True) -> starts.Start:
-    """A start that drops two streams, one of which it defines again, and defines another; its script inserts rows."""
+    """A start that drops two streams, defines one of them again, and defines another; its script inserts rows."""
     start = {"checkpoint": str(home.path.parent / "check"), "tick": -1, "runs": runs, "writers": ["script"]}
     found = starts.begin(home, start, {"again": NEW, "new": NEW}, ["again", "gone"])
     for name in ("again", "new"):
@@ -43,12 +43,12 @@ def begun(home: Home, *, runs: bool = True) -> starts.Start:
 
 
 def starting(home: Home) -> None:
-    """A start whose process is gone."""
+    """A start whose process no longer exists."""
     begun(home).lock.close()
 
 
 def seen(home: Home) -> dict[str, Any]:
-    """What the next one finds: definitions, and how many items each writer has."""
+    """What the next process finds: definitions, and the number of items of each writer."""
     found: dict[str, Any] = {name: home.definition(name) for name in NAMES}
     return found | {f"{name}'s log": {w: e.end for w, e in last(home.log_path(name)).items()} for name in NAMES}
 
@@ -59,7 +59,7 @@ def commit(folder: Path) -> None:
 
 
 def images(folder: Path, place: Path, act: Callable[[], object]) -> list[Path]:
-    """What the disk holds before each write of an act."""
+    """The content of the disk before each write of an action."""
     found: list[Path] = []
     busy: list[bool] = []
 

@@ -1,4 +1,4 @@
-"""What is added to a script after its statements have taken effect: it was ignored in silence."""
+"""A statement that is added to a script after the first start is refused; it was ignored without a message."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ran(script: str, name: str = "check") -> tuple[int, str]:
 
 
 def logged() -> tuple[int, list[int]]:
-    """How many rows the log of the stream has, and the bounds of everybody."""
+    """The number of rows in the stream's log, and the bounds for all writers."""
     found = [entry for entries in scan(Path("home/logs/s"), {}).values() for entry in entries]
     bounds = [entry.at for entry in found if isinstance(entry, Bound)]
     return sum(entry.count for entry in found if isinstance(entry, Rows)), bounds
@@ -56,7 +56,7 @@ def test_rows_are_refused_and_bounds_take_effect(tmp_path: Path, monkeypatch: py
     assert (status, "R145 DROP STREAM other" in told) == (1, True)
     assert logged() == before
 
-    # What the refusal offers.
+    # The statement that the refusal offers.
     assert ran("INSERT INTO s (k) VALUES (3);", "another")[0] == 0
     assert logged()[0] == 3
     Path("row.json").write_text('{"k": 4}')
@@ -83,7 +83,7 @@ def test_a_schema_is_dropped_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     old = "CREATE STREAM app.a (x INT); CREATE STREAM app.b (x INT); INSERT INTO app.a VALUES (1);\n"
     new = "CREATE STREAM app.a (x STRING); INSERT INTO app.a VALUES ('new');\n"
     assert ran(old, "before")[0] == 0
-    for name in ("check", "check", "other"):  # that of another script drops what is there then
+    for name in ("check", "check", "other"):  # the drop of another script removes the rows that exist then
         assert ran("DROP SCHEMA app CASCADE;\n" + new, name)[0] == 0
         assert sorted(Home("home").names()) == ["app.a", "s"]
         kept = scan(Home("home").log_path("app.a"), {}).values()
@@ -97,7 +97,7 @@ def test_a_checkpoint_without_a_record_of_its_statements_continues(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert ran(FIRST)[0] == 0
-    Path("check", STATEMENTS_DONE).write_bytes(b"")  # as older versions left it
+    Path("check", STATEMENTS_DONE).write_bytes(b"")  # as older versions wrote it
     assert ran(FIRST + FIRST + THE_END)[0] == 0
     assert logged()[0] == 2
 

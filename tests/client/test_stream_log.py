@@ -1,4 +1,4 @@
-"""The log on disk: names that say everything, listings that cost what is new, gaps."""
+"""The log on disk: file names hold the metadata, listings read only new items, gaps are found."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def listed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The directories listed from now on."""
+    """The directories that are listed from now on."""
     seen: list[str] = []
     original = log_folder._names
 
@@ -228,7 +228,7 @@ def test_the_end_is_not_seen_while_a_living_writer_inserts(log: Path) -> None:
 
 
 def test_items_inserted_after_the_end_was_seen_arrive_after_the_survey_began(log: Path) -> None:
-    """The law of ``Seen.to_end``, tried on a writer that inserts as fast as it can."""
+    """The law of ``Seen.to_end``, tested on a writer that inserts as fast as it can."""
     fill(log, 1)
     promised, last = 0, 0
     with Writer(log) as writer, ThreadPoolExecutor(1) as pool:

@@ -1,4 +1,4 @@
-"""TEMPORARY streams: of their script alone, filled by its pumps, through restarts and into a typed sink."""
+"""TEMPORARY streams belong to their script; its pumps fill them, through restarts and into a typed sink."""
 
 from __future__ import annotations
 

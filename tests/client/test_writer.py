@@ -1,4 +1,4 @@
-"""Writers: many processes, one order each, durable, strict about values."""
+"""Writers: many processes, each with its own order; writes are durable and values strictly checked."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def stored(log: Path, writer: str = "main") -> list[dict[str, Any]]:
-    """All rows of a writer, as they are in its files."""
+    """All rows of a writer, as its files have them."""
     files = [entry.path for entry in scan(log, {})[writer] if isinstance(entry, Rows)]
     return [row for path in files for row in pq.read_table(log / path).to_pylist()]
 
@@ -364,7 +364,7 @@ def test_a_bad_value_in_an_arrow_table_is_found_too(log: Path) -> None:
 
 
 def _in_arrow(value: object) -> pa.Array | None:
-    """A column that ends with the value; ``None`` where no Arrow column can hold it."""
+    """A column that ends with the value; ``None`` if no Arrow column can hold it."""
     try:
         return pa.array([None, value])
     except (pa.ArrowException, OverflowError):
@@ -394,7 +394,7 @@ def test_an_invalid_rowtime_is_refused(log: Path, time: object) -> None:
 
 
 def test_texts_have_the_length_of_their_columns(tmp_path: Path) -> None:
-    """CHAR is filled with blanks, blanks beyond the length are cut off; anything else does not fit."""
+    """CHAR is padded with blanks, and blanks beyond the length are cut off; anything else does not fit."""
     home = Home(tmp_path)
     columns = [{"name": "c", "type": "CHAR(3)"}, {"name": "v", "type": "VARCHAR(2)"}]
     home.define("s", {"columns": columns, "format": None, "options": {}})

@@ -1,4 +1,4 @@
-"""Others' tests and random pipelines tell right answers from wrong ones."""
+"""Suites of other systems and random pipelines distinguish right answers from wrong ones."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_duckdb_computes_every_pipeline() -> None:
 
 
 def test_pipelines_beside_flink_are_accepted_and_their_values_are_read() -> None:
-    """Without PyFlink: what is drawn, and how what it writes is read."""
+    """Without PyFlink: which cases are drawn, and how the output is parsed."""
     made = [flink_views.drawn(f"drawn/{number}") for number in range(60)]
     refused = [found for one in made if (found := problems(Inputs.of("same"), one))]
     assert len(refused) < 6, refused
@@ -102,11 +102,11 @@ def test_what_was_compared_is_noted_and_not_compared_again(tmp_path: Path, monke
     first = compare(None, 1, 40, lambda _: None, tmp_path)  # type: ignore[arg-type]
     assert (first.count, len(asked), len(first.wrong)) == (41, 2, 1)
     again = compare(None, 1, 40, lambda _: None, tmp_path)  # type: ignore[arg-type]
-    assert (again.count, len(asked), again.wrong) == (40, 3, [])  # only that with a mismatch
+    assert (again.count, len(asked), again.wrong) == (40, 3, [])  # the answer only if it differs
 
 
 def test_a_first_value_of_several_is_not_asked_for() -> None:
-    """Of rows with one time any could be it."""
+    """Any row of several with the same time is accepted."""
     for number in range(300):
         for view in drawn(f"tie/{number}").views:
             if view.kind in ("tumble again", "hop again", "calendar again"):

@@ -1,4 +1,4 @@
-"""While a pipeline runs, dies and goes on: what a plain reader of its output sees, and who may go on."""
+"""While a pipeline runs, crashes and restarts: what readers of its output see, and which process may continue."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def visible(folder: Path) -> list[Path]:
 
 
 def numbers(spark: SparkSession, folder: Path) -> list[int]:
-    """What ``spark.read`` of the whole directory gives, without any knowledge of ours."""
+    """The rows of ``spark.read`` over the whole directory, without any knowledge of rowtime."""
     if not visible(folder / "copies"):
         return []
     return sorted(row["n"] for row in spark.read.parquet(str(folder / "copies")).collect())
@@ -81,12 +81,12 @@ def expected_minutes() -> list[int]:
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """Every file and what is in it, but for locks, which say who holds them."""
+    """Every file with its content, except locks, which name their holder."""
     found = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != ".lock")
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
-# -- what is visible ------------------------------------------------------------------
+# -- visible output ---------------------------------------------------------------------
 
 
 def test_at_every_point_a_plain_reader_sees_committed_rows_once(spark: SparkSession, tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_killed_driver_is_continued_without_a_trace(spark: SparkSession, tmp_p
     assert query.ledger["s"] == {"in": FILES * ROWS, "accepted": FILES * ROWS}
 
 
-# -- who may go on --------------------------------------------------------------------
+# -- which process may continue ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_a_checkpoint_of_a_newer_format_is_refused_and_nothing_is_written(
     assert tree(tmp_path) == before
 
 
-# -- a log as output ------------------------------------------------------------------
+# -- a log as output --------------------------------------------------------------------
 
 LOGS = "CREATE STREAM a (n INT); CREATE STREAM b (n INT); CREATE PUMP p AS INSERT INTO b SELECT STREAM n FROM a"
 
@@ -249,7 +249,7 @@ def test_a_query_that_has_ended_releases_its_writers(spark: SparkSession, tmp_pa
     for number in (1, 2):
         pipeline = logs(spark, tmp_path)
         insert(tmp_path, number)
-        # The first query is still known when the second one starts, and so is its sink.
+        # When the second query starts, the first one and its sink still exist.
         queries.append(pipeline.run_available(tmp_path / "check", end=True))
     with rt.writer("b", home=tmp_path / "home", writer="pump.p") as writer:
         assert writer.position == 4, "two rows, and a bound after each"

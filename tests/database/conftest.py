@@ -1,6 +1,7 @@
-"""A PostgreSQL server for the tests of the database sink; they are skipped only where it cannot be installed.
+"""A PostgreSQL server for the tests of the database sink.
 
-A driver that is missing where Maven reaches a repository is a fault, as it is of Kafka's jars.
+The tests are skipped only if the server cannot be installed. If Maven reaches a repository, a missing driver is an
+error, like missing jars of Kafka.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tests.kafka.missing_jars import without_jars
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    """One server for all tests of a process; each has tables of its own."""
+    """One server for all tests of a process; each test has its own tables."""
     if server_missing():
         pytest.skip(server_missing())
     if driver_missing():

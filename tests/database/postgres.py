@@ -1,4 +1,4 @@
-"""A real PostgreSQL for tests: one server of its own folder on a free port of 127.0.0.1."""
+"""A real PostgreSQL for tests: one server with its own folder, on a free port of 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START_SECONDS: Final = 60
 
 
 def server_missing() -> str:
-    """Why there is no server; empty if there is one."""
+    """Return why there is no server; empty if there is one."""
     return (
         "" if programs().is_dir() else "PostgreSQL is not installed, and scripts/setup_postgres.sh could not install it"
     )
@@ -29,7 +29,7 @@ def server_missing() -> str:
 
 @functools.cache
 def driver_missing() -> str:
-    """Why there is no driver; empty if there is one."""
+    """Return why there is no driver; empty if there is one."""
     try:
         jars()
     except Failure as failure:
@@ -39,13 +39,13 @@ def driver_missing() -> str:
 
 @functools.cache
 def jars() -> list[str]:
-    """The driver's jars, for ``spark.jars``."""
+    """Return the driver's jars, for ``spark.jars``."""
     return jdbc_jars("jdbc:postgresql:")
 
 
 @functools.cache
 def programs() -> Path:
-    """Where ``initdb`` and ``postgres`` are."""
+    """Return the folder of ``initdb`` and ``postgres``."""
     found = subprocess.run([str(SETUP)], capture_output=True, text=True, check=False)
     return Path(found.stdout.strip() or "/none")
 
@@ -66,7 +66,7 @@ class Postgres:
 
     @property
     def url(self) -> str:
-        """For JDBC."""
+        """The URL for JDBC."""
         return f"jdbc:postgresql://127.0.0.1:{self.port}/postgres"
 
     def __enter__(self) -> Self:
@@ -82,7 +82,7 @@ class Postgres:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._process is not None:
-            self._process.send_signal(2)  # the fast shutdown
+            self._process.send_signal(2)  # fast shutdown
             self._process.wait(30)
         shutil.rmtree(self._home, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""``rowtime migrate`` into tables of a database: rows follow those that are there, or replace those of their keys."""
+"""``rowtime migrate`` into tables of a database: new rows are appended, or replace those with the same key."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FEW = " WHERE n % 4 <> 1 AND n % 3 <> 1"
 
 
 class Tables:
-    """A pipeline with a checkpoint, and its tables, whose names begin alike."""
+    """A pipeline with a checkpoint and tables whose names have a common prefix."""
 
     def __init__(self, spark: SparkSession, server: Postgres, folder: Path, first: str) -> None:
         self.spark, self.server, self.folder, self.first = spark, server, folder, first
@@ -73,7 +73,7 @@ def texts(rows: list[tuple[int, int]]) -> list[tuple[str, str]]:
 
 
 def latest(numbers: range, *, few: bool = False) -> dict[str, str]:
-    """How many numbers each name has; one that ends with 9 takes the name away."""
+    """Count the numbers of each name; a number that ends with 9 removes its name."""
     given = [n for n in numbers if not few or (n % 4 != 1 and n % 3 != 1)]
     last = {n % 4: n for n in given}
     return {f"k{k}": str(len([n for n in given if n % 4 == k])) for k, n in last.items() if n % 10 != 9}
@@ -83,7 +83,7 @@ def latest(numbers: range, *, few: bool = False) -> dict[str, str]:
 def test_tables_are_taken_over_or_are_new_whenever_the_driver_dies(
     spark: SparkSession, postgres: Postgres, tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A table of rows, one by key that a static table of the database is joined for, and a new one."""
+    """A table of rows, one with a key that is joined with a static table of the database, and a new one."""
     tables = Tables(spark, postgres, tmp_path, f"migrated_{point.replace(' ', '_')}")
     asked(postgres, f"CREATE TABLE {tables.first}_names AS SELECT k, 'k' || k AS name FROM generate_series(0, 3) k")
     names = tables.sql(NAMES)

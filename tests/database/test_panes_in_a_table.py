@@ -1,4 +1,4 @@
-"""Fires that come again in a table of PostgreSQL and in files: whichever way, the batch answer is left."""
+"""Repeated fires in a table of PostgreSQL and in files: with either, the batch answer remains."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_table_equals_the_batch_answer_and_a_restart_repeats_nothing(
         rt.Pipeline(spark, home=tmp_path / "home").sql(HOURLY).sql(SINKS.format(url=postgres.url, out=tmp_path / "out"))
     )
     rows, check = landings(1), tmp_path / "check"
-    query = made.run_available(check)  # the stream is known from here on
+    query = made.run_available(check)  # the stream exists from here on
     for part in (rows[:180], rows[180:]):
         with rt.writer("landings", home=tmp_path / "home", writer="tower") as writer:
             writer.insert(part)
@@ -71,7 +71,7 @@ def test_the_table_equals_the_batch_answer_and_a_restart_repeats_nothing(
     assert _table(postgres, "latest") == _table(postgres, "remains") == batch(rows, refused)
     fires = _table(postgres, "fires").total()
     assert fires == pq.read_table(tmp_path / "out").num_rows > len(batch(rows, refused))
-    # A driver that dies between commit and note publishes the last tick again.
+    # A driver that dies between the commit and its note publishes the last tick again.
     place = Checkpoint(check)
     place.published -= 1
     made.run_available(check)

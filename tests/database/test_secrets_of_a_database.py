@@ -1,4 +1,4 @@
-"""Law: no file of a checkpoint or a home, no log and no error has a secret, however a run ends."""
+"""Law: no file of a checkpoint or a home, no log record and no error contains a secret, however a run ends."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ def made(spark: SparkSession, folder: Path, url: str, name: str) -> rt.Pipeline:
 def test_a_run_that_succeeds_leaves_no_secret_in_any_file(
     spark: SparkSession, postgres: Postgres, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO)  # below that py4j logs every call
+    caplog.set_level(logging.INFO)  # at a lower level py4j logs every call
     check = tmp_path / "check"
     query = made(spark, tmp_path, postgres.url, "good").run_available(check)
     assert files_with_secrets(tmp_path) == []
     assert [word for word in SECRETS if word in caplog.text + json.dumps(query.status, default=str)] == []
-    # Other secrets are the same script: neither another stream nor another plan.
+    # With other secrets the script is the same: the stream and the plan do not change.
     text = SQL.format(url=postgres.url, name="good")
     other = rt.Pipeline(spark, home=tmp_path / "home").sql(
         text.replace("Lit", "New"), dict.fromkeys(VARIABLES, "Other")
     )
     other.run_available(check)
-    # The script that the checkpoint keeps names what it does not keep.
+    # The stored script has the names of secrets, not their values.
     with pytest.raises(rt.Refused, match="secret_one_password"):
         rt.verify(check, spark=spark, home=tmp_path / "home", variables=VARIABLES)
     needed = ("secret_one_url", "secret_one_password", "secret_one_sslpassword")
@@ -67,8 +67,8 @@ def test_a_run_that_succeeds_leaves_no_secret_in_any_file(
 def test_a_run_that_fails_says_no_secret(
     spark: SparkSession, postgres: Postgres, tmp_path: Path, caplog: pytest.LogCaptureFixture, url: str
 ) -> None:
-    del postgres  # its driver is there
-    caplog.set_level(logging.INFO)  # below that py4j logs every call
+    del postgres  # its driver is present
+    caplog.set_level(logging.INFO)  # at a lower level py4j logs every call
     with pytest.raises(rt.RowtimeError) as failed:
         made(spark, tmp_path, url, "bad").run_available(tmp_path / "check")
     said = "".join(traceback.format_exception(failed.value)) + caplog.text

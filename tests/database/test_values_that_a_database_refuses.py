@@ -1,4 +1,4 @@
-"""What a database would refuse after the commit is refused before it: by check, at the start, or at the gate."""
+"""Values that a database would refuse after the commit are refused before it: by check, at the start, at the gate."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_value_that_does_not_fit_the_table_stopped_the_tick(
     types = ["s varchar(3)", "n int4", "d numeric(4, 2)", "r NOT NULL", "f int2", "f int2"]
     assert sorted(told) == sorted(f"{kind} in the table" for kind in types)
 
-    # A table that has changed is read again at the next start; a replay judges each row by what held when it came.
+    # The columns of a changed table are read again at the next start; a replay judges each row by those of its time.
     asked(postgres, "ALTER TABLE narrow ALTER n TYPE bigint, ALTER s TYPE varchar(2) USING 'ab'")
     send(tmp_path, {}, {"s": "ab", "n": 2**31})
     query = pipeline.run_available(tmp_path / "check")

@@ -1,4 +1,4 @@
-"""Whose rows are whose in a table of a database: one pump of one checkpoint writes there (semantics 10)."""
+"""Only one pump of one checkpoint writes to a table of a database (semantics 10)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def asked(server: Postgres, query: str) -> list[str]:
 
 
 class Table:
-    """A pump ``p`` into a table, run on one checkpoint or another."""
+    """A pump ``p`` into a table, run with one of two checkpoints."""
 
     def __init__(self, spark: SparkSession, server: Postgres, folder: Path, name: str) -> None:
         self.spark, self.server, self.folder, self.name = spark, server, folder, name
@@ -55,7 +55,7 @@ class Table:
             writer.insert([{"n": n, "rowtime": BEGIN + dt.timedelta(minutes=n)} for n in numbers])
 
     def written(self, check: str, *numbers: int) -> Table:
-        """The table once a new checkpoint has written these numbers."""
+        """The table after a new checkpoint has written these numbers."""
         self.run(check)
         self.send(*numbers)
         self.run(check)
@@ -74,17 +74,17 @@ def test_a_new_checkpoint_wrote_the_rows_of_a_table_twice(
     said = r"R440 the table twice is written by another pump p: there are 2 rows, by the pipeline of .*check1"
     with pytest.raises(Refused, match=said):
         table.run("check2")
-    table.name = "public.TWICE"  # is the same table
+    table.name = "public.TWICE"  # another spelling of the same table
     with pytest.raises(Refused, match="R440"):
         table.run("check2")
     table.name = "twice"
     assert table.rows == [0, 1]
 
-    # Another name: its rows are beside the others.
+    # With another name, its rows are beside those of the other pump.
     table.run("check3", "q")
     assert table.rows == [0, 1, 0, 1]
 
-    # Taking over: the rows follow, numbers go on, and the old checkpoint never writes there again, running or not.
+    # With take_over, rows and numbers continue, and the old checkpoint cannot write there again, running or not.
     old = table.pipeline()._engine(tmp_path / "check1", rt.Limits(), ends=False)
     query = table.run("check2", take_over=["p"])
     assert table.rows == [0, 1, 0, 1, 0, 1]
@@ -105,7 +105,7 @@ def test_a_new_checkpoint_wrote_the_rows_of_a_table_twice(
     assert not asked(postgres, "SELECT relname FROM pg_class WHERE relname LIKE 'rowtime_stage_%'")
     assert rt.verify(tmp_path / "check2", spark=spark, home=tmp_path / "home").equal
 
-    # A table that has been dropped has nobody's rows.
+    # A dropped table has no owner.
     asked(postgres, "DROP TABLE twice")
     table.run("check4")
     assert table.rows == [0, 1, 2]
@@ -115,7 +115,7 @@ def test_a_new_checkpoint_wrote_the_rows_of_a_table_twice(
 def test_two_drivers_of_one_checkpoint_wrote_the_same_rows_to_a_table(
     spark: SparkSession, postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An older driver, which no lock keeps out, goes on beside the one that has taken over (`reliability/model`)."""
+    """An older driver, which no lock stops, continues beside the one that has taken over (`reliability/model`)."""
     table = Table(spark, postgres, tmp_path, "drivers").written("check", 0, 1)
     table.send(2, 3)
     older = table.pipeline()._engine(tmp_path / "check", rt.Limits(), ends=False)
@@ -139,7 +139,7 @@ def test_two_drivers_of_one_checkpoint_wrote_the_same_rows_to_a_table(
     older.stop()
     assert table.rows == [0, 1, 2, 3, 4]
     assert len(set(stages)) == 2, "each driver has a table of its own beside the target"
-    asked(postgres, f"CREATE TABLE {stages[0]} (n INT)")  # as a driver that died may leave it
+    asked(postgres, f"CREATE TABLE {stages[0]} (n INT)")  # a state that a crashed driver may leave
     table.run("check")
     assert not asked(postgres, "SELECT relname FROM pg_class WHERE relname LIKE 'rowtime_stage_%'")
 
@@ -150,7 +150,7 @@ def test_a_checkpoint_of_an_older_version_adopts_its_table(
 ) -> None:
     asked(postgres, "CREATE SCHEMA older")
     table = Table(spark, postgres, tmp_path, "older.o").written("check1", 0, 1)
-    # As the older version leaves it: a name of the sink in the checkpoint, and two columns in the book.
+    # The state of an older version: a name of the sink in the checkpoint, and two columns in the book.
     former = tmp_path / "check1" / "handover" / "jdbc-p.sink" / "identity"
     former.write_text("p.sink-0123456789abcdef")
     asked(postgres, "UPDATE older.rowtime_sinks SET sink = 'p.sink-0123456789abcdef'")
@@ -186,7 +186,7 @@ def test_a_takeover_of_a_table_survives_a_crash_at_any_statement(
             raise Death
         real(self, connection, text)
 
-    deaths = (1, 3, 6)  # of the statements of three runs: the first, the second and the third of a run
+    deaths = (1, 3, 6)  # statements of three runs: the first, second and third of each
     monkeypatch.setattr(JdbcSink, "_do", dies)
     for _ in deaths:
         with pytest.raises(Death):

@@ -1,4 +1,4 @@
-"""The commands of a page, as a reader types them, and what the page shows of their output."""
+"""Runs the commands of a page, and compares their output with what the page shows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 INSTALLED = "ROWTIME_BIN"
-"""The variable with the folder of the commands of another environment, in which the wheel is installed."""
+"""The variable with the folder of commands of another environment, in which the wheel is installed."""
 
 
 class Block(NamedTuple):
-    """A fenced block: what follows the fence, and the text."""
+    """A fenced block: the text after the fence, and the content."""
 
     kind: str
     text: str
@@ -27,7 +27,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 class Shell:
-    """A shell whose folder stays from command to command; the commands of this or of another environment come first."""
+    """A shell that keeps its working directory between commands; commands of the given environment come first."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._left = folder, folder.with_name("left")
@@ -39,7 +39,7 @@ class Shell:
         self.environment = kept | {"PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}"}
 
     def __call__(self, commands: str) -> list[str]:
-        """Run commands, all of which must succeed; the lines that they write."""
+        """Run commands, which must all succeed; return their lines of output."""
         ended = subprocess.run(
             ["bash", "-e", "-c", f"{commands}\npwd >{self._left}"], cwd=self.folder, env=self.environment,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=300,
@@ -50,7 +50,7 @@ class Shell:
 
 
 def met(shown: str, said: list[str]) -> None:
-    """Each line that the page shows is said, in this order; an ellipsis stands for anything."""
+    """Check that each line of the page is printed, in this order; an ellipsis stands for anything."""
     left = iter(said)
     for line in shown.splitlines():
         pattern = ".*".join(re.escape(part) for part in line.split("…"))

@@ -1,4 +1,4 @@
-"""The pages are true: their SQL binds or is refused as they say, their Python runs, codes and links exist."""
+"""The pages are correct: SQL binds or is refused as shown, Python runs, codes and links exist."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def refused_blocks() -> list[tuple[str, str, str]]:
     return [(page, code, sql) for page, text in texts.items() for code, sql in pattern.findall(text)]
 
 
-# -- SQL ------------------------------------------------------------------------------
+# -- SQL --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("page", SCRIPTS)
@@ -83,7 +83,7 @@ def test_the_sql_of_other_pages_binds(page: str) -> None:
         assert compile_script(GIVEN + sql).problems == ()
 
 
-# -- Python, and what is typed --------------------------------------------------------
+# -- Python, and commands that a reader types -------------------------------------------
 
 
 def test_the_pipeline_of_the_readme_runs(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +179,7 @@ def test_the_make_targets_of_the_pages_exist() -> None:
         assert named <= targets, page
 
 
-# -- codes and links ------------------------------------------------------------------
+# -- codes and links --------------------------------------------------------------------
 
 
 def test_every_error_code_is_on_its_page_and_no_other() -> None:

@@ -1,4 +1,4 @@
-"""The first screen of the README is true: of rowtime, and of Spark."""
+"""The first screen of the README is correct, for rowtime and for Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The how-to pages are true: their commands run in their order in an empty folder, and say what the pages show."""
+"""The how-to pages are correct: their commands run in order in an empty folder, with the output that the pages show."""
 
 from __future__ import annotations
 

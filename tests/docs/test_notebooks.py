@@ -1,4 +1,4 @@
-"""The notebooks of the docs run, and show what is in them; --rewrite-goldens writes it again."""
+"""The notebooks of the docs run and have the stored output; --rewrite-goldens writes it again."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ import pytest
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parents[2] / "docs" / "notebooks"
-VARIES = {r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?": "since (now)", r" at 0x[0-9a-f]+": ""}  # clock, addresses
+# clock times and addresses
+VARIES = {r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?": "since (now)", r" at 0x[0-9a-f]+": ""}
 
 
 def told(output: Any) -> dict[str, Any] | None:
-    """An output with what is the same in each run; nothing for what is logged."""
+    """An output without the parts that change from run to run; empty for log messages."""
     if output["output_type"] == "stream" and output["name"] == "stderr":
         return None
     text = json.dumps({**output, "execution_count": None}) if "execution_count" in output else json.dumps(output)
@@ -29,14 +30,14 @@ def told(output: Any) -> dict[str, Any] | None:
     return found
 
 
-@pytest.mark.slow  # a kernel with a Spark of its own; tests/api/test_shown.py tells what notebooks are shown
+@pytest.mark.slow  # a kernel starts its own Spark; tests/api/test_shown.py tests the HTML
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_a_notebook_gives_the_output_stored_in_it(path: Path, request: pytest.FixtureRequest) -> None:
     notebook = nbformat.read(path, as_version=4)
     before = [[*map(told, cell.get("outputs", ()))] for cell in notebook.cells]
     resources = {"metadata": {"path": str(FOLDER)}}
     client = NotebookClient(notebook, timeout=300, resources=resources, record_timing=False)
-    # A kernel takes the Python of its own environment, as Spark's workers do.
+    # A kernel runs the Python of its own environment, as Spark's workers do.
     client.execute(env={**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"})
     for cell in notebook.cells:
         if "outputs" in cell:

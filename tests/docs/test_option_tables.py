@@ -1,4 +1,4 @@
-"""The tables of options in the docs are those that the formats declare, and each option has a place in them."""
+"""The tables of options in the docs equal the options that the formats declare, and each option is in one."""
 
 from __future__ import annotations
 

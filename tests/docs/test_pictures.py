@@ -1,4 +1,4 @@
-"""The pictures of the docs show what came out of runs of rowtime."""
+"""The pictures of the docs show the results of runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _pictures() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclass looks it up
+    sys.modules[spec.name] = module  # dataclasses look up the module
     spec.loader.exec_module(module)
     return module
 

@@ -1,4 +1,4 @@
-"""What `make release` does to the sources; its builds and environments are tested when it runs."""
+"""What `make release` changes in the sources; its builds and environments are tested when it runs."""
 
 from __future__ import annotations
 

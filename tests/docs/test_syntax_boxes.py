@@ -1,8 +1,8 @@
-"""The boxes of syntax on the pages are the SQL that is parsed: each optional part with it and without it.
+"""The syntax boxes on the pages agree with the parser: each optional part is parsed with and without it.
 
-In a box ``[x]`` is optional, ``{x | y}`` is one of several, ``, …`` repeats what is before it, words in capitals and
-signs stand for themselves, and words in small letters for something that is described elsewhere. A line that begins
-with a blank continues the one above. A word behind ``syntax`` names what the box is a part of.
+In a box ``[x]`` is optional, ``{x | y}`` is a choice, and ``, …`` repeats the part before it. Words in capitals and
+signs stand for themselves; words in small letters stand for parts that are described elsewhere. A line that begins with
+a blank continues the line above. The word after ``syntax`` names the statement that the part belongs to.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Part:
 
 
 def boxes() -> list[tuple[str, str, str]]:
-    """Page, what the box is a part of, and each line of a box with those that continue it."""
+    """The page, the statement of the box, and each line of the box with its continuations."""
     found = []
     for page in PAGES:
         text = (ROOT / page).read_text(encoding="utf-8")
@@ -101,7 +101,7 @@ def boxes() -> list[tuple[str, str, str]]:
 
 
 def parts_of(signs: list[str], closes: str = "") -> tuple[tuple[Part, ...], ...]:
-    """The choices up to the sign that closes them; takes the signs away."""
+    """The choices up to the closing sign; removes the signs."""
     choices: list[list[Part]] = [[]]
     while signs and signs[0] != closes:
         sign = signs.pop(0)
@@ -121,7 +121,7 @@ def parts_of(signs: list[str], closes: str = "") -> tuple[tuple[Part, ...], ...]
 
 
 def written(parts: tuple[Part, ...], wanted: Part | None, choice: int = 0, *, everything: bool = False) -> list[str]:
-    """The words of parts, with optional ones only where ``wanted`` is in them or is them."""
+    """The words of parts; optional parts are included only if they contain ``wanted``."""
     words: list[str] = []
     item: list[str] = []
     for part in parts:
@@ -150,7 +150,7 @@ def contains(part: Part, wanted: Part | None) -> bool:
 
 
 def expansions(line: str) -> Iterator[str]:
-    """Texts that a line of a box stands for."""
+    """Texts that match a line of a box."""
     signs = SIGN.findall(line)
     assert "".join(signs) == re.sub(r"\s", "", line), "a sign that no box has"
     [parts] = parts_of(signs)
@@ -162,7 +162,7 @@ def expansions(line: str) -> Iterator[str]:
 
 
 def parted(parts: tuple[Part, ...]) -> Iterator[Part]:
-    """Every optional part and choice, those inside of others too."""
+    """Every optional part and choice, also nested ones."""
     for part in parts:
         if part.kind in ("option", "choice"):
             yield part

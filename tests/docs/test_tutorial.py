@@ -1,4 +1,4 @@
-"""The tutorial is true: its commands run in their order in an empty folder, and say what the page shows."""
+"""The tutorial is correct: its commands run in order in an empty folder, with the output that the page shows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def blocks() -> list[Block]:
 
 
 def followed(found: Iterator[Block], shell: Shell, kind: str) -> int:
-    """Run the blocks of a kind; how many of them are shown with what they say."""
+    """Run the blocks of a kind; return how many of them are shown with output."""
     compared, said = 0, list[str]()
     for block in found:
         if block.kind == kind:

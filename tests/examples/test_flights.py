@@ -38,11 +38,11 @@ def departures(output: Path) -> Counter[tuple[str, object, str]]:
 def test_the_pipeline_finds_what_plain_loops_find(spark: SparkSession, tmp_path: Path) -> None:
     places = Places(tmp_path / "home", tmp_path / "checkpoint", tmp_path / "hourly")
     feed(places.home)
-    for _ in range(2):  # after the first tick, and after the next one
+    for _ in range(2):  # after the first tick, and after the second
         with pytest.raises(Interrupted):
             run(places, spark, listener=interrupted)
     outcome = run(places, spark)
-    assert run(places, spark) == outcome  # nothing is left to do
+    assert run(places, spark) == outcome  # no input is left
 
     expected = independent.count(independent.deliveries())
     assert departures(places.output) == expected.departures
@@ -63,7 +63,7 @@ def test_the_pipeline_finds_what_plain_loops_find(spark: SparkSession, tmp_path:
 
 
 def reasons(outcome: Outcome, airport: str) -> Counter[str]:
-    """The refused rows that are kept, by reason."""
+    """The stored refused rows, by reason."""
     files = [str(path) for path in outcome.rejected[gate(airport)]]
     kept = ds.dataset(files, format="parquet").to_table(columns=["reason"])
     return Counter(kept["reason"].to_pylist())

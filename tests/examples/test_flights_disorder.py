@@ -1,4 +1,4 @@
-"""Flights in order of arrival at the gate, with their departures as event times: who is late, and who is early."""
+"""Flights in order of arrival at the gate, with their departures as event times: which are late, which are early."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ VIEWS = "".join(
       CREATE PUMP p{h} AS INSERT INTO sink SELECT STREAM flight FROM within_{h};\n"""
     for h in HOURS
 )
-FLIGHTS = 20_000  # the first weeks of the year, which every test can afford
+FLIGHTS = 20_000  # the first weeks of the year, which do not take long
 
 
 def departures(airport: str = "LGA") -> pa.Array:
-    """Departures in the order in which the flights arrived; null where one was cancelled."""
+    """Departures in the order in which the flights arrived; null for a cancelled flight."""
     flights = independent.deliveries()[airport][:FLIGHTS]
     return pa.array([flight.departure for flight in flights], pa.timestamp("us", "UTC"))
 
 
 def late(times: pa.Array, within: timedelta) -> int:
-    """The same count in plain numpy: below the running maximum of the times before, by more than the tolerance."""
+    """The same count in plain numpy: times that lie below the running maximum by more than the tolerance."""
     known = times.drop_null().cast(pa.int64()).to_numpy()
     before = np.concatenate(([known[0]], np.maximum.accumulate(known)[:-1]))
     return int((known + within // timedelta(microseconds=1) < before).sum())

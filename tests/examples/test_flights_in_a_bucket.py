@@ -1,4 +1,4 @@
-"""The flights in a Delta table of a bucket, as polars reads it, against the independent computation."""
+"""The flights in a Delta table of a bucket, read by polars, equal the independent computation."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Real flights as intervals [departure, landing), delivered as they land: against a sweep in numpy.
+"""Real flights as intervals [departure, landing), delivered when they land, compared with a sweep in numpy.
 
-How many aircraft from each airport are in the air at every moment, which pairs are on the same
-route at once, and that edges, two records a flight, give the same answers as intervals.
+The queries count the aircraft from each airport in the air, and find pairs of flights that are on the same route at the
+same time. Edges, two records per flight, give the same answers as intervals.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.sampled(8)
 
 DAYS = [pytest.param(2, id="two days"), pytest.param(366, marks=pytest.mark.slow, id="the year")]
-BEHIND = timedelta(hours=12)  # no flight lasts longer, so a bound so far behind the starts refuses none
+BEHIND = timedelta(hours=12)  # no flight lasts longer, so no start is below a bound with this delay
 FILES = 3
 DECLARE = """
 CREATE STREAM flights (number INT, origin STRING, dest STRING, departure TIMESTAMP, landing TIMESTAMP)
@@ -43,7 +43,7 @@ TOGETHER = """SELECT STREAM a.number AS a, b.number AS b FROM flights AS a JOIN 
 
 
 def flights(days: int) -> pa.Table:
-    """Those that landed, of the first days, in the order of their landing."""
+    """The landed flights of the first days, in the order of their landing."""
     table = pa.concat_tables(records.by_airport().values()).sort_by([("rowtime", "ascending"), ("flight", "ascending")])
     last = pa.scalar(datetime(2013, 1, 1, tzinfo=UTC) + timedelta(days=days), records.INSTANT)
     flown = table.filter(pc.and_(pc.less(table["departure"], table["rowtime"]), pc.less(table["rowtime"], last)))
@@ -56,7 +56,7 @@ def flights(days: int) -> pa.Table:
 
 
 def as_edges(table: pa.Table) -> pa.Table:
-    """Each flight as a record when it departs, without an end, and one when it lands."""
+    """Each flight as a record at its departure, without an end, and one at its landing."""
     starts = table.set_column(4, "landing", pa.nulls(table.num_rows, records.INSTANT))
     both = pa.concat_tables(
         [starts.append_column("at", table["departure"]), table.append_column("at", table["landing"])]
@@ -65,7 +65,7 @@ def as_edges(table: pa.Table) -> pa.Table:
 
 
 def answers(spark: SparkSession, folder: Path, table: pa.Table, shape: str, columns: str, query: str) -> Counter[Any]:
-    """What the pipeline finds, read in several ticks."""
+    """The results of the pipeline, which reads its input in several ticks."""
     source = folder / "source"
     source.mkdir(parents=True)
     step = -(-table.num_rows // FILES)
@@ -85,7 +85,7 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
 
 
 def sweep(table: pa.Table) -> Iterator[tuple[str, int, int, int]]:
-    """Of each airport: how many are in the air between two changes, where any is."""
+    """By airport: the number of flights in the air between two changes, if it is not zero."""
     for origin in pc.unique(table["origin"]).to_pylist():
         mine = table.filter(pc.equal(table["origin"], origin))
         times = np.concatenate([mine[name].cast(pa.int64()).to_numpy() for name in ("departure", "landing")])
@@ -100,7 +100,7 @@ def sweep(table: pa.Table) -> Iterator[tuple[str, int, int, int]]:
 
 
 def pairs(table: pa.Table) -> Iterator[tuple[int, int, int, int]]:
-    """Of each route: each flight with those that left before it landed, and not before it."""
+    """By route: each flight with those that departed earlier and had not landed at its departure."""
     rows = zip(*(_plain(table[name]) for name in table.column_names), strict=True)
     routes: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
     for number, origin, dest, start, stop in rows:

@@ -1,7 +1,7 @@
-"""Real flights: hourly arrivals and departures of each airport, corrected as late records come in.
+"""Real flights: hourly arrivals and departures of each airport, corrected when late records arrive.
 
-A record is delivered when its flight ends. Arrivals are counted in the hour in which they were due, so delayed flights
-come late; departures in the hour in which they were, so long flights come late.
+A record is delivered when its flight ends. Arrivals are counted in the hour of the schedule, so records of delayed
+flights are late; departures in the hour of the departure, so records of long flights are late.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _hours(table: pa.Table) -> Hours:
 
 
 def _least_age(flights: pa.Table) -> int:
-    """The least discard age (seconds) by which no record is refused: how far the latest lies below its bound."""
+    """The least discard age (seconds) that refuses no record: the greatest distance of a record below its bound."""
     times = flights["at"].cast(pa.int64()).to_numpy() // 1_000_000
     bounds = np.maximum.accumulate(times)[:-1] - 30 * 60
     return int((bounds - times[1:]).max())

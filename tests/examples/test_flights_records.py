@@ -45,7 +45,7 @@ def at(day: int, hour: int, minute: int, month: int = 1) -> datetime:
 
 
 def flight(table: pa.Table, number: int, day: datetime) -> dict[str, Any]:
-    """The one record of a flight number that was delivered on a day, or in the night after it."""
+    """The only record of a flight number that was delivered on a day or in the following night."""
     chosen = table.filter(pc.equal(table["flight"], number)).to_pylist()
     (found,) = [row for row in chosen if day <= row["rowtime"] < day + timedelta(hours=30)]
     return dict(found)
@@ -56,7 +56,7 @@ def entries(home: Path, stream: str) -> list[Entry]:
 
 
 def stored(home: Path, stream: str) -> pa.Table:
-    """The rows in a stream's log, in order, with the columns they were given."""
+    """The rows in a stream's log, in order, with the given columns."""
     log = Home(home).log_path(stream)
     files = [log / entry.path for entry in entries(home, stream) if isinstance(entry, Rows)]
     table = pa.concat_tables(pq.read_table(file, partitioning=None) for file in files)
@@ -64,7 +64,7 @@ def stored(home: Path, stream: str) -> pa.Table:
     return table.rename_columns({"__t": "rowtime"}).select(records.SCHEMA.names)
 
 
-# -- records ------------------------------------------------------------------------------
+# -- records ----------------------------------------------------------------------------
 
 
 def test_every_flight_is_a_record_of_its_airport(airports: dict[str, pa.Table]) -> None:
@@ -131,7 +131,7 @@ def test_the_sql_declares_the_columns_of_the_records() -> None:
         assert pa.schema([(column.name, arrow_type(column.type)) for column in columns]) == records.COLUMNS
 
 
-# -- the independent computation ----------------------------------------------------------
+# -- the independent computation --------------------------------------------------------
 
 
 def test_the_independent_deliveries_are_the_records(
@@ -173,7 +173,7 @@ def test_a_departure_exactly_at_the_tolerance_is_accepted() -> None:
     assert found.departures == Counter({("EWR", at(1, 9, 0), "UA"): 1, ("EWR", at(1, 3, 0), "UA"): 2})
 
 
-# -- the feed -----------------------------------------------------------------------------
+# -- the feed ---------------------------------------------------------------------------
 
 
 class Killed(BaseException):
@@ -181,7 +181,7 @@ class Killed(BaseException):
 
 
 class Cut:
-    """Ends the feed at its n-th report; the reports that it lets pass are counted."""
+    """Ends the feed at its n-th report, and counts the reports before."""
 
     def __init__(self, after: int | None = None) -> None:
         self.after, self.reports = after, 0
@@ -235,7 +235,7 @@ def test_the_feed_may_be_cut_inside_every_write(
                 raise Killed
 
         with monkeypatch.context() as patched:
-            # The file has its name already, and the writer does not know yet.
+            # The file has its final name already, but the writer does not know it yet.
             patched.setattr(FolderPen, "put", killed)
             with pytest.raises(Killed):
                 feed(home, None, few(airports), chunk=5)

@@ -1,4 +1,4 @@
-"""The scripts after SQLstream's manual give the rows that they say, whatever the cut."""
+"""The scripts from SQLstream's manual give the rows that they state, with every cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nexmark: the generator, what each query is bounded by, and its answers against Spark's batch."""
+"""Nexmark: the generator, the bound of each query's state, and its answers compared with Spark's batch."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_references_point_to_earlier_events(events: Path) -> None:
     assert all(registered[who] <= at for who, at in zip(bids["bidder"], bids["at"], strict=True))
     lags = [at - opened[what] for what, at in zip(bids["auction"], bids["at"], strict=True)]
     assert min(lags) > 0
-    assert max(lags) < LONGEST <= 10_000_000  # the bound that q20 gives
+    assert max(lags) < LONGEST <= 10_000_000  # the bound of q20
     everything = sorted([*people["at"], *auctions["at"], *bids["at"]])
     assert everything == [BEGINNING + n * GAP for n in range(len(everything))]
 
@@ -61,7 +61,7 @@ def times(events: Path, name: str) -> dict[str, list[int]]:
 def test_only_two_queries_have_unbounded_state(tmp_path: Path) -> None:
     grows = []
     for query in QUERIES:
-        program = pipeline(query, tmp_path, tmp_path / "home").compile()  # raises if it is refused
+        program = pipeline(query, tmp_path, tmp_path / "home").compile()  # raises if the query is refused
         grows += [query for problem in program.warnings if problem.code == "R185"]
     assert grows == ["q18", "q19"]
 

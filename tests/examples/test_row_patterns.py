@@ -1,4 +1,4 @@
-"""The example of row patterns, cut in several ways."""
+"""The example of row patterns, with several cuts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every example, run in ticks, has written what one batch over its recorded input gives (`rowtime verify`)."""
+"""Every example, run in ticks, writes the result of one batch over its recorded input (`rowtime verify`)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # ruff: noqa: E501 - tables of columns
-"""A search for counter-examples: expressions over ordered columns, computed by Spark on generated values.
+"""Searches for counter-examples: Spark computes expressions over ordered columns of generated values.
 
-Every column is sorted as it is declared, over edges and random values of its kind. An
-expression whose order is proved is computed for all rows; two neighbours that go back are
-a counter-example, and so is a NULL or NaN where the order is monotonic and not constant.
+Every column is sorted as declared, and has the edge values and random values of its kind. An expression with a proved
+order is computed for all rows. Two neighbours in the wrong order are a counter-example, and so is a NULL or NaN if the
+order is monotonic and not constant.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ COLUMNS = {
 
 
 def rows(seed: int, count: int, *, wide: bool) -> pa.Table:
-    """Columns of ``count`` values; ``wide``: to the ends of their types, where sums overflow."""
+    """Columns of ``count`` values; ``wide``: up to the limits of their types, so that sums overflow."""
     chance = random.Random(seed)
     reach = 2**31 - 1 if wide else 1_000
     longs = 2**63 - 1 if wide else 10**9
@@ -116,7 +116,7 @@ FACTS = facts_of(COLUMNS)
 
 
 class Search:
-    """Computes expressions over generated rows and looks for neighbours that go back."""
+    """Computes expressions over generated rows and looks for neighbours in the wrong order."""
 
     def __init__(self, spark: SparkSession, seed: int, count: int, *, wide: bool) -> None:
         self._spark = spark
@@ -135,7 +135,7 @@ class Search:
         return found
 
     def _computed(self, wanted: Sequence[tuple[str, Order]]) -> Iterable[tuple[str, Order, list[Any]]]:
-        """The values of each; what fails for some row (an overflow, say) is an error, and no order."""
+        """The values of each expression; an expression that fails for some row (an overflow, for example) has no order."""
         if not wanted:
             return
         items = [f"({to_spark(parse_expression(text))}) AS v{n}" for n, (text, _) in enumerate(wanted)]
@@ -154,7 +154,7 @@ class Search:
 
 
 def _plain(values: pa.ChunkedArray) -> list[Any]:
-    """Python values; times as numbers, for Python has no years beyond 9999."""
+    """Python values; times as numbers, because Python has no years after 9999."""
     if pa.types.is_date(values.type):
         values = values.cast(pa.int32())
     elif pa.types.is_timestamp(values.type) or pa.types.is_duration(values.type):

@@ -1,4 +1,4 @@
-"""The case files about expressions and statements."""
+"""The case files of expressions and statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of an expression is known without its values."""
+"""What is known of an expression without its values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole number of 32 bits is exact as a DOUBLE, so a cast of one keeps neighbours apart; one of 64 bits is not."""
+"""A 32-bit integer is exact as a DOUBLE, so a cast keeps neighbours apart; a 64-bit integer is not."""
 
 from __future__ import annotations
 

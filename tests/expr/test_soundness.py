@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - tables of expressions
-"""The soundness search: no rule of monotonicity is broken by any value that Spark computes with."""
+"""The soundness search: no value that Spark computes breaks a rule of monotonicity."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LONG = bool(os.environ.get("ROWTIME_LONG"))
 
 NUMBERS = ["i", "u", "l", "p", "n", "z", "k", "d", "s", "e", "c", "q", "f", "g", "h", "w"]
-BEYOND_INT = ["f", "g", "h", "w"]  # some values are too large for what has to fit an INT
+BEYOND_INT = ["f", "g", "h", "w"]  # some values do not fit an INT
 TIMES = ["day", "t", "ts", "back", "ROWTIME"]
 ONE_NUMBER = [
     "+ {m}", "- {m}", "{m} + 3", "3 - {m}", "{m} - 2.5", "{m} * 5", "{m} * -5", "{m} * 0", "{m} * 0.25", "{m} * 1e3", "{m} / 5",

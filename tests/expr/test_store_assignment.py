@@ -1,4 +1,4 @@
-"""Store assignment beside Spark's own rules: what may be assigned, and which values then fit."""
+"""Store assignment compared with Spark's rules: which types may be assigned, and which values fit."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_assignments_are_allowed_as_in_spark(spark: SparkSession) -> None:
 
 
 def test_types_that_always_fit_fit_for_the_extremes(spark: SparkSession) -> None:
-    """And what does not is refused for one of them: so nothing is looked at in vain."""
+    """A type that is not checked value by value has a value that does not fit, so no check is needless."""
     spark.conf.set("spark.sql.ansi.enabled", "true")
     pairs = [(g, t) for g, t in product(EXTREMES, TYPES) if may_assign(g, t) and t != "VARIANT"]
     tried = {

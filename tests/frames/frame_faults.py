@@ -1,4 +1,4 @@
-"""Faults of what the driver computes with DuckDB; `test_planted_faults` has the comparisons with Spark catch each."""
+"""Faults in the driver's computation with DuckDB; in `test_planted_faults` the comparisons with Spark catch each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Plant = Callable[["pytest.MonkeyPatch"], None]
 
 
 def _rule(patch: pytest.MonkeyPatch, node: type | str, change: Callable[[str], str]) -> None:
-    """Change what one kind of expression is translated to."""
+    """Change the translation of one kind of expression."""
     real: Rule = translated._RULES[node]
 
     def rule(tree: exp.Expr, scope: Scope) -> Value:
@@ -30,7 +30,7 @@ def _rule(patch: pytest.MonkeyPatch, node: type | str, change: Callable[[str], s
 
 
 def _pair(patch: pytest.MonkeyPatch, node: type, form: str) -> None:
-    """Write an expression over two values another way."""
+    """Write an expression over two values in another way."""
 
     def rule(tree: exp.Expr, scope: Scope) -> Value:
         real = scalars.SCALARS[node](tree, scope)
@@ -43,7 +43,7 @@ def _pair(patch: pytest.MonkeyPatch, node: type, form: str) -> None:
 
 
 def _query(patch: pytest.MonkeyPatch, old: str, new: str) -> None:
-    """Change the words of every query over rows."""
+    """Change the words in every query over rows."""
     real = queries.Query.over
     patch.setattr(queries.Query, "over", lambda self, sql, *others: real(self, sql.replace(old, new), *others))
 
@@ -221,7 +221,7 @@ ROWS: Sequence[tuple[str, Plant]] = (
     ("groups", nulls_are_counted),
     ("one group", the_last_value_that_is_not_null),
 )
-"""Each with the rows of `test_local_frames` that show it."""
+"""Each fault with the rows of `test_local_frames` that show it."""
 VALUES: Sequence[tuple[tuple[str, str], Plant]] = (
     (("int", "int"), a_division_rounds_down),
     (("int", "int"), an_upper_end_belongs_to_a_window),
@@ -234,7 +234,7 @@ VALUES: Sequence[tuple[tuple[str, str], Plant]] = (
     (("timestamp", "timestamp"), hours_before_1970_are_rounded_up),
     (("string", "string"), a_text_beside_null_is_the_text),
 )
-"""Each with the types of `test_same_as_spark` whose values show it."""
+"""Each fault with the types of `test_same_as_spark` whose values show it."""
 ARRAYS: Sequence[Plant] = (
     nulls_in_structs_are_the_greatest, values_are_collected_backwards, an_array_of_none_is_null,
 )  # fmt: skip
@@ -244,4 +244,4 @@ LAWS: Sequence[tuple[str, Plant]] = (
     ("group by with partial results", rows_keep_the_order_in_which_they_came),
     ("rejected rows", the_last_row_is_lost),
 )
-"""Each with a law of `tests/laws` whose ticks the driver computes."""
+"""Each fault with a law of `tests/laws` whose ticks the driver computes."""

@@ -1,4 +1,4 @@
-"""What Arrow has at once of a select list is what DuckDB computes; so are places, and numbers that change."""
+"""Columns that Arrow computes directly equal those of DuckDB, also positions and converted numbers."""
 
 from __future__ import annotations
 

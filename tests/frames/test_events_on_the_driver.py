@@ -1,6 +1,6 @@
-"""Snapshots and joins of events from edges give on the driver what Spark gives, and no rows are delivered.
+"""Snapshots and joins of events from edges give the same rows on the driver as in Spark.
 
-One expression that only Spark computes sends the rows there, and with many rows the whole tick (`LocalFrame.spark`).
+One expression that only Spark computes sends the rows to Spark, and with many rows the whole tick (`LocalFrame.spark`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ QUERIES = {
 
 
 def edges(seed: int, count: int) -> list[dict[str, Any]]:
-    """Starts, each with its end later on, in the order of the judged times; some without an end, some of no length."""
+    """Starts, each with a later end, in the order of the judged times; some without an end, some of no length."""
     chance, found = random.Random(seed), list[tuple[int, dict[str, Any]]]()
     for number in range(count):
         begins = number // 2

@@ -1,4 +1,4 @@
-"""Structs that are chosen by their places are those that MAX_BY and MIN_BY choose."""
+"""Structs that are chosen by their positions equal those that MAX_BY and MIN_BY choose."""
 
 from __future__ import annotations
 

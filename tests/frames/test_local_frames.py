@@ -1,4 +1,4 @@
-"""What frames do with rows is what Spark does with them; what they cannot do is Spark's."""
+"""Local frames compute rows as Spark does; anything that they cannot compute goes to Spark."""
 
 from __future__ import annotations
 
@@ -125,14 +125,14 @@ def test_rows_that_cannot_be_computed_raise_and_are_not_dropped(spark: SparkSess
 
 
 def test_spark_computes_a_descending_series(spark: SparkSession) -> None:
-    """Without a step Spark counts down, and with one it refuses: DuckDB would give no row."""
+    """Without a step Spark counts down, and with a positive step it refuses; DuckDB would return no row."""
     for step in ("", ", 1L"):
         with pytest.raises(Uncomputed, match="ivision by zero"):
             _frame(spark).selectExpr(f"explode(sequence(n, 2L{step})) AS x").toArrow()
 
 
 def test_aggregates_have_the_types_of_spark(spark: SparkSession) -> None:
-    """So that the first tick need not ask Spark for them."""
+    """The first tick need not ask Spark for the types."""
     fields = [("d", "decimal(30,4)"), ("i", "smallint"), *FIELDS]
     empty = LocalFrame(
         spark, fields, pa.table({f"c{n}": pa.array([], arrow_of(kind)) for n, (_, kind) in enumerate(fields)})
@@ -140,7 +140,7 @@ def test_aggregates_have_the_types_of_spark(spark: SparkSession) -> None:
     texts = [f"{name}({column})" for name in ("sum", "min", "max", "count") for column, kind in fields]
     known = {text: empty.type_of(text) for text in [*texts, "max_by(k, t)", "count_if(n > 1)"]}
     known = {text: kind for text, kind in known.items() if kind is not None}
-    assert len(known) == len(texts)  # all but the sums of a text and of a time
+    assert len(known) == len(texts)  # all except the sums of a text and of a time
     rows = typed(empty).selectExpr(*(f"{text} AS `{text}`" for text in known))
     assert known == {field.name: field.dataType.simpleString() for field in rows.schema}
 
@@ -153,7 +153,7 @@ NOT_READ = [
 
 @pytest.mark.parametrize("text", NOT_READ)
 def test_parts_that_a_rule_does_not_read_are_not_translated(spark: SparkSession, text: str) -> None:
-    """A rule that reads a part of a node only, such as a series without its step, would give another value."""
+    """A rule that reads only a part of a node, such as a series without its step, would return another value."""
     assert not _frame(spark).can(text)
 
 
@@ -168,7 +168,7 @@ def test_a_shared_frame_is_computed_once(spark: SparkSession, monkeypatch: pytes
     frame = _frame(spark).where("n > 1")
     assert is_local(frame)
     frame.share()
-    first = frame.selectExpr("n")  # which computes the frame, so that nobody else has to
+    first = frame.selectExpr("n")  # the frame is computed once, for all its readers
     monkeypatch.setattr("rowtime.frames.queries.Query.rows", lambda _query: pytest.fail("it is computed again"))
     assert frame.count() == 4
     monkeypatch.undo()

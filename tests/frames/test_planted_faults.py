@@ -1,4 +1,4 @@
-"""Faults planted in what the driver computes: the comparisons with Spark, or a law, have to catch each of them."""
+"""Faults planted in the driver's computation: the comparisons with Spark, or a law, catch each of them."""
 
 from __future__ import annotations
 

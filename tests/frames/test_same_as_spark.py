@@ -1,4 +1,4 @@
-"""What the driver computes is what Spark computes: every translated expression over the odd values of each type."""
+"""The driver computes the same as Spark: every translated expression over the edge values of each type."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_an_expression_has_the_value_of_spark(spark: SparkSession, one: str, oth
     computed = duckdb.connect(config=SETTINGS)
     computed.register("t", frame._table())
     found = computed.sql("SELECT c0 AS n FROM t ORDER BY c0").to_arrow_table()
-    for name, of in here.items():  # one by one: what two of them share is computed outside of TRY
+    for name, of in here.items():  # one by one: a common part of two expressions is computed outside of TRY
         one_by_one = computed.sql(f"SELECT TRY(struct_pack(c0 := {of.sql})) AS x FROM t ORDER BY t.c0").to_arrow_table()
         found = found.append_column(name, one_by_one["x"])
     found = _counted(found).to_pylist()
@@ -151,7 +151,7 @@ def test_an_expression_has_the_value_of_spark(spark: SparkSession, one: str, oth
 
 @pytest.mark.parametrize(("kind", "texts"), [("timestamp", [*TIME, *INSTANT, *PARTS]), ("string", TEXT)])
 def test_listed_functions_are_translated(kind: str, texts: list[str]) -> None:
-    """So that the comparison with Spark compares something."""
+    """The comparison with Spark covers every kind of expression."""
     scope = scope_of({name: Value(name, kind) for name in "ab"})
     for text in texts:
         assert scope.value(parsed(text)).sql

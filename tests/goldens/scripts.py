@@ -1,4 +1,4 @@
-"""The scripts whose plans are pinned: those of every transcript, of every example, and of every law."""
+"""The scripts whose plans are stored in golden files: those of every transcript, example and law."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Script(NamedTuple):
 
 @cache
 def scripts() -> dict[str, Script]:
-    """Each by the place of its golden file, without the ending."""
+    """Each script by the path of its golden file, without the suffix."""
     return {name: script for part in (_transcripts(), _lists(), _examples(), _laws()) for name, script in part}
 
 

@@ -1,6 +1,6 @@
-"""Plans do not change unseen: what each script is made of, and what EXPLAIN says of it, is in a file.
+"""Golden files hold the plan and EXPLAIN of each script, so no plan changes unnoticed.
 
-``make goldens`` writes the files again. What has changed in them is part of the review of a change.
+``make goldens`` writes the files again. Their diff is part of the review of a change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def compiled(script: Script) -> Program:
 
 
 def golden(program: Program) -> str:
-    """The plan, EXPLAIN and EXPLAIN MONOTONICITY of a script, or why it is refused."""
+    """The plan, EXPLAIN and EXPLAIN MONOTONICITY of a script, or its refusal."""
     told = [f"{problem.code} {problem.message}" for problem in (*program.problems, *program.warnings)]
     plan = [f"{name} = {text}" for name, text in program.described().operators.items()]
     entries = explain(program)

@@ -1,6 +1,6 @@
-"""The public API does not change unseen: its names and signatures, and the commands with their options, are in a file.
+"""A golden file holds the public names and signatures, and the commands with their options.
 
-``make goldens`` writes the file again. A name that goes away is deprecated first, with a warning and a date.
+``make goldens`` writes the file again. Before a name is removed, it is deprecated with a warning and a date.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GOLDEN = Path(__file__).parent / "public_api.txt"
 
 
 def described(name: str, value: object) -> Iterator[str]:
-    """A name with its signature; of a class with its public methods and attributes."""
+    """A name with its signature; for a class also its public methods and attributes."""
     if inspect.isclass(value) and issubclass(value, BaseException):
         yield f"{name}: {', '.join(base.__name__ for base in value.__bases__)}"
         return
@@ -34,7 +34,7 @@ def described(name: str, value: object) -> Iterator[str]:
 
 
 def api() -> str:
-    """All of it."""
+    """The whole public API."""
     lines = [line for name in sorted(rt.__all__) for line in described(name, getattr(rt, name))]
     group = typer.main.get_command(app)
     for name, command in sorted(group.commands.items()):  # type: ignore[attr-defined]  # a group has commands

@@ -1,4 +1,4 @@
-"""Avro by hand, from the specification: what the tests send, and what they read back of what is written."""
+"""Avro written by hand, from the specification: the tests send with it, and read back with it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rowtime.runtime.schemas.registry import MockRegistry, Schema
 
 
 def encoded(value: Any, schema: Any) -> bytes:  # noqa: PLR0911 - a type each
-    """A value as bytes of Avro; of a union, the first branch that is NULL or takes a value decides."""
+    """A value as bytes of Avro; in a union, the first branch that is NULL or accepts a value is used."""
     if isinstance(schema, list):
         branch = next(n for n, one in enumerate(schema) if (one == "null") == (value is None))
         return _long(branch) + encoded(value, schema[branch])
@@ -45,7 +45,7 @@ def encoded(value: Any, schema: Any) -> bytes:  # noqa: PLR0911 - a type each
 
 
 def decoded(data: bytes, schema: Any) -> Any:
-    """The value of bytes that have nothing behind it."""
+    """The value of bytes that contain nothing after it."""
     value, at = _decoded(data, 0, schema)
     assert at == len(data)
     return value

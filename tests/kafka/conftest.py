@@ -1,4 +1,4 @@
-"""A broker and a Spark session with the connector; the tests are skipped only where Maven reaches no repository."""
+"""A broker and a Spark session with the connector; the tests are skipped only if Maven reaches no repository."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(spark: SparkSession) -> SparkSession:
-    """The session of the whole run, which starts with the connector if that is to be had."""
+    """The session of the whole run; it starts with the connector if that is available."""
     found = find_connector()
     if found.jars is None:
         without_jars(found.note)
     if found.note:
-        warnings.warn(found.note, stacklevel=1)  # users get another connector than these tests
+        warnings.warn(found.note, stacklevel=1)  # users do not get the connector of these tests
     loader = spark._jvm.Thread.currentThread().getContextClassLoader()
     if loader.getResource("org/apache/spark/sql/kafka010/KafkaSourceProvider.class") is None:
         pytest.fail("the connector is there, but the Spark session of this run was started without it")
@@ -43,12 +43,12 @@ def spark(spark: SparkSession) -> SparkSession:
 
 @pytest.fixture(scope="session")
 def broker(spark: SparkSession) -> Iterator[Broker]:
-    """One broker for all tests of a process; each has topics of its own."""
+    """One broker for all tests of a process; each test has its own topics."""
     try:
         made = Broker()
     except Failure as failure:
         if failure.problems[0].code != "R502":
-            raise  # the jars are there, so the broker has to start
+            raise  # the jars are present, so the broker has to start
         without_jars(failure.problems[0].message)
     with made:
         yield made

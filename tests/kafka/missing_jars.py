@@ -1,4 +1,4 @@
-"""Jars that cannot be had: a skip where Maven reaches no repository, and else a fault of the tests."""
+"""If jars are missing, tests are skipped only if Maven reaches no repository; otherwise they fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROBE: Final = "org.slf4j:slf4j-api:2.0.16"  # a small library that every reposi
 
 @functools.cache
 def out_of_reach() -> str:
-    """Why Maven cannot fetch even a library that is published everywhere; empty where it can."""
+    """Return why Maven cannot fetch even a library that every repository has; empty if it can."""
     try:
         with tempfile.TemporaryDirectory() as cache:
             fetch([PROBE], cache=Path(cache))
@@ -27,7 +27,7 @@ def out_of_reach() -> str:
 
 
 def without_jars(what: str) -> NoReturn:
-    """Skip where nothing at all can be fetched; jars that are missing where others are to be had are a fault."""
+    """Skip if Maven fetches nothing at all; if only these jars are missing, fail."""
     why = out_of_reach()
     if not why:
         pytest.fail(f"{what}; but Maven does reach a repository")

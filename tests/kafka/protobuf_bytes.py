@@ -1,4 +1,4 @@
-"""Protobuf by Google's own package: what the tests send, and what they read back of what is written."""
+"""Protobuf by Google's own package: the tests send with it, and read back with it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WELL_KNOWN = "".join(
 
 
 def proto(text: str, syntax: str = "proto3") -> str:
-    """The text of a schema with what it may import."""
+    """The text of a schema with the schemas that it may import."""
     return f'syntax = "{syntax}"; {WELL_KNOWN}{text}'
 
 
@@ -26,7 +26,7 @@ def registered(home: Path, subject: str, text: str, registry: str = "test", **mo
 
 
 def class_of(text: str, name: str, **more: Any) -> Any:
-    """Google's class of a message of a schema."""
+    """Google's class for a message of a schema."""
     found = compiled(Schema(text, "PROTOBUF", **more))._descriptor
     first, *others = name.split(".")
     descriptor = found.message_types_by_name[first]

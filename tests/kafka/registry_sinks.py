@@ -1,4 +1,4 @@
-"""What tests of sinks with a schema registry share: the pipeline, its rows, a death, and schemas that others wrote."""
+"""Shared by the tests of sinks with a schema registry: the pipeline, its rows, a crash, and foreign schemas."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def pumped(
     form: str, spark: SparkSession, home: Path, broker: Broker, topic: str,
     columns: str = COLUMNS, query: str = "name, n", registry: str = "mock://test", more: str = "",
 ) -> rt.Pipeline:  # fmt: skip
-    """The stream a, whose rows go into a topic in this format."""
+    """The stream a; its rows go into a topic in this format."""
     given = {"form": form, "columns": columns, "query": query, "registry": registry, "more": more}
     return rt.Pipeline(spark, home=home).sql(TARGET.format(servers=broker.bootstrap, topic=topic, **given))
 
 
 def insert(home: Path, *rows: tuple[str | None, int | None], second: int = 0) -> None:
-    """Rows of a, a second each."""
+    """Rows of a, one per second."""
     with rt.writer("a", home=home, writer="w") as writer:
         writer.insert(
             [{"name": a, "n": n, "rowtime": f"2024-01-01 00:00:{second + i:02d}"} for i, (a, n) in enumerate(rows)]
@@ -62,10 +62,10 @@ def die(made: rt.Pipeline, checkpoint: Path, where: str) -> None:
 def seconds_written_with_the_schema_of_others(
     pumped: Callable[..., rt.Pipeline], home: Path, said: str, taken: str, repaired: str
 ) -> tuple[int, ...]:
-    """Which of three rows, a second each, a schema of others takes once the script is as the hint of its refusal says.
+    """Which of three rows fit a given schema, after the script is corrected as the hint of its refusal says.
 
-    ``said``: part of the refusal, empty if the schema fits; ``taken``: what the hint contains; ``repaired``: the
-    columns that it asks for, with its groups. ``pumped``: the pipeline with columns and a query.
+    ``said``: a part of the refusal, empty if the schema fits; ``taken``: a part of the hint; ``repaired``: the columns
+    that the hint asks for, with its groups. ``pumped``: the pipeline with columns and a query.
     """
     columns = COLUMNS
     if said:
@@ -85,5 +85,5 @@ def seconds_written_with_the_schema_of_others(
     insert(home, ("x", 1), (None, 2) if "name STRING NOT NULL" in columns else ("y", 2), ("z", 3))
     ledger = made.run_available(home / "check").ledger
     if said.startswith("the field name"):
-        assert ledger["p"]["MALFORMED"] == 1  # at the gate of the pump: no record could hold it
+        assert ledger["p"]["MALFORMED"] == 1  # refused at the gate of the pump: no record can hold it
     return (0, 2) if "NOT NULL, n" in columns else (0, 1, 2)

@@ -20,7 +20,7 @@ PATIENCE = 20  # seconds
 
 
 class Served:
-    """What a server was asked; ``fails``: how many requests it still refuses; ``refuses``: why it takes no schema."""
+    """The requests to a server; ``fails``: how many it still rejects; ``refuses``: why it accepts no schema."""
 
     def __init__(self, registry: MockRegistry) -> None:
         self.registry = registry
@@ -30,7 +30,7 @@ class Served:
 
     @staticmethod
     def comes(condition: Callable[[], object]) -> bool:
-        """True if something becomes true within a while of a machine that others leave alone."""
+        """Return True if a condition becomes true before a timeout that counts processor time."""
         until = time.monotonic() + PATIENCE * max(1, 2 * os.getloadavg()[0] / (os.cpu_count() or 1))
         while not condition() and time.monotonic() < until:
             time.sleep(0.05)
@@ -87,7 +87,7 @@ def serving(home: Path, registry: str) -> Iterator[Served]:
             self.wfile.write(json.dumps(found).encode())
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     served.url = f"http://127.0.0.1:{server.server_port}"

@@ -1,4 +1,4 @@
-"""A broker that dies within a tick: the tick fails with a code, and what it writes in the end is there once."""
+"""A broker dies within a tick: the tick fails with a code, and in the end each row is in the topic once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CREATE PUMP p2 AS INSERT INTO told SELECT STREAM n FROM s;
 
 @pytest.fixture
 def mortal(spark: SparkSession, broker: Broker) -> Iterator[Broker]:
-    """A broker of the test's own; the common one shows that it can be had."""
+    """A broker for this test alone; the shared one shows that brokers can run here."""
     with Broker() as made:
         made.create_topic("s")
         made.create_topic("told")

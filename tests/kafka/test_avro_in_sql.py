@@ -1,4 +1,4 @@
-"""Avro with a schema registry through SQL: the example of the page, the ledger, and what a first start refuses."""
+"""Avro with a schema registry through SQL: the example of the page, the ledger, and refusals of a first start."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SELECT STREAM * FROM trips;"""
 
 
 class Rows:
-    """A sink that keeps what it is given, in order."""
+    """A sink that collects its rows in order."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -77,7 +77,7 @@ def test_the_example_of_the_page(spark: SparkSession, broker: Broker, topic: str
         assert [(r["trips"], r["km"]) for r in rows.rows] == [(6, 9.0), (3, 4.5)]
         assert server.authorizations == {"Basic cm93dGltZTpwdw=="}
         asked = [path for path in server.asked if path.startswith("/schemas/ids/")]
-        assert asked.count(f"/schemas/ids/{number}") == 1  # once for an id; a process keeps what it has
+        assert asked.count(f"/schemas/ids/{number}") == 1  # once per id; a process caches it
 
 
 COLUMNS = "vehicle STRING, km DOUBLE"

@@ -1,4 +1,4 @@
-"""Avro with a schema registry as a sink: what is in the topic, which schema the registry has, and a crash."""
+"""Avro with a schema registry as a sink: the records in the topic, the schema in the registry, and a crash."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def schemas(home: Path, registry: str = "test") -> dict[int, Any]:
 
 
 def written(spark: SparkSession, home: Path, broker: Broker, topic: str) -> list[dict[str, Any]]:
-    """The rows of a topic, read by hand by the schemas of their ids, in the order of their numbers."""
+    """The rows of a topic in the order of their numbers, decoded by hand with the schemas of their ids."""
     known, found = schemas(home), {}
     for one in records(spark, broker, topic):
         if "rowtime-seq" in headers(one) and one["value"] is not None:
@@ -134,7 +134,7 @@ def test_the_schema_may_be_that_of_others(
     more = ", schema.registry.auto.register.schemas 'false'"
     run = partial(pumped, FORM, spark, tmp_path, broker, topic, more=more)
     seconds = seconds_written_with_the_schema_of_others(run, tmp_path, said, taken, repaired)
-    assert list(schemas(tmp_path)) == [1]  # it is written by that one, and no other is there
+    assert list(schemas(tmp_path)) == [1]  # it is written with that schema, and there is no other
     rows = written(spark, tmp_path, broker, topic)
     assert [row["rowtime"] for row in rows] == [1_704_067_200_000 + 1000 * s for s in seconds]
 

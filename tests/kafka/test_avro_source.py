@@ -1,4 +1,4 @@
-"""Avro with a schema registry as a source: by id, whole or MALFORMED, and the same however often it is read."""
+"""Avro with a schema registry as a source: decoded by id, or MALFORMED, and the same on every read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ made: list[KafkaSource] = []
 
 @pytest.fixture(autouse=True)
 def _closed() -> Iterator[None]:
-    """A client that stays open asks for its broker for ever."""
+    """An open client keeps asking its broker."""
     yield
     for src in made:
         src.close()
@@ -123,7 +123,7 @@ def test_records_that_do_not_decode_are_malformed_and_shown_completely(
     of_json = registered(tmp_path, "s", {"type": "object"}, kind="JSON")
     whole = framed(number, {"vehicle": "abc", "km": 1.5}, TRIP)
     broken = [
-        framed(99, {"vehicle": "a", "km": 1.5}, TRIP),  # nobody knows the schema
+        framed(99, {"vehicle": "a", "km": 1.5}, TRIP),  # no registry has the schema
         whole[:-1],
         whole[:6],
         whole + b"x",
@@ -141,7 +141,7 @@ def test_records_that_do_not_decode_are_malformed_and_shown_completely(
     assert [r["__m"] for r in rows] == [*(base64.b64encode(b).decode() for b in broken), "NULL", None]
     assert all(r["vehicle"] is None and r["km"] is None for r in rows[:-1])
     assert (rows[-1]["vehicle"], rows[-1]["km"]) == ("abc", 1.5)
-    # Nor does the verdict depend on the columns that are read.
+    # The verdict does not depend on the columns that are read.
     part = src.discover({}, Limits(), {})[0]
     assert src.read(spark, part).where("__m IS NULL").select("vehicle").count() == 1
 
@@ -218,7 +218,7 @@ def test_a_registry_that_does_not_answer_is_transient(broker: Broker, topic: str
     schemas = PinnedSchemas(HttpRegistry(options), tmp_path)
     given = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic}
     made.append(KafkaSource(given, [("vehicle", "STRING")], "avro", schemas=schemas))
-    assert made[-1].discover({}, Limits(), {})[0].empty  # there is nothing to ask it about
+    assert made[-1].discover({}, Limits(), {})[0].empty  # there is no registry to ask
     broker.send(topic, Record(framed(1, {"vehicle": "a", "km": 1.5}, TRIP)))
     with pytest.raises(Failure, match=r"R501 the schema registry .*does not answer"):
         made[-1].discover({}, Limits(), {})

@@ -1,4 +1,4 @@
-"""Debezium's envelopes: as rows, and as the lifetimes of the versions of each key."""
+"""Debezium's envelopes: as rows, and as lifetimes of the versions of each key."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_envelopes_in_json_with_and_without_a_schema(
     good = [r for r in rows if r["__m"] is None and r["__b"] is None]
     assert shown(good) == ROWS * 2
     assert {(r["source"]["table"], r["ts_ms"] >= DAY) for r in good} == {("customers", True)}
-    assert [r["__b"] for r in rows if r["__b"] is not None] == [5]  # a bound is none, and a tombstone is no row
+    assert [r["__b"] for r in rows if r["__b"] is not None] == [5]  # neither a bound nor a tombstone is a row
     assert [r["__m"] for r in rows if r["__m"] is not None] == broken
 
 
@@ -116,7 +116,7 @@ def test_columns_that_an_envelope_lacks_are_refused(broker: Broker, topic: str, 
 
 
 def history(chance: random.Random) -> list[dict[str, Any]]:
-    """Changes of some keys in the order of their times, as a database would log them."""
+    """Changes of some keys in the order of their times, as in the log of a database."""
     there: dict[int, dict[str, Any]] = {}
     found, at = [], 0
     for _ in range(60):
@@ -127,14 +127,14 @@ def history(chance: random.Random) -> list[dict[str, Any]]:
             found.append(envelope("d", old, None, at))
             continue
         there[key] = {"id": key, "city": chance.choice(["Ulm", "Bonn", None])}
-        # PostgreSQL gives the row before only if it is told to.
+        # PostgreSQL sends the row before the change only with REPLICA IDENTITY FULL.
         before = old if chance.random() < 0.5 else None
         found.append(envelope("u" if old else chance.choice("cr"), before, there[key], at))
     return found
 
 
 def lifetimes(changes: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """The versions of keys by hand: (id, city, since, until), in µs."""
+    """The versions of keys, worked out by hand: (id, city, since, until), in µs."""
     open_: dict[int, tuple[Any, int]] = {}
     found = []
     for one in changes:

@@ -1,4 +1,4 @@
-"""A first day with rowtime on Kafka: the example of the page, and a Spark job replaced line for line."""
+"""A first day with rowtime on Kafka: the example of the page, and a Spark job that is replaced line by line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DAY = 1_704_067_200  # 2024-01-01
 
 
 class Rows:
-    """A sink that keeps what it is given."""
+    """A sink that collects its rows."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -42,7 +42,7 @@ class Rows:
 
 
 def example(broker: Broker, topic: str) -> str:
-    """The first example of the page about Kafka, on this broker and topic."""
+    """The first example of the Kafka page, with this broker and topic."""
     found = re.search(r"```sql\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     assert found is not None
     text = found[1].replace("broker-1:9092,broker-2:9092", broker.bootstrap)
@@ -59,7 +59,7 @@ def iso(second: float) -> str:
 
 @contextmanager
 def started(spark: SparkSession, tmp_path: Path, sql: str) -> Iterator[tuple[rt.Query, Rows]]:
-    """A pipeline that runs on, as `rowtime run` has it."""
+    """A pipeline that keeps running, as with `rowtime run`."""
     rows = Rows()
     query = rt.Pipeline(spark, home=tmp_path / "home").sql(sql).sink("result", rows).start(tmp_path / "check")
     try:
@@ -70,7 +70,7 @@ def started(spark: SparkSession, tmp_path: Path, sql: str) -> Iterator[tuple[rt.
 
 
 def comes(condition: Callable[[], object]) -> bool:
-    """True if something becomes true within ten seconds of a machine that others leave alone."""
+    """Return True if a condition becomes true within ten seconds on an idle machine."""
     until = time.monotonic() + PATIENCE * max(1, 2 * os.getloadavg()[0] / (os.cpu_count() or 1))
     while not condition() and time.monotonic() < until:
         time.sleep(0.05)
@@ -98,7 +98,7 @@ def held(broker: Broker, topic: str) -> str:
 
 @pytest.fixture(scope="module")
 def warm(spark: SparkSession, broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Spark's own first jobs take long and say nothing about rowtime."""
+    """Spark's first jobs take long, which is not rowtime's fault."""
     broker.create_topic("warm")
     broker.send("warm", *trips(1, 100, 200, partition=0), Record("broken"))
     folder = tmp_path_factory.mktemp("warm")
@@ -115,17 +115,17 @@ def test_the_example_says_which_partition_holds_and_what_to_type(
         (wait,) = query.waiting(timedelta(0))
         ticks = query.engine.entry["tick"]
         time.sleep(1)
-        assert query.engine.entry["tick"] == ticks  # what waits costs nothing
+        assert query.engine.entry["tick"] == ticks  # a wait costs nothing
     assert rows.rows == []
     assert (wait.stream, wait.writer) == ("trips", f"{held}/00002")
     assert f"partition 2 of topic {held} has sent nothing that counts yet" in str(wait)
-    # The statement that it tells to add, added.
+    # The statement that the message asks for, added.
     (statement,) = re.findall(r"ALTER STREAM .*?;", wait.release)
     quick = statement.replace("'10' SECOND", "'2' SECOND")
     with started(spark, tmp_path, f"{sql};\n{quick}") as (query, rows):
         assert comes(lambda: rows.rows)
         assert counted(rows) == PER_MINUTE
-        # The partition comes back where the stream is: what is below is refused, the rest counts.
+        # The partition returns where the stream is: rows below are refused, the others count.
         broker.send(held, *trips(10, 200, partition=2))
         broker.send(held, *trips(200, partition=0), *trips(200, partition=1))
         assert comes(lambda: counted(rows).get("00:03"))
@@ -167,16 +167,16 @@ def test_a_bound_releases_groups_of_the_given_rowtime(
         assert counted(rows) == {"00:01": 2}
 
 
-# -- an ordinary Spark job, replaced ------------------------------------------------------
+# -- an ordinary Spark job, replaced ----------------------------------------------------
 
 PLAIN = "page STRING, ev TIMESTAMP, id BIGINT"
 
 
 def clicks(seed: int) -> list[list[Record]]:
-    """Seven feeds of three partitions over nine minutes.
+    """Seven batches of three partitions over nine minutes.
 
-    Inside a partition times go back by up to 10 s; the last partition is 90 s behind the
-    others, as happens; some rows are later than the tolerance, but their minute is still open.
+    Inside a partition times go back by up to 10 s. The last partition is 90 s behind the others. Some rows are later
+    than the tolerance, but their minute is still open.
     """
     chance, number = random.Random(seed), 0
     feeds = []
@@ -196,7 +196,7 @@ def clicks(seed: int) -> list[list[Record]]:
 
 
 def decoded(spark: SparkSession, broker: Broker, topic: str) -> DataFrame:
-    """The head of the job, which stays as it is."""
+    """The head of the job, which does not change."""
     raw = spark.readStream.format("kafka").option("kafka.bootstrap.servers", broker.bootstrap)
     records = raw.option("subscribe", topic).option("startingOffsets", "earliest").load()
     fields = F.from_json(F.col("value").cast("string"), PLAIN).alias("v")
@@ -256,7 +256,7 @@ class Job:
 
 
 def windows(spark: SparkSession, path: str) -> dict[str, Sequence[int]]:
-    """The rows that were counted, by the end of their minute."""
+    """The number of counted rows, by the end of their minute."""
     rows = spark.read.parquet(path).selectExpr("date_format(rowtime, 'HH:mm') AS m", "n", "ids").collect()
     assert all(row["n"] == len(set(row["ids"])) for row in rows)
     assert len({row["m"] for row in rows}) == len(rows)
@@ -273,11 +273,11 @@ def test_a_spark_job_is_replaced_line_for_line_and_no_row_is_lost(
     for number, feed in enumerate(clicks(seed=7)):
         broker.send(topic, *feed)
         original.run()
-        if number in {2, 5}:  # what is refused here does not depend on the batches
+        if number in {2, 5}:  # the refusals do not depend on the batches
             direct.run()
             handed.run()
-    # The last partition is behind: rowtime waits for it, where Spark drops its rows. At the
-    # end each sends one row more, so that every minute that Spark has is complete here too.
+    # The last partition is behind: rowtime waits for it, but Spark drops its rows. At the end each partition sends one
+    # more row, so that every minute that Spark has is complete here too.
     broker.send(topic, *(Record(json.dumps({"page": "p", "ev": iso(1800), "id": -1 - n}), n) for n in range(3)))
     direct.run()
     handed.run()

@@ -1,4 +1,4 @@
-"""Topics of events that take the bounds of other topics: records arrive at their timestamps."""
+"""Topics of events that import the bounds of other topics: records arrive at their timestamps."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_prices_are_late_by_the_bounds_that_arrived_before_them(
     sql = SQL.format(servers=broker.bootstrap, data=topic, prices=prices)
     made = rt.Pipeline(spark, home=tmp_path).sql(sql).sink("result", keep)
     data = [_point(5), _bound(6), _bound(20, 1), _bound(20, 2)]
-    late = [_bound(30), _price(3, 20), _price(6, 30)]  # whose own bound counts for nothing
+    late = [_bound(30), _price(3, 20), _price(6, 30)]  # its own bound has no effect
     sent = [(prices, [_price(0, 10)]), (topic, data), (prices, late), (topic, [_point(8), _bound(12)])]
     for at, (name, records) in enumerate(sent, START):
         broker.send(name, *(record._replace(at=at) for record in records))

@@ -1,4 +1,4 @@
-"""The connector's jars: the cache, and what is said where they cannot be had."""
+"""The connector's jars: the cache, and the messages if they are not available."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COORDINATES = "org.example:thing_2.13:1.0"
 
 @pytest.fixture
 def mvn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory that is the whole PATH besides the system's, for an ``mvn`` of the test's own."""
+    """A directory that is the whole PATH except the system's, for an ``mvn`` of the test."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
     return tmp_path / "mvn"
 

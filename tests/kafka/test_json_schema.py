@@ -1,4 +1,4 @@
-"""JSON with the schemas of a registry: what is read, what a first start refuses, and what is written."""
+"""JSON with schemas of a registry: reading, refusals of a first start, and writing."""
 
 from __future__ import annotations
 

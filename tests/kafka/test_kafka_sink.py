@@ -22,7 +22,7 @@ pytestmark = pytest.mark.sampled(8)
 
 
 def rows_of(spark: SparkSession, count: int) -> DataFrame:
-    """Rows in many partitions and in the wrong order, numbered from 0."""
+    """Rows in many partitions, not in order, numbered from 0."""
     numbers = spark.range(count - 1, -1, -1)
     return numbers.selectExpr(
         "id AS __seq",

@@ -1,4 +1,4 @@
-"""The Kafka source against a real broker: ranges, bounds, malformed records, what was lost."""
+"""The Kafka source against a real broker: ranges, bounds, malformed records, lost offsets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ made: list[KafkaSource] = []
 
 @pytest.fixture(autouse=True)
 def _closed() -> Iterator[None]:
-    """A client that stays open asks for its broker for ever."""
+    """An open client keeps asking its broker."""
     yield
     for src in made:
         src.close()
@@ -47,12 +47,12 @@ def source(broker: Broker, topic: str, columns: Any = COLUMNS, **options: str) -
 
 
 def discover(src: KafkaSource, start: Mapping[str, int] | None = None, rows: int | None = None) -> Slice:
-    """One discovery; with a start, not the first."""
+    """One discovery; with a start, it is not the first."""
     return src.discover(start or {}, Limits(rows=rows), {"started": True} if start else {})[0]
 
 
 def read(spark: SparkSession, src: KafkaSource, part: Slice) -> list[Row]:
-    """The items, with times as µs, since an infinite bound is beyond Python's dates."""
+    """The items, with times as µs, because an infinite bound is outside of Python's dates."""
     frame = src.read(spark, part)
     times = ("__t", "__a", "__b")
     chosen = [f"unix_micros({c}) AS {c}" if c in times else f"`{c}`" for c in frame.columns]
@@ -266,7 +266,7 @@ def test_a_limit_is_shared_in_proportion(spark: SparkSession, broker: Broker, to
     src = source(broker, topic)
     part = discover(src, rows=10)
     assert [part.end[w] for w in sorted(part.end)] == [9, 1, 0]
-    assert set(part.arrived) == {f"{topic}/00001", f"{topic}/00002"}  # the first is not read to its end
+    assert set(part.arrived) == {f"{topic}/00001", f"{topic}/00002"}  # the first is not read completely
     assert len(read(spark, src, part)) == 10
     assert part.backlog == Backlog("rows", sum(part.end.values()), 91 - sum(part.end.values()))
     rest = discover(src, part.end, rows=1000)

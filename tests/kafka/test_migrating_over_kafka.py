@@ -1,4 +1,4 @@
-"""``rowtime migrate`` from a topic into topics: the offsets are read again, and a topic is taken over or is new."""
+"""``rowtime migrate`` from a topic into topics: offsets are read again, and a target is taken over or new."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SELECT STREAM c, total FROM s;"""
 
 
 class Topics:
-    """A pipeline from one topic, with a checkpoint, into others."""
+    """A pipeline from one topic into others, with a checkpoint."""
 
     def __init__(self, spark: SparkSession, broker: Broker, folder: Path, topic: str, transactions: str) -> None:
         self.spark, self.broker, self.folder, self.topic = spark, broker, folder, topic
@@ -53,7 +53,7 @@ class Topics:
         return rt.Pipeline(self.spark, home=self.folder / "home").sql("".join([self.sql(STREAM), *texts]))
 
     def send(self, *numbers: int) -> None:
-        """Number n at minute n, by turns in the partitions, all of which then have the bound of the last one."""
+        """Number n at minute n, in alternating partitions; all partitions then have the bound of the last one."""
         rows = [(n, json.dumps({"n": n, "at": to_text(n * MINUTE)})) for n in range(*numbers)]
         self.broker.send(self.topic, *(Record(text, n % 3) for n, text in rows))
         last = to_text((numbers[1] - 1) * MINUTE)
@@ -66,7 +66,7 @@ class Topics:
         return rt.migrate(self.folder / "check", self.pipeline(*texts), take_over=[take_over])
 
     def rows(self, name: str) -> list[tuple[int, int]]:
-        """The rows of a topic by their sequence numbers, which have no gap; a repeat has the same row."""
+        """The rows of a topic by their sequence numbers, which have no gap; a repeat is the same row."""
         reader = self.spark.read.format("kafka").option("kafka.bootstrap.servers", self.broker.bootstrap)
         reader = reader.option("subscribe", f"{self.topic}-{name}").option("kafka.isolation.level", "read_committed")
         records = reader.option("includeHeaders", "true").load().collect()
@@ -82,7 +82,7 @@ class Topics:
         return [found[number] for number in sorted(found)]
 
     def read(self, name: str) -> list[tuple[int, int]]:
-        """The rows as another pipeline reads them by their rowtimes."""
+        """The rows as another pipeline reads them, by rowtime."""
         found: list[tuple[int, int]] = []
         made = rt.Pipeline(self.spark, home=self.folder / f"read-{name}").sql(self.sql(BACK, name))
         made.sink("result", lambda batch: found.extend((r["c"], r["total"]) for r in batch.table().to_pylist()))

@@ -1,4 +1,4 @@
-"""Fires that come again in a compacted topic whose key is pane and keys: the last of each key is the batch answer."""
+"""Repeated fires in a compacted topic, with pane and keys as its key: the last value of a key is the batch answer."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_last_of_each_key_is_the_batch_answer(spark: SparkSession, broker: B
         query = made.run_available(tmp_path / "check")
         assert len([*staged.iterdir()]) == len(sinks)
         assert {path.name for path in staged.glob("*/*")} == {"owner.json"}  # and no rows
-    Checkpoint(tmp_path / "check").published -= 1  # a driver that died before it could note that
+    Checkpoint(tmp_path / "check").published -= 1  # a driver that died before it could record that
     query = made.run_available(tmp_path / "check")
     refused = {n for path in query.rejected("hourly") for n in pq.read_table(path)["n"].to_pylist()}
     assert refused

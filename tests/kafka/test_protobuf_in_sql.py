@@ -1,4 +1,4 @@
-"""Protobuf with a schema registry through SQL: the example of the page, refusals, and other versions."""
+"""Protobuf with a schema registry through SQL: the example of the page, refusals, and other schema versions."""
 
 from __future__ import annotations
 

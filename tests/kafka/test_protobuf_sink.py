@@ -1,4 +1,4 @@
-"""Protobuf with a schema registry as a sink: what stands in the topic, which schema the registry has, and a crash."""
+"""Protobuf with a schema registry as a sink: the records in the topic, the schema in the registry, and a crash."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_the_schema_may_be_that_of_others(
     more = ", schema.registry.auto.register.schemas 'false', protobuf.message 'T'"
     run = partial(pumped, FORM, spark, tmp_path, broker, topic, more=more)
     expected = seconds_written_with_the_schema_of_others(run, tmp_path, said, taken, repaired)
-    assert list(schemas(tmp_path)) == [1]  # it is written by that one, and no other is there
+    assert list(schemas(tmp_path)) == [1]  # it is written with that schema, and there is no other
     rows = []
     for one in records(spark, broker, topic):
         if "rowtime-seq" in headers(one):
@@ -179,7 +179,7 @@ def test_an_enum_and_unsigned_numbers_are_written_if_checks_limit_the_columns(
     made.run_available(tmp_path / "check")
     insert(tmp_path, ("x", 1), ("y", 2), ("z", -3), ("NONE", None), ("z", 2))
     done = made.run_available(tmp_path / "check")
-    assert done.ledger["p"]["MALFORMED"] == 3  # y is no name, -3 is below 0, and m is NULL
+    assert done.ledger["p"]["MALFORMED"] == 3  # y is not a name, -3 is negative, and m is NULL
     rows = [
         class_of(schema, "T").FromString(bytes(one["value"])[7:])
         for one in records(spark, broker, topic)

@@ -1,4 +1,4 @@
-"""Protobuf with a schema registry as a source: by id and message, whole or MALFORMED, and every type."""
+"""Protobuf with a schema registry as a source: decoded by id and message, or MALFORMED, for every type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka through SQL: from topics to groups, to files and functions, and from pipeline to pipeline."""
+"""Kafka through SQL: from topics to groups, files and functions, and from pipeline to pipeline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.sampled(8)
 
-# Option names are written as they are, dots and SQL's words in them included.
+# Names of options are unchanged, also those with dots and SQL keywords.
 CLICKS = """\
 CREATE STREAM clicks (page STRING, ev TIMESTAMP)
 USING kafka OPTIONS (kafka.bootstrap.servers '{servers}', subscribe '{topic}');
@@ -31,7 +31,7 @@ PER_MINUTE = (
 
 
 class Rows:
-    """A sink that keeps what it is given, in order."""
+    """A sink that collects its rows in order."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -43,7 +43,7 @@ class Rows:
             self.rows.extend(batch.table().to_pylist())
 
     def counts(self, name: str = "n") -> dict[str, int]:
-        """What was counted, by minute."""
+        """The counts, by minute."""
         return {f"{row['m']:%H:%M}": row[name] for row in self.rows}
 
 
@@ -185,7 +185,7 @@ def test_pipelines_chain_through_a_topic(spark: SparkSession, broker: Broker, to
     first.run_available(tmp_path / "check1")
     second.run_available(tmp_path / "check2")
     assert rows.rows == []
-    # Only the bound of the first pipeline moves: the rows at 10:01:10 themselves wait there.
+    # Only the bound of the first pipeline advances: its own rows at 10:01:10 wait there.
     broker.send(topic, *(click("10:01:10", n) for n in range(3)))
     first.run_available(tmp_path / "check1")
     query = second.run_available(tmp_path / "check2")
@@ -273,7 +273,7 @@ def test_a_given_session_needs_no_jars(
     made, rows = pipeline(spark, tmp_path, GIVEN + "SELECT STREAM page FROM clicks", broker, topic)
     broker.send(topic, *(click("10:00:00", n) for n in range(3)))
     made.run_available(tmp_path / "check")
-    assert len(rows.rows) == 1  # the others wait for their elders, who may send more at the same time
+    assert len(rows.rows) == 1  # the others wait for earlier partitions, which may send more rows of the same time
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""A topic that other programs read may have rows alone: bounds 'false'."""
+"""A topic for other programs can have rows only: bounds 'false'."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def made(spark: SparkSession, home: Path, broker: Broker, topic: str, bounds: st
 
 
 def names(spark: SparkSession, broker: Broker, topic: str) -> list[str]:
-    """The rows, in the order of their numbers; nothing else is in the topic."""
+    """The rows in the order of their numbers; the topic contains nothing else."""
     found = {int(headers(one)["rowtime-seq"]): one["value"] for one in records(spark, broker, topic)}
     return [json.loads(bytes(found[number]))["name"] for number in sorted(found)]
 
@@ -39,7 +39,7 @@ def test_the_topic_has_only_rows_and_other_checkpoints_are_refused(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     made(spark, tmp_path, broker, topic).run_available(tmp_path / "check")
-    assert records(spark, broker, topic) == []  # not even the record of who writes
+    assert records(spark, broker, topic) == []  # not even the record of its owner
     for second in (0, 10):
         insert(tmp_path, ("x", 1), ("y", 2), ("z", 3), second=second)
         made(spark, tmp_path, broker, topic).run_available(tmp_path / "check")

@@ -1,4 +1,4 @@
-"""Transactions of Kafka: who reads with read_committed sees every row of a pump once, whatever dies."""
+"""Transactions of Kafka: a reader with read_committed sees every row of a pump once, whichever process dies."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Topic:
         return reader.option("includeHeaders", "true").load().orderBy("partition", "offset").collect()
 
     def rows(self, level: str = "read_committed") -> list[int]:
-        """The numbers of the rows as a consumer sees them, repeats too."""
+        """The numbers of the rows as a consumer sees them, with repeats."""
         return sorted(int(headers(one)["rowtime-seq"]) for one in self.records(level) if "rowtime-seq" in headers(one))
 
     def values(self) -> list[int]:
@@ -80,7 +80,7 @@ def leave_open(patch: pytest.MonkeyPatch) -> None:
 
 
 def dies_in(target: Topic, point: str, more: str) -> None:
-    """One tick up to a point of the engine's, or of the transaction's."""
+    """Run one tick up to a point of the engine or of the transaction."""
     with pytest.MonkeyPatch.context() as patch:
         leave_open(patch)
         if point == "begun":
@@ -139,7 +139,7 @@ def test_every_row_is_there_once_wherever_the_driver_dies(target: Topic, point: 
 
 
 def ends(target: Topic) -> list[tuple[int, int]]:
-    """How far each partition goes, with what is not seen."""
+    """The end offset of each partition, with records that readers do not see."""
     brokers = Brokers(options(target))
     found = brokers.extents(brokers.partitions(target.name))
     brokers.close()
@@ -174,7 +174,7 @@ def test_another_process_of_the_checkpoint_or_one_that_takes_over_is_the_only_on
     engine.stop()
     second.close()
     assert target.rows() == []
-    target.run(more)  # if there is no other, as the hint says
+    target.run(more)  # if no other is open, as the hint says
     assert target.rows() == [0, 1]
 
     old = target.engine(more)

@@ -1,4 +1,4 @@
-"""The part of the tutorial over Kafka: the script and the clicks of the page give what the page shows."""
+"""The Kafka part of the tutorial: its script and clicks give the result that the page shows."""
 
 from __future__ import annotations
 

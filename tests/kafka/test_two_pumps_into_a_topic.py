@@ -1,4 +1,4 @@
-"""Two pumps into one topic, a death between commit and publish, and a topic that was made again."""
+"""Two pumps into one topic, a crash between commit and publish, and a topic that was created again."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SELECT STREAM n FROM s;"""
 
 
 class DiedError(BaseException):
-    """Ends a tick where a process would die."""
+    """Ends a tick at a point where a process could die."""
 
 
 def made(spark: SparkSession, home: Path, text: str, broker: Broker, topic: str) -> rt.Pipeline:
@@ -39,14 +39,14 @@ def made(spark: SparkSession, home: Path, text: str, broker: Broker, topic: str)
 
 
 def write(home: Path, numbers: list[int]) -> None:
-    """Rows, and a bound behind them: a row of one pump waits until the other can have none before it."""
+    """Rows, and a bound after them: a row of one pump waits until the other cannot have an earlier one."""
     with rt.writer("a", home=home, writer="w") as writer:
         writer.insert([{"n": n, "rowtime": BEGIN + dt.timedelta(seconds=n)} for n in numbers])
         writer.set_rowtime_bound(BEGIN + dt.timedelta(seconds=numbers[-1], milliseconds=1))
 
 
 def read(spark: SparkSession, home: Path, broker: Broker, topic: str) -> tuple[list[int], object]:
-    """The numbers in a topic, as a pipeline reads them by their rowtimes, and what the ledger says of them."""
+    """The numbers in a topic, as a pipeline reads them by rowtime, and their counts in the ledger."""
     found: list[int] = []
     pipeline = made(spark, home, BACK, broker, topic)
     pipeline.sink("result", lambda batch: found.extend(batch.table()["n"].to_pylist()) if batch.count else None)
@@ -104,7 +104,7 @@ def test_a_recreated_topic_with_as_many_records_was_mistaken_for_the_old_one(
     made(spark, tmp_path / "home", text, broker, topic).run_available(tmp_path / "check")
     made(spark, tmp_path / "home", text, broker, topic).run_available(tmp_path / "check")
     broker.delete_topic(topic)
-    for _ in range(100):  # the name is free once the broker has let go of it
+    for _ in range(100):  # the name is free when the broker has released it
         try:
             broker.create_topic(topic, 1)
         except Exception:  # noqa: BLE001 - the client's error says that the topic is still there
@@ -135,6 +135,6 @@ def test_a_record_that_kafka_refuses_stopped_the_pipeline_for_good(
     pipeline = made(spark, tmp_path / "back", f"{back}, format 'json'); SELECT STREAM n FROM s", broker, "big")
     pipeline.sink("result", lambda batch: found.extend(batch.table()["n"].to_pylist()) if batch.count else None)
     pipeline.run_available(tmp_path / "back/check")
-    # A row stands twice in its record, as key and as value; a control character takes six bytes of JSON.
+    # A record contains a row twice, as key and as value; a control character takes six bytes in JSON.
     assert found == [10, 500_000, 150_000, 100_000, 0]
     assert query.ledger["p"] == {"in": 8, "accepted": 5, "MALFORMED": 3}

@@ -1,4 +1,4 @@
-"""Whose rows are whose in a Kafka topic: one checkpoint writes a stream there (semantics 10)."""
+"""Only one checkpoint writes a stream to a Kafka topic (semantics 10)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BACK = """CREATE STREAM s (n INT) USING kafka OPTIONS
 
 
 class Topic:
-    """Pumps of a stream into a topic, run on one checkpoint or another."""
+    """Pumps of a stream into a topic, run with one of two checkpoints."""
 
     def __init__(self, spark: SparkSession, broker: Broker, folder: Path, name: str, partitions: int = 1) -> None:
         broker.create_topic(name, partitions)
@@ -54,21 +54,21 @@ class Topic:
             writer.set_rowtime_bound(BEGIN + dt.timedelta(minutes=numbers[-1], milliseconds=1))
 
     def written(self, check: str, *numbers: int, pumps: tuple[str, ...] = ()) -> Topic:
-        """The topic once a new checkpoint has written these numbers."""
+        """The topic after a new checkpoint has written these numbers."""
         self.run(check, *pumps)
         self.send(*numbers)
         self.run(check, *pumps)
         return self
 
     def records(self) -> list[tuple[int, int]]:
-        """The number and the value of each row in the topic."""
+        """The number and value of each row in the topic."""
         reader = self.spark.read.format("kafka").option("kafka.bootstrap.servers", self.broker.bootstrap)
         found = reader.option("subscribe", self.name).option("includeHeaders", "true").load().collect()
         told = [({h.key: bytes(h.value).decode() for h in record["headers"]}, record["value"]) for record in found]
         return sorted((int(h["rowtime-seq"]), json.loads(value)["n"]) for h, value in told if "rowtime-seq" in h)
 
     def read(self) -> tuple[list[int], object]:
-        """What a pipeline reads of it by rowtime."""
+        """The rows that a pipeline reads by rowtime."""
         found: list[int] = []
         pipeline = rt.Pipeline(self.spark, home=self.folder / "back")
         pipeline.sql(BACK.format(self.broker.bootstrap, self.name) + "; SELECT STREAM n FROM s")
@@ -105,7 +105,7 @@ def test_a_new_checkpoint_wrote_the_rows_of_a_topic_twice(
         topic.run("check2", "even", "odd")
     assert topic.records() == [(0, 0), (1, 1)]
 
-    # What takes over goes on behind what the topic has shown, in numbers and in time.
+    # After a takeover, numbers and times continue behind those in the topic.
     old = topic.pipeline()._engine(tmp_path / "check1", rt.Limits(), ends=False)
     query = topic.run("check2", "even", "odd", take_over=["odd"])
     assert query.ledger["o.takeover"] == {"in": 2, "accepted": 0, "OUT_OF_ORDER": 2}
@@ -159,11 +159,11 @@ def test_two_pumps_of_an_older_version_that_wrote_into_one_topic_each_for_itself
     assert topic.records() == [(0, 0), (0, 1), (1, 2)], "numbers were given twice"
     with pytest.raises(Refused, match="R446 even and odd wrote into the topic of o, which now has other pumps"):
         topic.run("check1", "even", "odd")
-    # What the hint says: the bound and the numbers of the topic go on.
+    # As the hint says: the bound and the numbers of the topic continue.
     topic.send(3, 4)
     topic.run("check2", "even", "odd", take_over=["even"])
     assert topic.records() == [(0, 0), (0, 1), (1, 2), (2, 3), (3, 4)]
-    # Nor can a pump come or go.
+    # A pump cannot be added or removed either.
     with pytest.raises(Refused, match="R446 o wrote into the topic of even"):
         topic.run("check2", "even")
 

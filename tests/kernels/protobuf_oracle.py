@@ -1,4 +1,4 @@
-"""Protobuf as Google's own package reads it: random schemas and messages, and what their bytes mean."""
+"""Protobuf read by Google's own package: random schemas and messages, and the values of their bytes."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _typed(random: Random, file: Any, message: Any, one: Any, depth: int) -> Non
     elif what in ("message", "group"):
         _message(random, file, file.message_type.add(name=inner), depth - 1)
         one.type, one.type_name = (F.TYPE_MESSAGE if what == "message" else F.TYPE_GROUP), f".t.{inner}"
-        if what == "group":  # its message is called as the field
+        if what == "group":  # its message has the name of the field
             one.name = inner.lower()
     else:
         _map(random, file, message, one, depth)
@@ -115,7 +115,7 @@ def _map(random: Random, file: Any, message: Any, one: Any, depth: int) -> None:
 
 
 def variant(random: Random, file: descriptor_pb2.FileDescriptorProto) -> descriptor_pb2.FileDescriptorProto:
-    """The same with fields that are packed otherwise, are missing or are added, as another version would have them."""
+    """The same schema with fields that are packed differently, missing or added, as in another version."""
     made = descriptor_pb2.FileDescriptorProto.FromString(file.SerializeToString())
     for message in made.message_type:
         for one in message.field:
@@ -149,7 +149,7 @@ def pool_of(file: descriptor_pb2.FileDescriptorProto) -> descriptor_pool.Descrip
 
 
 def ours(file: descriptor_pb2.FileDescriptorProto) -> tuple[Message, Any]:
-    """The message M as rowtime has it, and as Google's package has it."""
+    """The message M for rowtime and for Google's package."""
     found = pool_of(file).FindFileByName("m.proto")
     return File(found, file).message("t.M"), message_factory.GetMessageClass(found.message_types_by_name["M"])
 
@@ -158,7 +158,7 @@ def theirs(file: descriptor_pb2.FileDescriptorProto) -> Any:
     return message_factory.GetMessageClass(pool_of(file).FindMessageTypeByName("t.M"))
 
 
-# -- messages -------------------------------------------------------------------------
+# -- messages ---------------------------------------------------------------------------
 
 
 def fill(random: Random, message: Any, depth: int = 3) -> Any:
@@ -223,7 +223,7 @@ def _value(random: Random, one: Any) -> Any:  # noqa: PLR0911 - a type each
 
 
 def mangled(random: Random, data: bytes) -> bytes:
-    """Bytes with something wrong in them, mostly."""
+    """Mostly bytes with an error in them."""
     for _ in range(random.choice([1, 1, 2, 5])):
         at = random.randrange(len(data) + 1)
         match random.randrange(5):
@@ -243,11 +243,11 @@ def mangled(random: Random, data: bytes) -> bytes:
     return data
 
 
-# -- what is to be read ---------------------------------------------------------------
+# -- expected values --------------------------------------------------------------------
 
 
 def expected(made: Any, message: Message, wanted: Wanted, data: bytes) -> Any:
-    """What rowtime reads of bytes; `REFUSED` where they are malformed, `OTHER` where Google's package says less."""
+    """The values that rowtime reads from bytes; `REFUSED` if malformed, `OTHER` if Google's package cannot tell."""
     try:
         found = made.FromString(data)
     except DecodeError:
@@ -307,7 +307,7 @@ def _plain(given: Any, one: Any, wanted: Wanted) -> Any:
 
 
 def _odd(data: bytes, message: Message, *, entry: bool = False) -> bool | None:
-    """True if a known field has another wire type, or is no text; None where Google's package hides some."""
+    """True if a known field has another wire type or is not UTF-8; None if Google's package hides some fields."""
     known, at, found = {one.number: one for one in message.fields}, 0, False
     while at < len(data):
         tag, at = _varint(data, at)
@@ -321,7 +321,8 @@ def _odd(data: bytes, message: Message, *, entry: bool = False) -> bool | None:
         if tag & 7 != one.wire and not (packs and tag & 7 == 2):
             return True
         if one.kind == "string" and value.decode(errors="replace").encode() != value:
-            return True  # that nobody sees, because another one follows, or in proto2 because nobody has asked
+            # fields that are invisible because another one follows, or because in proto2 nothing reads them
+            return True
         if one.kind == "enum":
             numbers = [value]
             if tag & 7 == 2:
@@ -364,7 +365,7 @@ def _skipped(data: bytes, at: int, tag: int) -> tuple[Any, int]:
             return data[at : at + size], at + size
     while True:
         inner, at = _varint(data, at)
-        if inner < 8:  # Google's package does not look at the numbers of unknown fields in unknown groups
+        if inner < 8:  # Google's package does not check the numbers of unknown fields in unknown groups
             raise _Refused
         if inner & 7 == 4:
             return None, at

@@ -1,4 +1,4 @@
-"""Averages of decimals beyond their type, which has 38 digits and 4 more behind the point than the sum."""
+"""Averages of decimals that exceed their type: 38 digits, 4 more after the point than the sum."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS = st.lists(st.tuples(st.one_of(st.none(), st.integers(1 - 10**38, 10**38 - 
 
 
 def beyond(total: int | None, count: int, scale: int) -> bool:
-    """By Python's decimals."""
+    """Computed with Python's decimals."""
     if total is None:
         return False
     shown, wide = min(scale + 4, 38), Context(prec=200, rounding=ROUND_HALF_UP)

@@ -1,4 +1,4 @@
-"""Edges as queues: the kernel against a loop over the edges, whatever their keys and order."""
+"""Edges as queues: the kernel equals a loop over the edges, for all keys and orders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EDGES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.booleans()),
 
 
 def by_hand(edges: list[tuple[int, int, bool]], order: list[int]) -> tuple[dict[int, int], set[int]]:
-    """The end of each start by their places, -1 for none; ends that find no start."""
+    """The end of each start by position, -1 for none; and the ends without a start."""
     waiting: dict[tuple[int, int], list[int]] = defaultdict(list)
     ends, lost = {}, set()
     for place in order:

@@ -1,4 +1,4 @@
-"""The gate of events over the times of one writer: against a loop over its items, and in any cut."""
+"""The gate of events over the times of one writer equals a loop over its items, with every cut."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def rows_of(made: Sequence[ScriptItem]) -> Items:
 
 
 def judged(made: Sequence[ScriptItem], cut: int) -> set[tuple[int, str]]:
-    """The refused items, taken in two ticks."""
+    """The refused items if the input is split into two ticks."""
     found, mark = set(), Mark()
     for part in ([i for i in made if i.number <= cut], [i for i in made if i.number > cut]):
         said = [(item.number, item.at) for item in part if item.at is not None]

@@ -1,4 +1,4 @@
-"""The guard equals a loop over the items, whatever the blocks."""
+"""The guard equals a loop over the items, with every division into blocks."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def columns(items: list[Item]) -> Items:
 @example(items=[("row", 1009), ("row", 1008), ("row", 1001)], mark=1020, started=True, late=2, early=2)  # all are late
 @example(
     items=[("row", 1020), ("row", 1019), ("row", 1020)], mark=1000, started=True, late=2, early=5
-)  # only early rows would raise the mark
+)  # only early rows could raise the mark
 @example(
     items=[("bound", 1001), ("row", 1020), ("row", 1001)], mark=None, started=False, late=2, early=2
-)  # a bound makes no row the first
+)  # a row after a bound is not the first
 def test_the_guard_equals_the_loop(
     block: int, items: list[Item], mark: int | None, started: bool, late: int, early: int
 ) -> None:

@@ -1,4 +1,4 @@
-"""Hashes of keys, which are in the state: equal keys have equal ones, today's and those of any other version."""
+"""Hashes of keys, which the state stores: equal keys have equal hashes, in this and every other version."""
 
 from __future__ import annotations
 

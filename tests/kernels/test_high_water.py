@@ -1,4 +1,4 @@
-"""The high-water scan and the whole clock pass equal a loop that looks at one item after the other."""
+"""The high-water scan and the whole clock pass equal a loop over single items."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ INSTANT = pa.timestamp("us", "UTC")
 
 @dataclass(frozen=True)
 class Item:
-    """A row at ``time``, a record that does not decode, or a bound."""
+    """A row at ``time``, a record that cannot be decoded, or a bound."""
 
     kind: str
     time: int | None
-    group: int  # how far the last instant of its group lies above the time
+    group: int  # the distance from the time to the last instant of its group
 
 
 @dataclass(frozen=True)
 class Case:
-    """One writer: where its mark and floor stand, its items, and the positions they leave out."""
+    """One writer: its mark and floor, its items, and the positions that are left out."""
 
     mark: int
     floor: int
@@ -58,7 +58,7 @@ class Case:
 
 @dataclass
 class Loop:
-    """What the loop over one writer finds: (position, reason, by what) of refused rows."""
+    """The result of the loop over one writer: (position, reason, refused by) of refused rows."""
 
     mark: int
     refused: list[tuple[int, str, int]] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Loop:
 
 
 def row_by_row(case: Case, within: int, reason: str, *, by_group: bool = False) -> Loop:
-    """Semantics 4 and 7.1, one item after the other."""
+    """Semantics 4 and 7.1, item by item."""
     found = Loop(case.mark)
     for position, item in case.placed:
         by = max(found.mark, case.floor)
@@ -80,10 +80,10 @@ def row_by_row(case: Case, within: int, reason: str, *, by_group: bool = False) 
         else:
             judged = item.time + (item.group if by_group else 0)
             if judged + within < found.mark or judged < case.floor:
-                # Below its own clock a row is out of order, wherever the stream stood when its writer came (semantics
+                # Below its own clock a row is out of order, wherever the stream stood when its writer joined (semantics
                 # 2.6).
                 found.refused.append((position, reason if judged < found.mark else "LATE", by))
-                found.mark = max(found.mark, item.time)  # its writer has shown it
+                found.mark = max(found.mark, item.time)  # its writer has promised it
             else:
                 found.mark = max(found.mark, item.time)
                 found.accepted.append(item.time)
@@ -189,7 +189,7 @@ def test_the_clock_pass_equals_the_loop(
     in_band: bool,
     listed: int,
 ) -> None:
-    # A Spark job costs far more than an item, so an example is many independent writers.
+    # A Spark job takes far longer than an item, so an example has many independent writers.
     monkeypatch.setattr(blocks, "BLOCK", block or blocks.BLOCK)
     monkeypatch.setattr(blocks, "LISTED", listed)
 
@@ -276,7 +276,7 @@ def dataframe(spark: SparkSession, writers: Mapping[str, Case], *, in_band: bool
 
 
 def agree(found: Verdict, writers: Mapping[str, Case], within: int, reason: str, *, by_group: bool = False) -> None:
-    """The verdict is the loops', put together."""
+    """The verdicts of the loops over all writers."""
     loops = {w: row_by_row(case, within, reason, by_group=by_group) for w, case in writers.items()}
     expected = sorted((w, p, why, by) for w, loop in loops.items() for p, why, by in loop.refused)
     table = [] if found.refused is None else found.refused.to_pylist()
@@ -293,14 +293,14 @@ def agree(found: Verdict, writers: Mapping[str, Case], within: int, reason: str,
         assert (found.lowest, found.highest) == (min(accepted), max(accepted))
         assert found.mean == pytest.approx(sum(accepted) / len(accepted), abs=1)
     for w, case in writers.items():
-        # Bounds behind the last row are the caller's, who knows them without looking at rows.
+        # Bounds after the last row are left to the caller, who knows them without reading rows.
         rest = [i.time for _, i in case.placed if i.kind == "bound" and i.time is not None]
         mark = max([found.marks.get(w, BEGINNING), case.floor, *rest])
         assert clipped(mark) == clipped(max(loops[w].mark, case.floor))
 
 
 def clipped(time: int) -> int:
-    """A bound among the rows is a timestamp, so its infinity is only a far one."""
+    """A bound among the rows is a timestamp, so infinity is a distant time."""
     return min(time, NEAR * 1000)
 
 
@@ -347,7 +347,7 @@ def test_blocks_judge_like_all_rows_at_once(
     for seed in range(20 if LONG else 1):
         chance = random.Random(1000 * rounds + seed)
         cases = [random_case(chance) for _ in range(60)]
-        # Where times are raised to the mark, it has been raised to the floor.
+        # If times are raised to the mark, the mark has been raised to the floor.
         writers = {f"w{n}": replace(case, mark=max(case.mark, case.floor)) for n, case in enumerate(cases)}
         gate = any_gate(chance, writers, kind)
         rows = dataframe(spark, writers, in_band=kind == "bounds among the rows")
@@ -361,7 +361,7 @@ def test_blocks_judge_like_all_rows_at_once(
 
 
 def any_gate(chance: random.Random, writers: dict[str, Case], kind: str) -> Gate:
-    """A gate with a guard, as a T-sort or a stream asks for one; of a T-sort no bounds are among the rows."""
+    """A gate with a guard, as a T-sort or a stream needs it; a T-sort has no bounds among the rows."""
     if kind == "t-sort":
         for name, case in writers.items():
             writers[name] = replace(case, items=[item for item in case.items if item.kind != "bound"])

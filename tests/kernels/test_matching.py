@@ -1,4 +1,4 @@
-"""The matcher over many partitions at once against the oracle, which looks for one match after the other."""
+"""The matcher over many partitions at once equals the oracle, which searches for one match after the other."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Summed:
 
 
 def _conditions(kinds: dict[str, str], names: dict[str, str], values: Ints, rows: Rows) -> Conditions:
-    """What the conditions of the oracle are in columns."""
+    """The conditions of the oracle as columns."""
     number = {name: n for n, name in enumerate(names)}
     of_rows, of_paths = {}, {}
     shifted = np.full(len(values) + 1, -FAR)
@@ -112,7 +112,7 @@ KINDS = ["any", "high", "rises", "falls after", "above first", "above last A", "
 
 @st.composite
 def cases(draw: Any) -> dict[str, Any]:
-    """A pattern, its conditions, rows of a few partitions, and what else the clause says."""
+    """A pattern, its conditions, rows of a few partitions, and the other clauses."""
     pattern = draw(patterns())
     kinds = {name: draw(st.sampled_from(KINDS)) for name in NAMES}
     rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=7)
@@ -144,7 +144,7 @@ def _check(case: dict[str, Any]) -> None:
     found = matches(clause, rows, _conditions(kinds, names, np.array(values, np.int64), rows), rows.begins)
     in_turn = replace(clause, in_turn=True)
     again = matches(in_turn, rows, _conditions(kinds, names, np.array(values, np.int64), rows), rows.begins)
-    for part in fields(found):  # nothing fails, so it makes no difference
+    for part in fields(found):  # nothing fails, so there is no difference
         assert getattr(again, part.name).tolist() == getattr(found, part.name).tolist()
     for n, (low, high) in enumerate(zip(begins, begins[1:], strict=False)):
         _compare(case, found, n, (low, high, rows, values, ahead, list(names), machine, kinds))
@@ -169,7 +169,7 @@ def _compare(case: dict[str, Any], found: Matches, n: int, of: Any) -> None:
 
 @dataclass
 class _Noting(o.Partition):
-    """Notes the matches themselves."""
+    """Records the matches."""
 
     noted: list[o.Match] = field(default_factory=list)
 
@@ -192,11 +192,11 @@ OF_TWO_WAYS = _case(
     [2, 0, 3],
     kinds={"A": "high", "C": "above last A"},
 )
-"""The way that is preferred less is in the same state, and has another row for its condition."""
+"""The less preferred path is in the same state, but has another row for its condition."""
 
 
 OF_EMPTY_TURNS = _case(("rep", ("rep", A, 0, 1, False), 0, 2, True), [1, 2, 1])
-"""A turn would take no row first, which it need not."""
+"""A repetition could match no row first, which is not needed."""
 
 
 @pytest.mark.slow
@@ -221,7 +221,7 @@ def test_the_matches_do_not_depend_on_how_many_starts_are_tried_at_once(case: di
     ("pattern", "least"), [("A B", END), ("A B+", 0)], ids=["the failing start is skipped", "it may have its turn"]
 )
 def test_a_condition_that_fails_for_a_skipped_start_does_not_hold_rows(pattern: str, least: int) -> None:
-    """The second row fails as a start; where the match from the first row takes it, the bound is as if it did not."""
+    """The second row fails as a start. If the match from the first row includes it, that has no effect on the bound."""
 
     def test(_: Ints, picked: Any, __: Any) -> Any:
         if 1 in picked[0]:

@@ -1,4 +1,4 @@
-"""Overlapping pairs of one key: as a loop over all pairs finds them."""
+"""Overlapping pairs of one key equal those of a loop over all pairs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIVES = st.lists(st.tuples(st.integers(-1, 3), TIMES, st.one_of(st.integers(1, 8
 
 
 def lives(rows: list[tuple[int, int, int]]) -> Lives:
-    """Key, start, and how long; 0: without an end."""
+    """Key, start and length; 0: without an end."""
     ends = [END if length == 0 else min(start + length, END) for _, start, length in rows]
     return Lives(*(np.array(of, np.int64) for of in ([r[0] for r in rows], [r[1] for r in rows], ends)))
 

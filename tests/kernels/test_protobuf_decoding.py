@@ -1,4 +1,4 @@
-"""Protobuf's bytes as arrays: what Google's own package reads of them, and nothing of what it refuses."""
+"""Protobuf's bytes as arrays: the values that Google's package reads, and nothing that it refuses."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.kernels import protobuf_oracle as oracle
 
 
 def spans_of(items: list[bytes]) -> Spans:
-    """Messages one behind the other in a memory."""
+    """Messages one after another in a buffer."""
     ends = np.cumsum([len(one) for one in items], dtype=np.int64)
     return Spans(Memory(np.frombuffer(b"".join(items), np.uint8)), ends - [len(one) for one in items], ends)
 
 
 def read(message: Message, wanted: Wanted, items: list[bytes], few: int) -> list[Any]:
-    """What is read, REFUSED where malformed."""
+    """The values, or REFUSED for a malformed message."""
     found, bad = decode(message, wanted, spans_of(items), few)
     found.validate(full=True)
     assert found.is_null().to_numpy(zero_copy_only=False).tolist() == bad.tolist()
@@ -34,7 +34,7 @@ def read(message: Message, wanted: Wanted, items: list[bytes], few: int) -> list
 
 
 def comparable(value: Any) -> Any:
-    """Maps without an order, and a NaN that is equal to itself."""
+    """Maps without an order, and NaN equal to itself."""
     if isinstance(value, dict):
         return {name: comparable(one) for name, one in value.items()}
     if isinstance(value, list):
@@ -46,7 +46,7 @@ def comparable(value: Any) -> Any:
 
 
 def samples(random: Random, file: Any, made: Any, count: int) -> list[bytes]:
-    """Messages of a schema and of a variant of it, several in one, and some that are mangled."""
+    """Messages of a schema and of a variant of it, some concatenated, some corrupted."""
     classes = [made, oracle.theirs(oracle.variant(random, file))]
     items = []
     for _ in range(count):
@@ -57,7 +57,7 @@ def samples(random: Random, file: Any, made: Any, count: int) -> list[bytes]:
 
 
 def compare(seed: int) -> int:
-    """Compare all messages of a seed; return how many are good."""
+    """Compare all messages of a seed; return the number of valid ones."""
     random = Random(seed)
     file = oracle.schema(random)
     message, made = oracle.ours(file)

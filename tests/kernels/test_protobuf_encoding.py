@@ -1,4 +1,4 @@
-"""Arrow's columns as Protobuf's bytes: those that Google's own package writes for the same values."""
+"""Arrow columns as Protobuf's bytes: the same as Google's package writes for the same values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEFT_OUT = ("group",)
 
 
 def written_by(message: Message, seen: frozenset[str] = frozenset()) -> bool:
-    """Whether all fields of a message are of kinds that are written."""
+    """Return True if all fields of a message are of kinds that a pump writes."""
     inside = seen | {message.name}
     return all(
         one.kind not in LEFT_OUT
@@ -36,7 +36,7 @@ def written_by(message: Message, seen: frozenset[str] = frozenset()) -> bool:
 
 
 def compare(seed: int) -> int:
-    """Write rows, and let Google's package read them; return how many."""
+    """Write rows, read them with Google's package, and return their number."""
     random = Random(seed)
     file = oracle.schema(random)
     message, made = oracle.ours(file)

@@ -1,4 +1,4 @@
-"""The step limit equals a loop over the rows, wherever they are cut."""
+"""The step limit equals a loop over the rows, with every cut."""
 
 from __future__ import annotations
 

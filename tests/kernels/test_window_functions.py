@@ -1,4 +1,4 @@
-"""Window functions over random rows, cut at random, against the oracle's; without Spark."""
+"""Window functions over random rows with random cuts equal the oracle's; without Spark."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ frames = st.one_of(
 
 
 class Ticks:
-    """Runs windows over rows in pieces, with the state that an operator would keep."""
+    """Runs windows over parts of the rows, with the state that an operator would keep."""
 
     def __init__(self, windows: Windows) -> None:
         self.windows = windows
@@ -177,6 +177,7 @@ def test_an_average_continues_from_the_sums_of_earlier_versions() -> None:
     first = compute(windows, renewed(windows, old, fresh), None, fresh.slice(0, 1), 1)
     assert first.values["f"].to_pylist() == [(2**62 - 5) / 3]
     assert first.heads is not None
-    together = pa.concat_tables([old, first.heads], promote_options="default")  # as files of both versions are read
+    # the order in which files of both versions are read
+    together = pa.concat_tables([old, first.heads], promote_options="default")
     last = compute(windows, renewed(windows, together, fresh), None, fresh.slice(1), 1)
     assert last.values["f"].to_pylist() == [-5 / 4]

@@ -1,4 +1,4 @@
-"""Drivers that die on the way into a lake table."""
+"""Drivers that die while they write to a lake table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def dies_in(engine: Engine, log: type[Any], point: str, patch: pytest.MonkeyPatch) -> None:
-    """Run one tick up to a point of it: one of the engine's, or one around the commits of the table's ``log``."""
+    """Run one tick up to a point: one of the engine's, or one around the commits of the table's ``log``."""
     calls, real = [], log.commit
 
     def commit(self: Any, ready: Ready) -> None:

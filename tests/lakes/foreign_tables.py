@@ -1,4 +1,4 @@
-"""Lake tables of both formats as another program has them: it fills them, removes them and puts them back."""
+"""Lake tables of both formats as another program changes them: it fills them, removes them and restores them."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ class Foreign(Protocol):
     using: str
 
     def append(self, numbers: list[int], name: str = "n") -> None:
-        """Add rows; the table is made if it is not there."""
+        """Add rows; a missing table is created."""
         ...
 
     def numbers(self) -> list[int]:
-        """What it has, sorted."""
+        """The rows, sorted."""
         ...
 
     def remove(self) -> Undo:
-        """Take the table away."""
+        """Move the table away."""
         ...
 
     def discard(self) -> None:
-        """Take the table away for good, with its files."""
+        """Delete the table with its files."""
         ...
 
     def vacuum(self) -> Undo:
-        """Take away what the newest version but one has, and the newest has not."""
+        """Remove the files that the version before the newest has and the newest has not."""
         ...
 
     def current(self) -> str:
@@ -54,7 +54,7 @@ class Foreign(Protocol):
 
 @dataclass
 class Delta:
-    """At ``url``."""
+    """The table at ``url``."""
 
     url: str
 
@@ -113,7 +113,7 @@ def _put_back(kept: dict[Any, bytes]) -> None:
 
 @dataclass
 class Iceberg:
-    """``db.<name>`` of a catalog in a folder, whose warehouse is at ``url``."""
+    """The table ``db.<name>`` of a catalog in a folder, whose warehouse is at ``url``."""
 
     folder: Path
     url: str
@@ -144,7 +144,7 @@ class Iceberg:
             path.unlink()
 
     def lose_bucket(self, bucket: str) -> Undo:
-        """Let the catalog say that the table is in another bucket."""
+        """Change the catalog so that the table is in another bucket."""
         there = self._table.metadata_location
         self._say(f"{bucket}/{there.split('/', 3)[3]}")
         return lambda: self._say(there)
@@ -190,7 +190,7 @@ class Iceberg:
 
 
 def change_log(folder: Path, kind: str, changes: Mapping[str, Any]) -> None:
-    """Let the first version of a Delta table say something else in its actions of a kind."""
+    """Change the actions of a kind in the first version of a Delta table."""
     entry = folder / "_delta_log" / f"{0:020}.json"
     actions = [json.loads(line) for line in entry.read_text().splitlines()]
     for action in actions:
@@ -199,12 +199,12 @@ def change_log(folder: Path, kind: str, changes: Mapping[str, Any]) -> None:
 
 
 def readers(*features: str) -> dict[str, Any]:
-    """The protocol of a table with features that readers have to know."""
+    """The protocol of a table with features that readers must support."""
     return {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
 
 
 def vector_of_the_first_row() -> dict[str, Any]:
-    """What the log says of a file whose first row was deleted: a bitmap with one container, which has one value."""
+    """The log entry of a file whose first row was deleted: a bitmap with one container and one value."""
     bits = struct.pack("<IQIIIHHIH2x", 1681511377, 1, 0, 12346, 1, 0, 0, 16, 0)
     theirs = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
     ours = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"

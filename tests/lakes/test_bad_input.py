@@ -1,4 +1,4 @@
-"""What users of lake tables and stores get wrong: a code, who meets it and what to do, and nothing is lost.
+"""Mistakes with lake tables and stores: each has a code, says who meets it and what to do, and loses nothing.
 
 `EXPECTED` is the table: each use of a table or a store, and each thing that may be wrong with it.
 """
@@ -54,11 +54,11 @@ NAMED: Final = {
     "checkpoint": "^the checkpoint s3://",
     "home": r"^the home s3://|^the stream a\b",
 }
-"""How each use says who meets the problem."""
+"""The words by which each use names the object with the problem."""
 
 
 class Said(NamedTuple):
-    """A code, and words of what to do."""
+    """A code, and words of its hint."""
 
     code: str
     hint: str
@@ -90,7 +90,7 @@ CASES: Final = [
 
 @dataclass
 class Use:
-    """A pipeline that has its ``table``, its ``home`` or its checkpoint (``check``) somewhere, by its ``kind``."""
+    """A pipeline whose ``table``, ``home`` or checkpoint (``check``) is at some place, depending on ``kind``."""
 
     spark: SparkSession
     folder: Path
@@ -102,7 +102,7 @@ class Use:
 
     @classmethod
     def at(cls, spark: SparkSession, folder: Path, kind: str, form: str, place: str) -> Use:
-        """What is used is at a place, all else in a folder."""
+        """The tested object is at a place, everything else in a folder."""
         here = place if kind in OF_TABLES else str(folder)
         warehouse = f"file://{here}" if here.startswith("/") else here
         table: Foreign = Delta(f"{here}/t") if form == "delta" else Iceberg(folder, warehouse, "t")
@@ -114,7 +114,7 @@ class Use:
         rt.Pipeline(self.spark, home=self.home).sql(sql).run_available(self.check)
 
     def send(self, *numbers: int) -> None:
-        """Give it rows; those of a static table are rows of the table and of the stream."""
+        """Give it rows; those of a static table go into the table and into the stream."""
         if self.kind in ("source", "table"):
             self.table.append([*numbers])
         if self.kind != "source":
@@ -128,7 +128,7 @@ class Use:
         return self.table.numbers() if self.kind == "sink" else Delta(str(self.folder / "o")).numbers()
 
     def refuses(self) -> Sequence[Problem]:
-        """What is refused."""
+        """The refusal."""
         with pytest.raises(RowtimeError) as raised:
             self.go()
         return raised.value.problems
@@ -136,7 +136,7 @@ class Use:
 
 @pytest.fixture
 def stored(bucket: str) -> Iterator[tuple[str, Faults]]:
-    """A bucket, and what befalls the requests of the driver to it."""
+    """A bucket, and the failures of the driver's requests to it."""
     if jars_missing():
         without_jars(jars_missing())
     assert bucket
@@ -165,7 +165,7 @@ def missing_bucket(use: Use, _faults: Faults, form: str) -> Sequence[Problem]:
 
 def denied(use: Use, faults: Faults, _form: str) -> Sequence[Problem]:
     use.send(1)
-    if use.kind != "table":  # which is read once
+    if use.kind != "table":  # it is read once
         use.go()
         use.send(2)
     answers, faults.ask = faults.ask, lambda *_: (403, {}, b"<Error><Code>InvalidAccessKeyId</Code></Error>")  # type: ignore[method-assign]

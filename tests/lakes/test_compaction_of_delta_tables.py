@@ -1,4 +1,4 @@
-"""Small files of a Delta table that become one: the same rows in the same order, whatever others do meanwhile."""
+"""Compaction of small files of a Delta table keeps the rows and their order, whatever others do meanwhile."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_a_compaction_writes_the_checkpoint_of_the_log_if_it_is_due(tmp_path: Pa
 
 
 def test_all_rows_are_those_that_deltalake_reads(tmp_path: Path) -> None:
-    """Of columns of partitions too, whose values only folders have, and of files without columns that came later."""
+    """Also for partition columns, which only the folders have, and for files without columns that were added later."""
     moment = datetime(2026, 1, 1, 12, 0, 0, 5, UTC)
     rows = pa.table(
         {

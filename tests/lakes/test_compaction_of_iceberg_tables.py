@@ -1,4 +1,4 @@
-"""Small files of Iceberg tables become large ones in one snapshot in which no row changes, whoever else writes."""
+"""Compaction of small files of Iceberg tables is one snapshot that changes no row, also if others write."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_small_files_are_combined_by_count_and_manually(spark: SparkSession, tmp
         counts.append(len(files(tmp_path)))
     assert counts == [1, 2, 1, 2, 3]
     before = table(tmp_path).current_snapshot()
-    # By hand, while the pipeline runs.
+    # With the command, while the pipeline runs.
     found = CliRunner().invoke(app, ["optimize", str(tmp_path / "check"), "p", "--json"])
     assert found.exit_code == 0, found.output
     assert json.loads(found.output) == [{"pump": "p", "table": "db.o", "files": 3}]
@@ -108,11 +108,11 @@ def test_each_partition_has_files_of_its_own_and_rows_stay_in_order(spark: Spark
     days = found.scan(row_filter="day = '2024-01-02'")
     assert [len([*days.plan_files()]), days.to_arrow().num_rows] == [1, 8]
     [file] = [task.file.file_path.removeprefix("file://") for task in days.plan_files()]
-    # A tick of six rows is two commits: that of the even ones comes first.
+    # A tick of six rows is two commits; that of the even rows is first.
     assert pq.read_table(file)["n"].to_pylist() == [4, 1, 10, 7, 16, 13, 22, 19]
     assert ours(tmp_path).compact() == 0, "there is nothing left to do"
     assert {one.how for one in verify(tmp_path / "check", spark=spark, home=tmp_path / "home").outputs} >= {"counted"}
-    # Of the right size are two files, not three: what comes last stays as it is.
+    # Two files have the right size, and the third, the last one, is not changed.
     size = max(found.inspect.files()["file_size_in_bytes"].to_pylist())
     with found.transaction() as change:
         change.set_properties({"write.target-file-size-bytes": str(size * 2)})
@@ -124,7 +124,7 @@ def test_each_partition_has_files_of_its_own_and_rows_stay_in_order(spark: Spark
 
 
 def during(patch: pytest.MonkeyPatch, happens: Callable[[], Any]) -> None:
-    """Let something happen before a compaction commits, once."""
+    """Run something once before a compaction commits."""
     real, left = Replace.commit, [happens]
 
     def commit(self: Replace) -> None:
@@ -185,7 +185,7 @@ def test_the_first_writer_to_change_the_same_files_wins(
     there = {path.name for path in (tmp_path / "lake/db/o/data").glob("compacted*")}
     assert there == left, "a compaction that gave up leaves no file"
     assert numbers(tmp_path) == [n for n in range(24) if n != 7 or what != "delete"]
-    # The next one begins with what is there then.
+    # The next one starts from the present state.
     monkeypatch.undo()
     ours(tmp_path).compact()
     assert len(files(tmp_path)) == 1
@@ -223,6 +223,6 @@ def test_a_compacted_table_is_traced_and_verified_as_before(spark: SparkSession,
     assert [one.files for one in optimize(tmp_path / "check")] == [3]
     assert [told(*asked) for asked in traced] == before
     assert '"n": 12' in before[0]
-    told("verify")  # whose status says whether all is equal
-    table(tmp_path).append(row(99))  # somebody else's, which leaves counts to compare
+    told("verify")  # the status says whether all is equal
+    table(tmp_path).append(row(99))  # somebody else's rows, which only allow to compare counts
     told("verify")

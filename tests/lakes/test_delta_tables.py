@@ -1,4 +1,4 @@
-"""Delta tables as targets of pumps: each row once, whatever dies, and a table that does not fit is refused."""
+"""Delta tables as targets of pumps: each row is there once, whatever dies; a table that does not fit is refused."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_driver_that_dies_at_any_point_loses_and_repeats_no_row(
     assert found.equal, found
     log = table(tmp_path).history()
     assert log[0]["rowtime.tick"] == log[1]["rowtime.tick"], "each pump has a version a tick"
-    # A version that was tampered with is seen.
+    # A version that was tampered with is found.
     gone = next(path for path in (tmp_path / "out").glob("part-*"))
     text = sorted((tmp_path / "out" / "_delta_log").glob("*.json"))
     for entry in text:
@@ -171,7 +171,7 @@ def test_another_driver_with_the_same_tick_commits_nothing(spark: SparkSession, 
     send(tmp_path, range(5))
     run(spark, tmp_path, ONE)
     place = Checkpoint(tmp_path / "check")
-    place.published -= 1  # as after a crash between the commit and its note
+    place.published -= 1  # the state after a crash between the commit and its note
     before = table(tmp_path).version()
     run(spark, tmp_path, ONE)
     assert table(tmp_path).version() == before
@@ -263,7 +263,7 @@ def test_a_table_without_the_rows_that_it_got_is_never_filled_again(spark: Spark
     write_deltalake(str(tmp_path / "out"), table_of(tmp_path / "right"))
     assert refusal(spark, tmp_path).problems[0].code == "R564", "another table with the same rows"
     shutil.rmtree(tmp_path / "out")
-    # While it runs, too.
+    # Also while it runs.
     shutil.copytree(tmp_path / "right", tmp_path / "out")
     engine = (
         rt.Pipeline(spark, home=tmp_path / "home")
@@ -334,7 +334,7 @@ def test_the_last_row_of_a_key_counts_whenever_the_driver_dies(
             left[n % 3] = n
         left = {key: n for key, n in left.items() if n % 10 != 9}
         assert numbers(tmp_path) == sorted(left.values()), point
-    send(tmp_path, range(29, 30))  # takes a row away that is not there: the version has the mark alone
+    send(tmp_path, range(29, 30))  # removes a row that does not exist: the version has only the mark
     run(spark, tmp_path, LATEST)
     assert table(tmp_path).history(1)[0]["rowtime.tick"] == "4"
     assert numbers(tmp_path) == sorted(n for n in left.values() if n % 3 != 29 % 3)

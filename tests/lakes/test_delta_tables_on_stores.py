@@ -1,4 +1,4 @@
-"""Delta tables on servers of stores: each row once, whatever dies. Spark needs no file system for it."""
+"""Delta tables on object stores: each row is there once, whatever dies. Spark needs no file system for it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_driver_that_dies_at_any_point_loses_and_repeats_no_row_on_a_store(
     run = Run(spark, tmp_path, stored, SQL)
     points = ("before journal", "after journal", "first commit", "second commit", "after output")
     for at, point in enumerate(points):
-        if at == 2 and store.is_s3:  # tasks of Spark write, whose environment knows no Azure
+        if at == 2 and store.is_s3:  # tasks of Spark write, and their environment has no settings of Azure
             monkeypatch.setattr(segment_writer, "fits_the_driver", lambda *_: False)
         run.send(range(at * 10, at * 10 + 10))
         run.dies(point, monkeypatch)
@@ -123,7 +123,7 @@ def test_a_commit_of_another_driver_in_between_is_not_repeated(
 
     def twice(self: DeltaLog, ready: Ready) -> None:
         calls.append(ready)
-        if len(calls) == 1:  # the very same tick, by a driver that has looked before
+        if len(calls) == 1:  # the same tick, by a driver that has read the table before
             other = DeltaLog(self._path, self._pump)
             other.look(ready.app)
             real(other, ready)

@@ -1,4 +1,4 @@
-"""A store that throttles, is slow or loses answers while a Delta table is committed: each tick once, in one version."""
+"""Delta commits to a store that throttles, is slow or loses answers: each tick is committed once, in one version."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ bucket = stores.bucket
 
 @pytest.fixture
 def faults(bucket: str) -> Iterator[Faults]:
-    """What befalls the requests of the driver to the bucket."""
+    """The failures of the driver's requests to the bucket."""
     assert bucket
     with faulty(address()) as (proxy, found):
         rt.configure_stores({f"s3://{BUCKET}": {"endpoint": proxy}})
@@ -38,11 +38,11 @@ def faults(bucket: str) -> Iterator[Faults]:
 
 
 def is_whole(url: str, rows: int) -> None:
-    """Each row is there, once, and each tick of a pump is in one version."""
+    """Each row is there once, and each tick of a pump is in one version."""
     assert numbers(f"{url}/out") == [*range(rows)]
     assert numbers(f"{url}/last") == sorted({n % 3: n for n in range(rows)}.values())
     for name in ("out", "last"):
-        entries = (place_of(url) / name / "_delta_log").glob("*.json")  # deltalake's history() keeps Python's lock
+        entries = (place_of(url) / name / "_delta_log").glob("*.json")  # deltalake's history() holds Python's lock
         lines = [json.loads(line) for entry in entries for line in entry.read_text().splitlines()]
         told = [line["commitInfo"] for line in lines if "rowtime.tick" in line.get("commitInfo", {})]
         said = Counter((one["rowtime.pump"], one["rowtime.tick"]) for one in told)

@@ -1,4 +1,4 @@
-"""Iceberg tables with a key: one snapshot a tick, of each key the last row, whatever dies and whoever else writes."""
+"""Iceberg tables with a key: one snapshot per tick, with the last row of each key, also after crashes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_last_row_of_a_key_counts_whenever_the_driver_dies(
         for one in catalog(tmp_path).load_table("db.o").snapshots()
     ]
     assert said == ["0", "1", "2", "3"], "one snapshot a tick"
-    send(tmp_path, range(29, 30))  # takes a row away that is not there: a snapshot without files has the mark
+    send(tmp_path, range(29, 30))  # removes a row that does not exist: a snapshot without files has the mark
     run(spark, tmp_path, LATEST)
     assert numbers(tmp_path) == sorted(n for n in left.values() if n % 3 != 29 % 3)
     found = verify(tmp_path / "check", spark=spark, home=tmp_path / "home")
@@ -146,7 +146,7 @@ def test_many_keys_are_found_in_the_files_that_have_them_beside_foreign_writers(
     assert numbers(tmp_path) == sorted([*expected.values(), 0, -1])
     assert _there(tmp_path) == _named(tmp_path), "a commit that failed leaves no file"
 
-    # A planted fault: rows of the keys stay where they are.
+    # A planted fault: old rows of the keys are not removed.
     monkeypatch.setattr(iceberg_merge, "_others", lambda rows, keys: rows)
     send(tmp_path, range(1200, 1300))
     run(spark, tmp_path, MANY)
@@ -154,7 +154,7 @@ def test_many_keys_are_found_in_the_files_that_have_them_beside_foreign_writers(
 
 
 def _named(folder: Path) -> set[str]:
-    """The files that snapshots name."""
+    """The files of the snapshots."""
     return set(catalog(folder).load_table("db.o").inspect.all_files()["file_path"].to_pylist())
 
 

@@ -1,4 +1,4 @@
-"""Iceberg tables as targets of pumps: each row once, whatever dies, and a table that does not fit is refused."""
+"""Iceberg tables as targets of pumps: each row is there once, whatever dies; a table that does not fit is refused."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_driver_that_dies_at_any_point_loses_and_repeats_no_row(
     found = verify(tmp_path / "check", spark=spark, home=tmp_path / "home")
     assert [(one.rows, one.how) for one in found.outputs if one.kind == "iceberg"] == [(25, "as a set")] * 2
     assert found.equal, found
-    # What is known of the pump outlives the snapshots that it wrote.
+    # The mark of the pump outlives the snapshots that it wrote.
     table.maintenance.expire_snapshots().older_than(datetime.now(UTC) + timedelta(days=1)).commit()
     assert len(catalog(tmp_path).load_table("db.o").snapshots()) == 1
     place = Checkpoint(tmp_path / "check")
@@ -111,7 +111,7 @@ def test_foreign_writers_and_another_driver_come_between(
     assert numbers(tmp_path) == [*range(10), 1000, 1001]
 
     def twice(self: IcebergTable, ready: Ready) -> None:
-        """The same tick by somebody else, first; the table that is open here does not know of it."""
+        """Another program commits the same tick first; the open table does not know that."""
         other = IcebergTable(self._called, self._given, self._name, self._pump)
         other.look(ready.app)
         real(other, ready)

@@ -1,4 +1,4 @@
-"""Iceberg tables on an S3 server: each row once, whatever dies, and a bucket is configured once."""
+"""Iceberg tables on an S3 server: each row is there once, whatever dies; a bucket is configured once."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_driver_that_dies_at_any_point_loses_and_repeats_no_row_on_a_store(
     verified = rt.verify(tmp_path / "check", spark=spark, home=tmp_path / "home")
     assert verified.equal, verified
     assert [one.rows for one in verified.outputs if one.kind == "iceberg"] == [30, 30, len(left)]
-    # What is known of the pumps outlives their snapshots.
+    # The marks of the pumps outlive their snapshots.
     found.maintenance.expire_snapshots().older_than(datetime.now(UTC) + timedelta(days=1)).commit()
     run.send(range(60, 64))
     run.go()
@@ -106,7 +106,7 @@ def test_a_commit_of_another_driver_in_between_is_not_repeated(
 
     def twice(self: IcebergTable, ready: Ready) -> None:
         calls.append(ready)
-        if len(calls) == 1:  # the very same tick, by a driver that has looked before, and somebody else's row
+        if len(calls) == 1:  # the same tick, by a driver that has read the table before, and a row of another program
             other = IcebergTable(self._called, self._given, self._name, self._pump)
             other.look(ready.app)
             real(other, ready)
@@ -175,7 +175,7 @@ def test_a_bucket_is_configured_once_and_no_key_of_it_is_written(
     run.send(range(5, 8))
     with pytest.raises(Failure, match=r"R582 p: the bucket(.|\n)*rowtime\.toml") as failed:
         run.go()
-    monkeypatch.undo()  # the environment says where the store is
+    monkeypatch.undo()  # the environment has the address of the store
     rt.configure_stores({})
     kept = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     kept += [path.read_bytes() for path in place_of(bucket).rglob()]
@@ -183,7 +183,7 @@ def test_a_bucket_is_configured_once_and_no_key_of_it_is_written(
     assert not [one for one in [*kept, str(failed.value).encode()] if SECRET.encode() in one]
     run.go()
     assert numbers(tmp_path, bucket) == list(range(8))
-    # A checkpoint does not keep the keys that a script has: whoever compacts gives them.
+    # A checkpoint does not store the keys of a script: the command to compact takes them as options.
     keys = {"secret_o_catalog_s3_access_key_id": how, "secret_o_catalog_s3_secret_access_key": SECRET} if more else {}
     faults.keys.clear()
     assert [one.files for one in optimize(tmp_path / "check", home=tmp_path / "home", variables=keys)] == [2]

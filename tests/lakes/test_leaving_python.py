@@ -1,4 +1,4 @@
-"""A script that ends while its query runs ends well: the query is stopped first, wherever it is."""
+"""If a script ends while its query runs, the query is stopped first, in whatever state it is."""
 
 from __future__ import annotations
 

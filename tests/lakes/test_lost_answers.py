@@ -1,4 +1,4 @@
-"""A commit or a compaction that was carried out, but whose answer is lost, or says no: each row is there once."""
+"""A commit or compaction succeeded, but its answer is lost or is an error: each row is there once."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ ANSWERS: Final[dict[str, Exception]] = {
     "unknown": CommitStateUnknownException("500"),
     "none": requests.ConnectionError("Connection aborted."),
     "a locked database": OperationalError("COMMIT", {}, Exception("database is locked")),
-    "a refusal": CommitFailedException("409"),  # as if something on the way had asked twice
+    "a refusal": CommitFailedException("409"),  # as if a proxy had repeated the request
 }
 
 
 class Catalog:
-    """Answers to commits are lost while there are ``lost`` ones; ``made``: how many were carried out."""
+    """Answers to commits are lost while ``lost`` is above 0; ``made``: the number of commits."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.lost: list[Exception] = []
@@ -59,13 +59,13 @@ class Catalog:
 
 @pytest.fixture
 def catalog(monkeypatch: pytest.MonkeyPatch) -> Catalog:
-    """A catalog whose answers may be lost."""
+    """A catalog that may lose answers."""
     return Catalog(monkeypatch)
 
 
 @pytest.fixture
 def faults(bucket: str) -> Iterator[Faults]:
-    """What befalls the requests to the bucket."""
+    """The failures of requests to the bucket."""
     assert bucket
     with faulty(address()) as (proxy, found):
         rt.configure_stores({f"s3://{BUCKET}": {"endpoint": proxy}})
@@ -81,7 +81,7 @@ def test_a_commit_to_a_catalog_whose_answer_is_lost_is_made_once(
     url = f"file://{tmp_path}/lake" if where == "disk" else bucket
     run = iceberg.made(spark, tmp_path, url, iceberg.SQL)
     for at, answer in enumerate((None, *ANSWERS.values())):
-        catalog.lost = [answer] * 3 if answer else []  # of two pumps and of the changes by key
+        catalog.lost = [answer] * 3 if answer else []  # of two pumps, and of the changes by key
         run.send(range(at * 10, at * 10 + 10))
         run.go()
         assert not catalog.lost, answer
@@ -89,7 +89,7 @@ def test_a_commit_to_a_catalog_whose_answer_is_lost_is_made_once(
         left = {n % 3: n for n in range(at * 10 + 10)}
         assert iceberg.numbers(tmp_path, url, "last") == sorted(n for n in left.values() if n % 10 != 9), answer
         said = (one.summary["rowtime.tick"] for one in iceberg.table(tmp_path, url).snapshots())
-        ticks = [tick for tick in said if tick is not None]  # a compaction has none
+        ticks = [tick for tick in said if tick is not None]  # a compaction adds none
         assert ticks == [str(tick) for tick in range(at + 1) for _ in ("even", "odd")], answer
         catalog.lost = [answer] if answer else []
         if at % 2:

@@ -1,4 +1,4 @@
-"""Lake tables that are there while ``rowtime migrate`` gives their pumps other SQL: rows stay, and new ones follow."""
+"""Existing lake tables when ``rowtime migrate`` gives their pumps other SQL: rows stay, and new ones are added."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def lake(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) ->
 
 
 def latest(numbers: Iterable[int], mode: str = "upsert") -> dict[int, int]:
-    """How many numbers each key has; 4 has a key of its own. A number that ends with 9 takes its key away."""
+    """The number of numbers of each key; 4 has a key of its own. A number that ends with 9 removes its key."""
     keys = {n: 9 if n == 4 else n % 4 for n in numbers}
     last = {key: n for n, key in keys.items()}
     return {k: c for k, c in Counter(keys.values()).items() if mode == "upsert" or last[k] % 10 != 9}
@@ -109,7 +109,7 @@ def latest(numbers: Iterable[int], mode: str = "upsert") -> dict[int, int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("lake", FORMS, indirect=True)
 def test_rows_of_a_table_stay_and_those_of_the_new_script_follow(lake: Lake) -> None:
-    """A table that takes over has each hour once, by the script that closed it; a new one has the whole history."""
+    """After a takeover, each hour is there once, from the script that closed it; a new table has the whole history."""
     before, after = lake.sql(HOURS, "o"), lake.sql(HOURS, "o", EVEN)
     more = after + lake.sql(HOURS, "other", EVEN).removeprefix(STREAM)
     lake.run(before, 0, 150)
@@ -143,7 +143,7 @@ CHANGING = {
 @pytest.mark.parametrize("lake", FORMS, indirect=True)
 @pytest.mark.parametrize("mode", [pytest.param("upsert", marks=pytest.mark.slow), "changes"])
 def test_each_key_has_its_value_by_the_new_script_and_other_keys_stay(lake: Lake, mode: str) -> None:
-    """Keys that no row comes for any more have the new value, too; those that the new script never had stay."""
+    """Keys without further rows get the new value too; keys that the new script never has are not changed."""
     words = CHANGING if mode == "changes" else {}
     before, after = lake.sql(LATEST, "o", **words), lake.sql(LATEST, "o", THIRDS, **words)
     lake.run(before, 0, 30)
@@ -173,7 +173,7 @@ def test_verify_sees_a_wrong_row_beside_those_that_were_taken_over(lake: Lake) -
 
 
 def change(lake: Lake, where: str) -> None:
-    """Remove a row by another program."""
+    """Remove a row with another program."""
     if lake.form == "delta":
         DeltaTable(str(lake.folder / "o")).delete(where)
     else:
@@ -189,7 +189,7 @@ POINTS = [(BEFORE_ENTRY, 1), (BEHIND_ENTRY, 1), (BEFORE_ROWS, 1), (BEHIND_ROWS, 
 def test_a_migration_happens_completely_or_not_at_all(
     lake: Lake, point: str, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever tables have their version: the next start gives it to the others, and no row comes twice."""
+    """If only some tables got their version, the next start writes the others, and no row is repeated."""
     before, after = (
         lake.sql(HOURS, "o", where) + lake.sql(LATEST, "keys", where).removeprefix(STREAM) for where in ("", THIRDS)
     )
@@ -222,7 +222,7 @@ def test_a_migration_happens_completely_or_not_at_all(
 @pytest.mark.slow
 @pytest.mark.parametrize("lake", FORMS, indirect=True)
 def test_another_checkpoint_takes_a_table_over_between_two_scripts(lake: Lake) -> None:
-    """Without a migration, its rows follow all that are there, or replace those of their keys; the old one is out."""
+    """Without a migration, rows are appended, or replace those with the same keys; the old pump is locked out."""
     before, after = (
         lake.sql(HOURS, "o", where) + lake.sql(LATEST, "keys", where).removeprefix(STREAM) for where in ("", THIRDS)
     )
@@ -244,16 +244,16 @@ def test_another_checkpoint_takes_a_table_over_between_two_scripts(lake: Lake) -
 
 @pytest.mark.slow
 def test_rows_that_a_new_table_does_not_accept_are_refused_and_verified(lake: Lake) -> None:
-    """What a table that is there takes holds for the whole history, though its pump is new.
+    """What a table accepts applies to the whole history, also if its pump is new.
 
-    Verify took results of groups for rows that the table takes, as they are.
+    Verify took results of groups as rows of the table, without the casts of the table.
     """
     before = lake.sql(HOURS, "o")
     after = before + lake.sql(HOURS, "small", EVEN).removeprefix(STREAM)
     narrow = pa.schema([pa.field("rowtime", pa.timestamp("us", "UTC")), ("c", pa.int64()), ("total", pa.int16())])
     write_deltalake(str(lake.folder / "small"), narrow.empty_table())
     lake.run(before, 0, 2000)
-    put(lake.folder / "check", "a", 1)  # cuts the input
+    put(lake.folder / "check", "a", 1)  # splits the input
     lake.run(before, 2000, 2400)
     lake.migrate(after, "to_o")
     found = hours(range(0, 2400, 2), 2340)

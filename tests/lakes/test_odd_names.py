@@ -1,4 +1,4 @@
-"""Folders and values of partitions whose names have signs that URLs and folders encode: what was written is read."""
+"""Folders and values of partitions with characters that URLs and folders encode: written values are read back."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ VALUES: Final = (
     "x" * 200,
 )
 ODD: Final = "a b&e=f+g ä日本 100% \"q\" 'q' {x};~`<>*"  # what deltalake opens
-READ_BY_ALL: Final = "a+b'q';~,(a)@$!"  # by polars, too, which does not decode the URLs of folders
+READ_BY_ALL: Final = "a+b'q';~,(a)@$!"  # also by polars, which does not decode URLs of folders
 FORMS: Final = [
     ("delta", "disk", ""),
     *(pytest.param(*case, marks=pytest.mark.slow) for case in (("delta", "disk", "k, n"), ("delta", "bucket", ""))),
@@ -149,7 +149,7 @@ def test_a_folder_that_deltalake_misreads_is_refused(tmp_path: Path, name: str) 
     inside = {**given, "where": "path 't'", "out": tmp_path / "out"}
     (tmp_path / name).mkdir()
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(tmp_path / name)  # whose name no script tells
+        patch.chdir(tmp_path / name)  # no script has this name
         for script in (SQL, READ):
             with pytest.raises(Refused, match="R541 the path of the Delta table"):
                 rt.Pipeline(home=tmp_path / "home").sql(script.format(**inside))._engine(

@@ -1,4 +1,4 @@
-"""What another Spark with the connector of a format reads in the tables is what was written: an oracle of its own."""
+"""A Spark with the format's own connector reads the rows that were written: an independent oracle."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def filled(spark: SparkSession, folder: Path, using: str, *more: dict[str, Any])
 
 
 def counts(version: str, jars: tuple[str, ...], conf: dict[str, str], rows: str) -> list[int]:
-    """What the Spark of a version counts; it is installed below ``build`` once, with its jars."""
+    """The counts of a Spark version; it is installed below ``build`` once, with its jars."""
     try:
         place = installed(version, jars)
     except (OSError, subprocess.CalledProcessError) as error:
@@ -95,7 +95,7 @@ def test_spark_reads_an_iceberg_table(spark: SparkSession, tmp_path: Path, key: 
       catalog.warehouse 'file://{tmp_path}/lake'{key}"""
     again = (
         [{**row(n), "rowtime": 10**9 + n} for n in range(40)] if "key" in key else []
-    )  # of which 40 were below the minute
+    )  # 40 of them are below the minute
     filled(spark, tmp_path, f"iceberg PARTITIONED BY (d, s) OPTIONS ({options})", *again)
     there = opened("c", {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db"}).load_table("db.o")
     done = [one.summary.operation.value for one in there.snapshots()]

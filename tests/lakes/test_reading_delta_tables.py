@@ -1,4 +1,4 @@
-"""Delta tables as sources of streams: the rows of each version once and in order, and nothing but appended rows."""
+"""Delta tables as sources: the rows of each version once and in order; only appended rows are accepted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CREATE PUMP p AS INSERT INTO o SELECT STREAM n FROM clicks{now};"""
 
 
 def append(folder: Path, numbers: range, **how: Any) -> None:
-    """A version with a file for each of two days."""
+    """A version with one file for each of two days."""
     at = [START + timedelta(seconds=10 * n + 15 * (n % 2)) for n in numbers]
     rows = pa.table(
         {"n": [*numbers], "day": [f"d {n % 2}/ä" for n in numbers], "at": pa.array(at, pa.timestamp("us", "UTC"))}
@@ -324,7 +324,7 @@ def test_a_static_table_of_a_missing_version_is_refused(spark: SparkSession, tmp
 
 
 def given_to(folder: Path, kind: str, **changes: Any) -> DeltaHistory:
-    """A table whose log has other facts in its actions of a ``kind``."""
+    """A table with other values in the log's actions of a ``kind``."""
     write_deltalake(str(folder), pa.table({"n": [1, 2]}))
     change_log(folder, kind, changes)
     return DeltaHistory(folder)
@@ -345,7 +345,7 @@ def test_unsupported_reader_features_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(Refused, match=r"R575 .*maps the names of its columns"):
         DeltaHistory(tmp_path / "mapped").look()
-    # Features that a table does not make use of change nothing.
+    # Features that a table declares but does not use have no effect.
     history = given_to(tmp_path / "new", "protocol", **readers("deletionVectors", "v2Checkpoint"))
     look = history.look()
     assert look is not None

@@ -1,4 +1,4 @@
-"""Delta tables in a bucket as sources: the log is read by the driver, and the rows by Spark's own file system."""
+"""Delta tables in a bucket as sources: the driver reads the log, and Spark's file system reads the rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ bucket = stores.bucket
 
 
 def append(url: str, numbers: range, **how: Any) -> None:
-    """A version with a file for each of two days, whose names take escapes."""
+    """A version with one file for each of two days; their names need escapes."""
     at = [START + timedelta(seconds=10 * n) for n in numbers]
     days = [f"d {n % 2}/ä:#%" for n in numbers]
     write(f"{url}/in", {"n": [*numbers], "day": days, "at": pa.array(at, pa.timestamp("us", "UTC"))}, ["day"], **how)

@@ -1,4 +1,4 @@
-"""Iceberg tables as sources of streams: the rows of each snapshot once and in order, and nothing but appended rows."""
+"""Iceberg tables as sources: the rows of each snapshot once and in order; only appended rows are accepted."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_stream_reads_each_row_of_a_table_once_in_any_cut_and_across_crashes(
     assert found(tmp_path) == expected([0, 1, 2, 3, 4, *range(6, 14)])
     again = verify(tmp_path / "check", spark=spark, home=tmp_path / "home of check")
     assert again.equal, again
-    # What changes rows is refused, what came before it is not, and it may be passed over.
+    # A snapshot that changes rows is refused, the ones before it are read, and it can be skipped.
     append(tmp_path, range(14, 15))
     table(tmp_path).delete("n = 2")
     append(tmp_path, range(15, 16))
@@ -145,7 +145,7 @@ def test_a_stream_reads_each_row_of_a_table_once_in_any_cut_and_across_crashes(
     assert len(found(tmp_path)) == 14
     run(spark, tmp_path, options=", skipChangeCommits 'true'")
     assert found(tmp_path) == expected([0, 1, 2, 3, 4, *range(6, 16)])
-    # A snapshot that has expired before it was read is missed.
+    # A snapshot that expires before it is read is reported.
     append(tmp_path, range(16, 17))
     append(tmp_path, range(17, 18))
     table(tmp_path).maintenance.expire_snapshots().older_than(datetime.now(UTC) + timedelta(days=1)).commit()

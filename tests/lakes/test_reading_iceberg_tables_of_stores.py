@@ -1,4 +1,4 @@
-"""Iceberg tables in a bucket as sources: pyiceberg knows the snapshots, and Spark's own file system has the rows."""
+"""Iceberg tables in a bucket as sources: pyiceberg reads the snapshots, and Spark's file system the rows."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def table(folder: Path, url: str, name: str = "t") -> Table:
 
 
 def append(folder: Path, url: str, numbers: range) -> None:
-    """A snapshot with a file for each of two days, whose names take escapes."""
+    """A snapshot with one file for each of two days; their names need escapes."""
     there = catalog(folder, url)
     if not there.table_exists("db.t"):
         there.create_namespace_if_not_exists("db")
@@ -140,7 +140,7 @@ def test_missing_and_unfit_tables_are_reported_with_what_to_do(
     old = timedelta(days=1)
     table(tmp_path, bucket).maintenance.expire_snapshots().older_than(datetime.now(UTC) + old).commit()
     assert "R576" in reader.refused("late", options=f"{begun}, skipChangeCommits 'true'")
-    # A first start takes what is there; then a file is removed that comes next.
+    # The first start reads the present files; then a file that is next is removed.
     append(tmp_path, bucket, range(10, 12))
     reader.go("new")
     append(tmp_path, bucket, range(12, 14))
@@ -166,7 +166,7 @@ def test_missing_and_unfit_tables_are_reported_with_what_to_do(
 def test_one_pipeline_fills_a_table_that_another_one_reads(
     spark: SparkSession, tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stream log, T-sort, groups, pump, Iceberg in a bucket; whoever dies where, the other one sees each row once."""
+    """Stream log, T-sort, groups, pump, Iceberg in a bucket: whichever process dies, each row is read once."""
     text = VISITS.format(folder=tmp_path, url=bucket)
 
     def pipeline() -> rt.Pipeline:

@@ -1,4 +1,4 @@
-"""Refused rows and the ledger in lake tables of both formats: each once, with the text of what did not decode."""
+"""Refused rows and the ledger in lake tables of both formats: each row once, with the raw text of malformed records."""
 
 from __future__ import annotations
 

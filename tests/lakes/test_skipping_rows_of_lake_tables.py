@@ -1,4 +1,4 @@
-"""`rowtime skip` sets rows aside that a lake table was to get: they are refused rows then, and the pump goes on."""
+"""`rowtime skip` sets aside rows that a lake table does not accept: they are refused, and the pump continues."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_rows_that_are_set_aside_are_in_no_table(
     for point, given in (("after journal", (2, 3)), ("files in place", (4, 5))):
         send(*given)
         deaths.dies_in(made()._engine(tmp_path / "check", rt.Limits(), ends=False), log, point, monkeypatch)
-        tick = 1 if point == "after journal" else 3  # of tick 2 the entry of `skip` is
+        tick = 1 if point == "after journal" else 3  # the entry of `skip` belongs to tick 2
         assert "2 rows of tick" in skip(tick)
         assert "R445" in skip(tick)
     send(6)

@@ -1,4 +1,4 @@
-"""Ticks that are gathered into one version, and small files that become large ones: no row is lost or there twice."""
+"""Ticks that share one version, and compaction of small files: no row is lost or repeated."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_gathered_ticks_survive_the_death_of_the_driver(
                     patch.setattr("rowtime.runtime.sinks.lake.LakeSink.waits", lambda _: False)
                     with pytest.raises(Died):
                         engine.tick()
-        for stage in engine.stages.values():  # as the machine does for a process that has died
+        for stage in engine.stages.values():  # as the system does for a process that has died
             stage.close()
         engine.checkpoint.release()
         assert len(numbers(tmp_path)) == (sent if point == "commit" else len(before)), point
@@ -141,7 +141,7 @@ def test_small_files_are_combined_by_count_and_manually(spark: SparkSession, tmp
         engine.tick()
         files.append(len(table(tmp_path).file_uris()))
     assert files == [1, 2, 1, 2, 3]
-    # By hand, while the pipeline runs.
+    # With the command, while the pipeline runs.
     asked = ["optimize", str(tmp_path / "check"), "p", "--json"]
     found = CliRunner().invoke(app, asked)
     assert found.exit_code == 0, found.output

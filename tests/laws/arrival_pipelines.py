@@ -1,4 +1,4 @@
-"""Pipelines that judge rows by their arrival times, which are the numbers of the items here, in µs."""
+"""Pipelines that judge rows by their arrival times; an item's arrival time is its number, in µs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.oracle.merge import merge
 from tests.oracle.select import select
 from tests.oracle.tsort import tsort
 
-LIMIT = ORIGIN + 3  # so the event time 3 µs after the origin is early in the first item, not in the second
+LIMIT = ORIGIN + 3  # so the event time 3 µs after the origin is early in the first item, but not in the second
 _SORT = "SELECT STREAM ev AS ROWTIME, n FROM a ORDER BY ev WITHIN INTERVAL '0.000002' SECOND"
 BEYOND_ARRIVAL = f"EARLY BEYOND INTERVAL '{LIMIT // 1_000_000}.{LIMIT % 1_000_000:06}' SECOND AFTER ARRIVAL"
 
@@ -40,7 +40,7 @@ BY_ARRIVAL = (
 
 @st.composite
 def items_by_arrival(draw: Callable[..., Any]) -> list[ScriptItem]:
-    """Items whose times are µs apart, as their arrival times are."""
+    """Items whose times are µs apart, like their arrival times."""
     return [_close(item) for item in draw(close_items())]
 
 

@@ -1,4 +1,4 @@
-"""Pipelines of what buffers rows, and their oracles."""
+"""Pipelines with buffering operators, and their oracles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _gated(feeds: Feeds) -> Result:
 
 
 def _sent(feeds: Feeds) -> Result:
-    """Behind a delay the event time has the bounds of what was sent."""
+    """After a delay, the event time has the bounds of the rows that were sent."""
     (a,), refused = _streams(feeds, "a")
     items = merge(a)[""]
     known = [item for item in items if not isinstance(item, f.Row) or item.values["ev"] is not None]
@@ -39,7 +39,7 @@ def _sent(feeds: Feeds) -> Result:
 
 
 SAMPLED = frozenset({0, 2})
-"""Those of 0, 1 and 2 whose xxhash64 is below 700,000 modulo a million: it is 510,707, 761,001 and 656,230."""
+"""The rows of 0, 1 and 2 whose xxhash64 modulo a million is below 700,000: it is 510,707, 761,001 and 656,230."""
 
 
 def _sampled(feeds: Feeds) -> Result:

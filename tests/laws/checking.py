@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 def outcome(
     spark: SparkSession, law: Law, made: Sequence[ScriptItem], cut: Sequence[int], *, restart: bool = False
 ) -> Outcome:
-    """What the engine gives for the items, cut into ticks."""
+    """The engine's results for the items, divided into ticks."""
     given = {item.number: (SET, item.at) for item in made if item.stream == SET and item.at is not None}
     return play(spark, transcript(law, made), cut, restart=restart, given=given)
 
 
 def check_cuts(session: SparkSession, law: Law, made: Sequence[ScriptItem], *, shuffle: bool = True) -> None:
-    """The oracle's answer in one tick, and in random ticks with writers served otherwise, perhaps with restarts."""
+    """Compare one tick, and random ticks with another order of writers and optional restarts, with the oracle."""
     count = len(made)
     chance = random.Random(count)
     cut = sorted({*chance.sample(range(1, count + 1), min(2, count)), count})
@@ -38,7 +38,7 @@ def check_cuts(session: SparkSession, law: Law, made: Sequence[ScriptItem], *, s
 
 
 def check(law: Law, made: Sequence[ScriptItem], found: Outcome) -> None:
-    """Oracle equality of rows, their order, rowtimes, refusals and the last bound; promises kept."""
+    """Check rows, their order, rowtimes, refusals and the last bound against the oracle, and that promises are kept."""
     expected, refused = law.oracle(feeds(made))
     (items,) = expected.values()
     rows = [(row.at, dict(row.values)) for row in f.rows_of(items)]
@@ -53,9 +53,9 @@ def check(law: Law, made: Sequence[ScriptItem], found: Outcome) -> None:
 
 
 def _came_when_they_had_to(law: Law, made: Sequence[ScriptItem], found: Outcome) -> None:
-    """Behind each tick exactly those rows are out that the oracle has for the items up to there."""
+    """After each tick, exactly the rows are out that the oracle has for the items so far."""
     for tick, upto in enumerate(found.ends[:-1]):
-        # A bound that is set by hand behind a tick counts from the next one on.
+        # A bound that is set by hand after a tick counts from the next tick on.
         seen = [i for i in made if i.number <= upto and not (i.stream == SET and i.number == upto)]
         (items,) = law.oracle(feeds(seen, made))[0].values()
         rows = [(row.at, dict(row.values)) for row in f.rows_of(items)]
@@ -64,12 +64,12 @@ def _came_when_they_had_to(law: Law, made: Sequence[ScriptItem], found: Outcome)
 
 
 def row_of(row: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-    """The rowtime of a row that came out, and its columns."""
+    """The rowtime and the columns of a result row."""
     return to_micros(row["rowtime"]), {name: value for name, value in row.items() if name != "rowtime"}
 
 
 def promises_kept(found: Outcome) -> None:
-    """No row below a bound that was there before it, and no bound that goes back."""
+    """Check that no row lies below an earlier bound, and that no bound goes back."""
     for tick, row in found.rows:
         promised = found.clocks[tick - 1] if tick else f.BEGINNING
         assert to_micros(row["rowtime"]) >= promised, "a row came below the bound that was promised before it"

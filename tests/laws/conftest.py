@@ -1,4 +1,4 @@
-"""What all laws run with."""
+"""Settings for all laws."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rowtime.state import journal
 
 @pytest.fixture(scope="session", autouse=True)
 def _entries_are_large() -> Iterator[None]:
-    """Small entries count as large ones, so that what follows from bases and differences is what the laws see."""
+    """Treat small journal entries as large ones, so that the laws also test bases and differences."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(journal, "LARGE", 1_000)
         yield
@@ -22,10 +22,7 @@ def _entries_are_large() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _ticks_go_several_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the name of the test all ticks may be computed on the driver, all by Spark, or each other one.
-
-    What goes out depends on it no more than on the cut.
-    """
+    """Compute all ticks on the driver, all by Spark, or in turn, depending on the test's name: results are the same."""
     if "both_ways" in request.fixturenames:
         return
     way, running = crc32(request.node.nodeid.encode()) % 3, Engine._running

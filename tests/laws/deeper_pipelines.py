@@ -1,4 +1,4 @@
-"""More pipelines and their oracles: chains of operators, every kind of aggregate, rows that break in odd ways."""
+"""More pipelines and their oracles: chains of operators, every kind of aggregate, unusual invalid rows."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def _promised_in_a_view(feeds: Feeds) -> Result:
 def _loosely(
     column: str, place: Callable[[Any], Any], shown: Callable[[Any], Any], within: int = 0, rows: int = 0
 ) -> Callable[[Feeds], Result]:
-    """Groups of a column that may go back; ``place`` is the group of a value, ``shown`` what is seen of it."""
+    """Groups of a column that may go back; ``place`` is the group of a value, ``shown`` the visible value."""
 
     def oracle(feeds: Feeds) -> Result:
         (a,), refused = _streams(feeds, "a")
@@ -327,9 +327,9 @@ UNTIMED = ("rows without a rowtime", "a stream with a guard")
 
 @st.composite
 def close_items(draw: Callable[..., Any], *, untimed: bool = False, fair: bool = False) -> list[ScriptItem]:
-    """Items that mostly go forward, with event times close around them, so that little is refused at the source.
+    """Items that mostly go forward, with close event times, so that the source refuses few of them.
 
-    ``fair``: both streams have as many.
+    ``fair``: both streams have the same number.
     """
     writers = draw(st.sampled_from([("x",), ("x", "y")]))
     one = st.tuples(

@@ -1,4 +1,4 @@
-"""Queries in each clause of which something cannot be computed, and what they give where it is guarded against."""
+"""For each clause, queries with an expression that can fail, and their results if the failing rows are filtered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rowtime.core.time import END
 from rowtime.testing.transcripts import ScriptItem, Transcript
 from tests.laws.pipelines import HALF, ORIGIN
 
-LARGE = 2**62 - 1  # two of them fit in a BIGINT, three do not
+LARGE = 2**62 - 1  # the sum of two of them fits in a BIGINT, that of three does not
 EVENTS = (
     "CREATE STREAM {} (n BIGINT, v BIGINT, w BIGINT, k STRING, since TIMESTAMP, until TIMESTAMP) "
     "EVENT SHAPE INTERVAL (since, until);"
@@ -34,13 +34,16 @@ SECONDS = "FLOOR(a.ROWTIME TO SECOND)"
 EXACT = "CAST(SUM(CAST(w AS DECIMAL(38, 0))) AS BIGINT)"
 FITS = "ABS(SUM(CAST(w AS DECIMAL(38, 0)))) < 9223372036854775808"
 WIDE = "CAST(v AS DECIMAL(38, 2)) * 400000000000000000000000000000000000"
-LONG = "v * INTERVAL '50000000' DAY"  # two of them fit in an interval, three do not
+LONG = "v * INTERVAL '50000000' DAY"  # the sum of two of them fits in an interval, that of three does not
 PANED = "GROUP BY PANES(ev, DURATION INTERVAL '2' SECOND), k"
 
 
 @dataclass(frozen=True)
 class Clause:
-    """A query of which something fails, and, if it can be written, one that leaves out just that. ``told``: what."""
+    """A query that fails for some rows and, if possible, one that filters exactly these rows.
+
+    ``told``: the text of the error.
+    """
 
     name: str
     sql: str
@@ -49,7 +52,7 @@ class Clause:
 
 
 def _of(name: str, sql: str, guard: tuple[str, str] | None = None, told: str = "", value: str = "") -> Clause:
-    """``guard``: what of the query another text stands for; ``value``: what SUM(w) is."""
+    """``guard``: the part of the query that the other text replaces; ``value``: the value of SUM(w)."""
     guarded = sql.replace(*guard) if guard else ""
     return Clause(name, sql, guarded.replace("SUM(w) AS", f"{value} AS") if value else guarded, told)
 
@@ -226,7 +229,7 @@ CLAUSES = (
 
 
 def items(seed: int, rows: int = 12) -> list[ScriptItem]:
-    """Rows of all streams in the order of time, many of which make something fail; then the ends."""
+    """Rows of all streams in order of time, many of which make an expression fail; then the ends."""
     chance, at, made, going = random.Random(seed), ORIGIN, list[ScriptItem](), list[dict[str, Any]]()
     for _ in range(rows):
         at += chance.choice((0, HALF, HALF, 2 * HALF))
@@ -246,7 +249,7 @@ def items(seed: int, rows: int = 12) -> list[ScriptItem]:
 def edges(
     chance: random.Random, values: dict[str, Any], at: int, going: list[dict[str, Any]], number: int
 ) -> list[ScriptItem]:
-    """The start of an event, and perhaps the end of one that is ``going``."""
+    """The start of an event, and optionally the end of an open one (``going``)."""
     going.append({"kind": "start", "since": at, **values})
     found = [going[-1]]
     if chance.random() < 0.6 and going[0]["since"] < at:

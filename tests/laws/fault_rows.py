@@ -1,4 +1,4 @@
-"""Rows that show planted faults, and the example that most laws of rows are tried with."""
+"""Rows that show planted faults, and the example that most laws of rows use."""
 
 from __future__ import annotations
 

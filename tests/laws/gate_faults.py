@@ -1,4 +1,4 @@
-"""Faults of what judges rows: gates, guards, T-sorts, pumps; `test_planted_faults` has the laws catch each."""
+"""Faults in operators that judge rows: gates, guards, T-sorts, pumps; in `test_planted_faults` the laws catch each."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
 FUTURE = [item(number, "a", "x", number, ev) for number, ev in enumerate((1, 9, 2, 6, 3, 8), 1)]
 AHEAD = [item(number, "a", "x", at) for number, at in enumerate((1, 9, 2, 6, 4, 8), 1)]
-CONFIRMED = [  # a first row from the future, a bound behind a jump that is confirmed, and one that is not
+CONFIRMED = [  # a first row from the future, a bound after a confirmed jump, and one after a jump that is not confirmed
     item(1, "a", "x", 40), item(2, "a", "x", 1), item(3, "a", "x", 2), item(4, "a", "x", 9),
     bound(5, "a", "x", 12), item(6, "a", "x", 10), item(7, "a", "x", 11), item(8, "a", "x", 30),
 ]  # fmt: skip
-LEADING = [  # just too far above its arrival, the same a little later, and what only the first would refuse
+# just above the limit from its arrival, the same a little later, and a row that only the first could refuse
+LEADING = [
     ScriptItem(n, "a", "x", {"n": n, "v": 1, "ev": None, "rowtime": ORIGIN + at}, None)
     for n, at in enumerate((4, 1, 5, 9, 5, 6), 1)
 ]
@@ -40,7 +41,8 @@ PUMPED = [
     item(1, "b", "x", 1), item(2, "b", "x", 9), item(3, "b", "x", 2), item(4, "b", "x", 10), item(5, "a", "x", 3),
     item(6, "a", "x", 4),
 ]  # fmt: skip
-ARRIVED = [  # just too far above its arrival, the same a little later, and what only the first would make late
+# just above the limit from its arrival, the same a little later, and a row that only the first could make late
+ARRIVED = [
     ScriptItem(n, "a", "x", {"n": n, "v": 1, "ev": ORIGIN + ev, "rowtime": ORIGIN + n}, None)
     for n, ev in enumerate((4, 1, 5, 9, 2, 4), 1)
 ]
@@ -48,7 +50,7 @@ RAISED = [  # a first row below the bound that was set before it makes no other 
     item(1, "a", "x", 1, 1), bound(2, SET, "", 4), item(3, "a", "y", 1, 3), item(4, "a", "y", 2, 20),
     item(5, "a", "x", 3, 5), item(6, "a", "x", 4, 3),
 ]  # fmt: skip
-JUMP = [  # a first row from the future, then a time that goes on, then another that a whole run confirms
+JUMP = [  # a first row from the future, then a normal time, then another jump that later rows confirm
     item(number, "a", "x", number, ev) for number, ev in enumerate((20, 1, 2, 3, 12, 12, 13, 14), 1)
 ]
 

@@ -36,7 +36,7 @@ def _by_both(feeds: Feeds) -> Result:
 def _filled(feeds: Feeds) -> Result:
     (a,), refused = _streams(feeds, "a", early=SECOND)
     (b,), others = _streams(feeds, "b")
-    # A pump is one writer, whose rows come in the order of the merge; its guard sees nothing but them.
+    # A pump is one writer, whose rows come in the order of the merge; its guard sees only these rows.
     judged = tsort("a.p", merge(b), lambda _: None, early=SECOND, follows=lambda at: at)
     return _n(union_all(a, judged.feed)), [*refused, *others, *judged.refused]
 

@@ -15,7 +15,7 @@ from tests.oracle.select import select
 Result = tuple[f.Feed, list[f.Refusal]]
 TWO = floor(2 * SECOND)
 HALF_SECOND = SECOND // 2
-EVER = 10**18  # µs, more than any two times are apart
+EVER = 10**18  # µs, greater than the distance of any two times
 
 
 def _keys(one: f.Values, other: f.Values) -> bool:
@@ -106,7 +106,7 @@ LABELS = [{"v": 1, "w": "one"}, {"v": 2, "w": "two"}, {"v": 1, "w": "uno"}, {"v"
 
 
 def _labelled(feeds: Feeds) -> Result:
-    """Each row with the rows of the table, in the table's order; one without goes out alone."""
+    """Each row with the rows of the table, in the table's order; a row without a match alone."""
     (a,), refused = _streams(feeds, "a")
 
     def labels(values: f.Values) -> list[Any]:
@@ -129,7 +129,7 @@ def _where(keeps: Callable[[f.Values], bool]) -> Callable[[Feeds], Result]:
 
 
 def _counted(feeds: Feeds) -> Result:
-    """Each row with how many rows of the table have its v, if its n is above the least v of the table."""
+    """Each row with the number of table rows with its v, if its n is above the least v of the table."""
     (a,), refused = _streams(feeds, "a")
 
     def shown(values: f.Values) -> f.Values:

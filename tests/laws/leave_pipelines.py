@@ -1,4 +1,4 @@
-"""Items of writers that leave, are set aside and come back: what the laws over comings and goings are tried on."""
+"""Items of writers that leave, are set aside and return, for the laws over leaving."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FAMILIES = (
     "a gate with permits",
     "a match within a time",
 )
-"""Of each other family of pipelines a law or more: joins, OVER, sessions, windows, sets, panes, buffers, matches."""
+"""One or more laws of each other family: joins, OVER, sessions, windows, sets, panes, buffers, matches."""
 LEAVING = tuple(
     replace(law, name=f"{law.name}, whose writers come and go", clauses=CLAUSES)
     for law in (*LAWS, *JOINS, *AS_OF, *OVER, *SESSIONS, *WINDOWS, *SORTED, *PANES, *BUFFERS, *MATCHES)
@@ -57,13 +57,13 @@ LEAVING = tuple(
 
 @dataclass(frozen=True)
 class Script:
-    """Items, and the numbers of those behind which a writer of stream a is set aside for its silence."""
+    """Items, and the numbers of those after which a writer of stream a is set aside because it is silent."""
 
     items: Sequence[ScriptItem]
     idle: Mapping[int, str]
 
     def returns(self) -> list[int]:
-        """The numbers of the items with which somebody comes back: the journal has its place."""
+        """The numbers of the items at which a writer returns; the journal has their positions."""
         away: set[tuple[str, str]] = set()
         found = []
         for item in self.items:
@@ -78,13 +78,13 @@ class Script:
         return found
 
     def cuts(self) -> set[int]:
-        """Where a tick has to end, because something comes from outside the writers."""
+        """The positions at which a tick has to end, because of an event outside of the writers."""
         return {*self.idle, *(number - 1 for number in self.returns() if number > 1)}
 
 
 @st.composite
 def scripts(draw: Callable[..., Any]) -> Script:
-    """Items of two streams, in which writers leave at any place, and may come back."""
+    """Items of two streams, in which writers leave at any position and may return."""
     made: list[ScriptItem] = draw(items())
     ends = [item for item in made if _is_end(item)]
     rest = [item for item in made if not _is_end(item)]
@@ -101,7 +101,7 @@ def scripts(draw: Callable[..., Any]) -> Script:
 
 
 def _set_aside(made: Sequence[ScriptItem], idle: Mapping[int, str]) -> dict[int, str]:
-    """Those that can be set aside: present, and not the last one."""
+    """The writers that can be set aside: present, and not the last one."""
     found = {}
     for number, writer in idle.items():
         away: set[str] = set()
@@ -119,9 +119,9 @@ def _is_end(item: ScriptItem) -> bool:
 
 
 def fed(law: Law, script: Script, known: Sequence[ScriptItem] = ()) -> Feeds:
-    """The items as the oracle reads them; who comes back finds each gate where it stands then.
+    """The items for the oracle; a writer that returns gets the present clock of each gate.
 
-    ``known``: items of all writers that there are.
+    ``known``: items of all writers.
     """
     found: dict[str, dict[str, list[f.Item]]] = {
         name: {writer: [] for writer in feed} for name, feed in feeds(known or script.items).items()
@@ -148,7 +148,7 @@ def fed(law: Law, script: Script, known: Sequence[ScriptItem] = ()) -> Feeds:
 
 
 def _gates(law: Law, stream: str, found: Feeds) -> Mapping[str, int]:
-    """Where the stream and the query stand."""
+    """The clocks of the stream and of the query."""
     before = {name: {writer: [*items] for writer, items in feed.items()} for name, feed in found.items()}
     (clocks,), _ = judged(before, stream)
     expected, _ = law.oracle(before)

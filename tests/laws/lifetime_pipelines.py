@@ -1,4 +1,4 @@
-"""Pipelines over events with lifetimes, their oracles and random events: what the laws are tried on."""
+"""Pipelines over events with lifetimes, their oracles and random events, for the laws."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Gates = Mapping[str, o.Gated]
 
 @dataclass(frozen=True)
 class LifetimeLaw:
-    """A query over the event streams s and r, and the rows that the oracle derives from what passed their gates."""
+    """A query over the event streams s and r, and the rows that the oracle computes from the accepted events."""
 
     name: str
     operators: tuple[str, ...]
@@ -39,7 +39,7 @@ class LifetimeLaw:
                           self.tables)  # fmt: skip
 
     def gates(self, made: Sequence[ScriptItem], known: Sequence[ScriptItem] = ()) -> Gates:
-        """What passes the gate of each stream; ``known``: items of all writers."""
+        """The accepted events of each stream; ``known``: items of all writers."""
         found = {name: o.gate([i for i in made if i.stream == name], **self.gate) for name in "sr"}
         for name, writers in writers_of(known or made).items():
             found[name].clocks = {w: found[name].clocks.get(w, f.BEGINNING) for w in writers}
@@ -50,7 +50,7 @@ class LifetimeLaw:
 
 @dataclass(frozen=True)
 class ImportingLaw(LifetimeLaw):
-    """s takes the bounds of r, which has those of ``lends``."""
+    """s imports the bounds of r, which has those of ``lends``."""
 
     lent: str = ""
     lends: Mapping[str, Any] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class ImportingLaw(LifetimeLaw):
         return Transcript(self.name, self.name, sql, tuple(made), (), "exact", frozenset(), writers_of(made))
 
     def gates(self, made: Sequence[ScriptItem], known: Sequence[ScriptItem] = ()) -> Gates:
-        """What passes the gates: of s as one writer, in the order of arrival over both."""
+        """The accepted events: of s as one writer, in the order of arrival over both streams."""
         found = replace(self, gate=self.lends)
         gates = dict(LifetimeLaw.gates(found, made, known))
         return {**gates, "s": o.importing(made, "s", writers_of(known or made), self.lends, **self.gate)}
@@ -69,10 +69,10 @@ class ImportingLaw(LifetimeLaw):
 
 @dataclass(frozen=True)
 class LeavingLaw(LifetimeLaw):
-    """A law whose items tell, too, that writers leave (and do not come back)."""
+    """A law whose items also say that writers leave (and do not return)."""
 
     def gates(self, made: Sequence[ScriptItem], known: Sequence[ScriptItem] = ()) -> Gates:
-        """What passes the gates, with the clocks that leaves make."""
+        """The accepted events, with the clocks that result from leaves."""
         found = super().gates(*([item for item in items if not item.leaves] for items in (made, known or made)))
         for name, gated in found.items():
             left = {item.writer for item in made if item.leaves and item.stream == name}
@@ -104,7 +104,7 @@ def _quantized(start: int, end: int) -> tuple[int, int]:
 
 
 def _by_payload(times: Callable[[o.Event], tuple[int, int]]) -> Callable[[Gates], f.Feed]:
-    """Lifetimes that are made of the event: it stands where the row does that has given it its present one."""
+    """Lifetimes that are computed from the event: the event is at the row that gave it its present lifetime."""
 
     def oracle(gates: Gates) -> f.Feed:
         events = []
@@ -218,7 +218,7 @@ def _lasting(gates: Gates, *, clips_start: bool = True) -> f.Feed:
 
 
 def listed(events: Sequence[o.Event], size: int, hop: int, bound: int) -> list[o.Event]:
-    """For each window a result for each event in it, in their order: its place, where it lies in the window, and k."""
+    """For each window, one result per event in order: its position, its place in the window, and k."""
     whole = o.windows(events, size, hop, bound, lambda e: {"l": sorted((x.start, x.end, x.payload["k"]) for x in e)})
     return [
         o.Event(w.start, w.end, {"i": i, "a": start - w.start, "d": end - start, "k": k})
@@ -238,7 +238,7 @@ def _pairs(gates: Gates) -> f.Feed:
 
 
 def _started(gates: Gates) -> f.Feed:
-    """Pairs, and what is left alone, with the starts of both sides."""
+    """Pairs, and left events without a match, with the starts of both sides."""
     pairs = o.joined(gates["s"].events, gates["r"].events, _same)
     found = [o.Event(start, end, {"a": a.start, "b": b.start}) for start, end, a, b in pairs]
     whole = [o.replace(e, payload={**e.payload, "start": e.start}) for e in gates["s"].events]
@@ -303,7 +303,7 @@ def _listed(gates: Gates, *, there: bool) -> f.Feed:
 
 
 def _in_no_row(gates: Gates) -> f.Feed:
-    """Events of which no row of the table, for their key, may have the value, as a NULL may have any."""
+    """Events whose key has no row of the table that may have the value; a NULL may be any value."""
     found = []
     for e in gates["s"].events:
         values = [row["value"] for row in VALUES["labels"] if row["key"] == e.payload["k"]]
@@ -313,7 +313,7 @@ def _in_no_row(gates: Gates) -> f.Feed:
 
 
 def _valued(gates: Gates) -> f.Feed:
-    """Events with how many words the table has for their key, and whether one of these is b."""
+    """Events with the number of words that the table has for their key, and whether one of these is b."""
     found = []
     for e in gates["s"].events:
         words = [row["word"] for row in LABELS["labels"] if row["key"] == e.payload["k"]]
@@ -338,7 +338,7 @@ def _ranked(gates: Gates) -> f.Feed:
 
 
 def _again(rows: Sequence[f.Row], bound: int, **gate: Any) -> f.Feed:
-    """Rows that are events again, each behind the bound of its rowtime unless they make bounds themselves."""
+    """Rows that are events again, each after the bound of its rowtime unless the rows make bounds themselves."""
     items: list[ScriptItem] = []
     for row in rows:
         if not gate:
@@ -454,7 +454,7 @@ PERIODS = (
 
 
 def _sessions(longest: int = 0, *, point: bool = False, least: int = 3) -> Callable[[Gates], f.Feed]:
-    """Sessions with a gap of 2; ``least``: how long each lasts at least."""
+    """Sessions with a gap of 2; ``least``: the least duration of each event."""
 
     def oracle(gates: Gates) -> f.Feed:
         bound = gates["s"].clock
@@ -497,7 +497,7 @@ SESSIONS = (
 )  # fmt: skip
 OPEN_SESSIONS = LifetimeLaw("sessions of open events with a longest duration", ("lifetime sessions",),
     f"SELECT STREAM {LASTED} FROM s AS e {CUT}", _sessions(4))  # fmt: skip
-"""Of streams that do not end: there a session of an event without an end would have endless parts."""
+"""For streams that do not end: the session of an event without an end would have infinitely many parts."""
 LABELS = {"labels": [{"key": 1, "word": "a"}, {"key": 1, "word": "b"}, {"key": 2, "word": "c"}]}
 VALUES = {"labels": [{"key": 0, "value": None}, {"key": 0, "value": 5}, {"key": 1, "value": 3}]}
 TABLE = "CREATE TABLE labels (key INT, word STRING); "
@@ -639,7 +639,7 @@ def events(draw: Callable[..., Any], streams: str = "sssr") -> list[ScriptItem]:
             made.append(ScriptItem(number, name, writer, None, at or 0))
             continue
         start, k = at, drawn
-        if kind == "end":  # mostly of an event that is there
+        if kind == "end":  # mostly the end of an event that exists
             open_ones = [i.values for i in made if i.values and i.values["kind"] == "start" and i.stream == name]
             if open_ones:
                 start, k = open_ones[more % len(open_ones)]["start"], open_ones[more % len(open_ones)]["k"]

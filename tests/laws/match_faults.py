@@ -1,4 +1,4 @@
-"""Faults of MATCH_RECOGNIZE; `test_planted_faults` has the laws catch each."""
+"""Faults in MATCH_RECOGNIZE; in `test_planted_faults` the laws catch each."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     import pytest
 
-ROWS = [  # of one writer, with ties
+ROWS = [  # one writer, with ties
     item(number, "a", "x", at, v=v)
     for number, (at, v) in enumerate(
         ((1, 0), (2, 1), (3, 1), (7, 2), (8, 2), (9, 0), (9, 1), (11, 1), (12, 3), (14, 0), (20, 2)), 1
     )
 ]
 OF_ONE_KEY = [item(n, "a", "x", at, v=1) for n, at in enumerate((1, 2, 2, 3, 4, 9, 10, 11), 1)]
-BY_BOUNDS = [  # the first match is certain while the row behind its start is no start yet
+BY_BOUNDS = [  # the first match is certain before the row after its start has failed as a start
     item(1, "a", "x", 1), item(2, "a", "x", 2), bound(3, "a", "x", 5), bound(4, "a", "x", 8), item(5, "a", "x", 9),
     item(6, "a", "x", 10), bound(7, "a", "x", 20),
 ]  # fmt: skip

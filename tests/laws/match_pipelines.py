@@ -33,7 +33,7 @@ def _matched(spec: Spec, key: str = "") -> Callable[[Feeds], Result]:
 
 
 def _sorted_by_n(spec: Spec) -> Callable[[Feeds], Result]:
-    """Equal rowtimes by n, the greatest first, once the bound is beyond them."""
+    """Equal rowtimes by n, the greatest first, when the bound is above them."""
 
     def oracle(feeds: Feeds) -> Result:
         (a,), refused = _streams(feeds, "a")

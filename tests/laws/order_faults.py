@@ -1,4 +1,4 @@
-"""Faults of groups, sorts and limits; `test_planted_faults` has the laws catch each."""
+"""Faults in groups, sorts and limits; in `test_planted_faults` the laws catch each."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from tests.oracle import feed as f
 if TYPE_CHECKING:
     import pytest
 
-STEPS = [  # the value stays over two ticks, goes back, and goes on
+STEPS = [  # the value stays the same over two ticks, goes back, and goes on
     item(number, "a", "x", number, v=v) for number, v in enumerate((1, 1, 1, 2, 1, 2, 3), 1)
 ]
-LOOSE = [  # a group of 0 and 1 with a row behind the first of 4, which is complete before it
+LOOSE = [  # a group of 0 and 1 with a row after the first row of 4, when the group is complete
     item(number, "a", "x", number, v=v) for number, v in enumerate((0, 4, 0, 1, 6, 7, 3, 9, 9, 9), 1)
 ]
 NULLS = [
     item(1, "a", "x", 1, v=1), item(2, "a", "x", 2, v=None), item(3, "b", "x", 9), item(4, "a", "x", 9),
 ]  # fmt: skip
 ALIKE = [item(number, "a", "x", at, v=v) for number, (at, v) in enumerate(((0, 1), (1, 2), (4, 1), (9, 1)), 1)]
-COUNTS = [  # the second with more rows of a value comes later
+COUNTS = [  # the second, with more rows of a value, comes later
     item(number, "a", "x", at, v=v) for number, (at, v) in enumerate(((1, 1), (2, 2), (3, 2), (5, 0), (9, 1)), 1)
 ]
 

@@ -1,4 +1,4 @@
-"""Faults of functions over windows; `test_planted_faults` has the laws catch each."""
+"""Faults in window functions; in `test_planted_faults` the laws catch each."""
 
 from __future__ import annotations
 

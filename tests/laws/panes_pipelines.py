@@ -56,7 +56,7 @@ def _spaced(feeds: Feeds) -> Result:
 
 
 def _told(feeds: Feeds) -> Result:
-    """Rows with the bound before them, and without those of v = 1, which moved it nevertheless."""
+    """Rows with the bound before them; rows with v = 1 are dropped, but have moved the bound."""
     items, refused = _in_order(feeds)
     _, lost = region(items, lambda v: v["ev"], "t.event_time", lag=SECOND)
     bound, out = f.BEGINNING, []
@@ -71,7 +71,7 @@ def _told(feeds: Feeds) -> Result:
 
 
 def _labelled(feeds: Feeds) -> Result:
-    """Rows with those of a table that they meet, under the bounds of all rows."""
+    """Rows joined with those of a table, under the bounds of all rows."""
     items, refused = _in_order(feeds)
     timed, lost = event_time(items, lambda v: v["ev"], "t.event_time", lag=SECOND)
     joined: list[f.Item] = []
@@ -83,7 +83,7 @@ def _labelled(feeds: Feeds) -> Result:
 
 
 def _fired(feeds: Feeds) -> tuple[f.Feed, list[f.Item], list[f.Refusal]]:
-    """The fires of short panes; the same under the ends of their panes, with the bounds that let them out."""
+    """The fires of short panes; the same under the ends of their panes, with the bounds that released them."""
     items, refused = _in_order(feeds)
     timed, lost = event_time(items, lambda v: v["ev"], "t.event_time", lag=SECOND)
     passed: list[f.Item] = []
@@ -96,7 +96,7 @@ def _told_of(group: _Group, timing: str) -> f.Values:
 
 
 def _of_fires(feeds: Feeds) -> Result:
-    """The complete fires alone; their bounds are those of all."""
+    """Only the complete fires; their bounds are those of all fires."""
     _, items, refused = _fired(feeds)
     kept = [item for item in items if not isinstance(item, f.Row) or item.values["timing"] == "COMPLETE"]
     made, late = panes("query", kept, TUMBLING, lambda v: (v["v"],), _fires)
@@ -104,7 +104,7 @@ def _of_fires(feeds: Feeds) -> Result:
 
 
 def _latest(feeds: Feeds) -> Result:
-    """Of the fires of each group the latest one; those behind the discard age are refused."""
+    """The latest fire of each group; fires behind the discard age are refused."""
 
     def newest(group: _Group, timing: str) -> f.Values:
         rows = {row.values["i"]: row.values["n"] for row in group.rows}
@@ -161,7 +161,7 @@ def _gaps(feeds: Feeds) -> Result:
 
 
 def _set(feeds: Feeds) -> Result:
-    """The bounds of the stream are about the event time, so no row is behind them."""
+    """The bounds of the stream are those of the event time, so no row is behind them."""
     rows = {w: [i for i in items if isinstance(i, f.Row) or i.at >= f.END] for w, items in feeds["a"].items()}
     (judged,), refused = _streams({"a": rows}, "a")
     refused_n = {refusal.values["n"] for refusal in refused}
@@ -176,7 +176,7 @@ def _set(feeds: Feeds) -> Result:
 
 
 def _met(feeds: Feeds) -> Result:
-    """Two regions of which one is filtered; then another attribute under their bounds."""
+    """Two regions, one of them filtered; then another attribute under their bounds."""
     parts, refused = _streams(feeds, "a", "b")
     merged = [merge(part)[""] for part in parts]
     (one, lost), (other, missing) = (
@@ -193,14 +193,14 @@ def _met(feeds: Feeds) -> Result:
 
 
 def _again(feed: f.Feed, refused: list[f.Refusal]) -> Result:
-    """An event time that is declared behind what ended the one of r."""
+    """An event time that is declared after the event time of r has ended."""
     timed, lost = event_time(feed[""], lambda v: v["ev"], "t.event_time", lag=SECOND)
     made, late = panes("query", timed, TUMBLING, lambda v: (v["v"],), _fires)
     return made, [*refused, *lost, *late]
 
 
 def _declared_at_r(feed: f.Feed) -> tuple[f.Feed, list[f.Refusal]]:
-    """What is left of a stream whose rows have an event time: those without one are refused where it is declared."""
+    """The rest of a stream whose rows have an event time: rows without one are refused at the declaration."""
     without = [f.Refusal("r.event_time", row.values, "NULL_ROWTIME", None, f.BEGINNING)
                for items in feed.values() for row in f.rows_of(items) if row.values["ev"] is None]  # fmt: skip
     return select(feed, lambda v: v["ev"] is not None), without

@@ -1,4 +1,4 @@
-"""Pipelines, their oracles and random input: what the laws are tried on."""
+"""Pipelines, their oracles and random input, for the laws."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ ORIGIN = 1_704_103_200_000_000  # 2024-01-01 10:00:00 UTC, µs
 HALF = 500_000  # µs; all times are multiples of half a second
 SECOND = 1_000_000
 DECLARE = "CREATE STREAM a ({}) {}; CREATE STREAM b (n INT, v INT, ev TIMESTAMP); "
-SET = "query"  # in place of a stream: the operator whose bound is set by hand
+SET = "query"  # instead of a stream: the operator whose bound is set by hand
 Feeds = Mapping[str, f.Feed]
 Refused = set[tuple[int, str]]
 
 
 @dataclass(frozen=True)
 class Law:
-    """A query, and the rows and refusals that the oracle derives from the same items."""
+    """A query, and the rows and refusals that the oracle computes from the same items."""
 
     name: str
     operators: tuple[str, ...]
@@ -43,7 +43,7 @@ class Law:
     """Those of stream a."""
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     clauses: str = ""
-    """What follows them."""
+    """Those of stream b."""
 
 
 def _streams(
@@ -194,7 +194,7 @@ def _writers(made: Sequence[ScriptItem], name: str) -> list[str]:
 
 
 def feeds(made: Sequence[ScriptItem], known: Sequence[ScriptItem] = ()) -> Feeds:
-    """The same items as the oracle reads them; an end is that of every writer. ``known``: items of all writers."""
+    """The same items for the oracle; an end is that of every writer. ``known``: items of all writers."""
     found: dict[str, dict[str, list[f.Item]]] = {name: {w: [] for w in _writers(known or made, name)} for name in "ab"}
     for item in made:
         if item.stream == SET:
@@ -209,7 +209,7 @@ def feeds(made: Sequence[ScriptItem], known: Sequence[ScriptItem] = ()) -> Feeds
 
 
 def shuffled(made: Sequence[ScriptItem], seed: int) -> list[ScriptItem]:
-    """Another order of serving: each writer keeps its own order, and ends come last."""
+    """Another order of the writers: the order within each writer stays, and ends are last."""
     chance = random.Random(seed)
     queues: dict[tuple[str, str], list[ScriptItem]] = {}
     for item in made:

@@ -1,4 +1,4 @@
-"""The pipelines of the laws behind a pump with a typed target: what it refuses is gone for who reads the target."""
+"""The pipelines of the laws before a pump with a typed target; readers of it miss the rows that it refuses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.oracle.select import select
 
 TARGET = "CREATE STREAM typed (m TINYINT NOT NULL CHECK (m % 5 <> 3))"
 NUMBERS = ("n", "an", "bn", "c", "total", "s", "v", "m", "g", "ac", "f", "d")
-"""Columns that are whole numbers in every law that has them, best first."""
+"""Columns that are integers in every law that has them, the best first."""
 
 
 def _fits(value: int | None) -> bool:
@@ -31,7 +31,7 @@ def _fits(value: int | None) -> bool:
 
 
 def _shape(law: Law) -> Shape | None:
-    """What the query of a law gives; ``None`` where it is not one SELECT."""
+    """The query of a law; ``None`` if it is not one SELECT."""
     program = compile_script(DECLARE.format(law.columns, law.clauses) + law.sql)
     sinks = program.sinks if not program.problems else ()
     return (
@@ -48,7 +48,7 @@ def _number(law: Law) -> str | None:
 
 
 def behind_a_pump(law: Law, column: str) -> Law:
-    """The law with a column of its query in a pump into a target that does not take every row."""
+    """The law with a column of its query in a pump into a target that does not accept every row."""
     before, _, query = law.sql.rstrip("; ").rpartition(";")
     sql = (
         f"{before}; {TARGET}; CREATE VIEW whole AS {query}; CREATE PUMP through AS INSERT INTO typed "
@@ -72,7 +72,7 @@ PUMPED = tuple(behind_a_pump(law, column) for law in ALL if (column := _number(l
 
 
 def events_behind_a_pump(law: LifetimeLaw, columns: str) -> LifetimeLaw:
-    """A law over events, of which a pump puts the rows whose count fits into a stream of rows."""
+    """A law over events; a pump writes the rows with a count that fits into a stream of rows."""
     sql = (
         f"CREATE STREAM typed (start TIMESTAMP, stop TIMESTAMP, {columns}); "
         f"CREATE VIEW whole AS {law.sql} EMIT INTERVALS (start, stop); "

@@ -1,4 +1,4 @@
-"""Pipelines whose event time has a bound that is set by hand, between two items."""
+"""Pipelines whose event time gets a bound by hand, between two items."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BY_HAND = tuple(
 
 @st.composite
 def items_with_a_bound(draw: Callable[..., Any]) -> list[ScriptItem]:
-    """Items of the streams, and before one of them a bound of the query's event time; perhaps the end."""
+    """Items of the streams, and before one of them a bound of the query's event time; optionally the end."""
     made = draw(close_items())
     time = draw(st.one_of(st.integers(0, 14), st.just(f.END)))
     at = time if time == f.END else ORIGIN + time * HALF

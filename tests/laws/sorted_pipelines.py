@@ -1,4 +1,4 @@
-"""ORDER BY over groups, unions and ordered values, and AS ROWTIME of groups that values close."""
+"""ORDER BY over groups, unions and ordered values, and AS ROWTIME in groups that values close."""
 
 from __future__ import annotations
 

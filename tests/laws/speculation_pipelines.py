@@ -1,4 +1,4 @@
-"""EMIT CHANGES of what is made of events, with the oracle of what every item changes."""
+"""EMIT CHANGES of operators over events; the oracle computes the changes of every item."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _counted_windows(inputs: Inputs) -> list[o.Event]:
 
 
 def _first_window(bound: int) -> int:
-    """Where the first window begins that ends behind the bound."""
+    """The start of the first window that ends after the bound."""
     return bound + 2 - bound % 2 - 4
 
 

@@ -1,4 +1,4 @@
-"""The laws over joins as of a time: the rows are the oracle's in any cut, and nothing stays behind."""
+"""The laws over joins as of a time: the rows are the oracle's with any cut, and no state remains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws over what buffers rows: a delay, a gate with permits, and the event time behind them."""
+"""The laws over buffering operators: a delay, a gate with permits, and the event time after them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ ROWS = [
     _row(7, "a", 8), _row(8, "a", 9), _row(9, "b", 9), ScriptItem(10, "b", "x", None, END),
     ScriptItem(11, "a", "x", None, END),
 ]  # fmt: skip
-"""Rows that wait for permits, permits that wait for a row, one of none and one of two, and a row without any."""
+"""Rows that wait for permits, permits that wait for a row, a permit of none and one of two, and a row without a permit.
+"""
 
 
 def test_rows_wait_for_permits_and_permits_for_rows(spark: SparkSession) -> None:

@@ -1,4 +1,4 @@
-"""The laws over chains of operators; what is refused, promised and kept is the oracle's in any cut."""
+"""The laws over chains of operators: refusals, promises and state are the oracle's with any cut."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_chain_equals_its_oracle_in_any_cut(spark: SparkSession, law: Law) -> 
     @ticks
     @given(close_items(untimed=law.name in UNTIMED))
     def holds(made: list[ScriptItem]) -> None:
-        # Arrival times are numbers of items here, so rows that have nothing else keep their numbers.
+        # Arrival times are numbers of items here, so rows without other times keep their numbers.
         check_cuts(session, law, made, shuffle=law.name not in UNTIMED)
 
     holds()
@@ -68,11 +68,11 @@ def _bound(number: int, name: str, at: int) -> ScriptItem:
 
 
 FOUND = {
-    # An arrival behind a bound was refused if both came in one tick, and raised to the bound otherwise.
+    # An arrival below a bound was refused if both came in one tick, and raised to the bound otherwise.
     "rows without a rowtime": [_row(1, "a", 0), _bound(2, "a", 6), _row(3, "a", None), _row(4, "a", 7)],
-    # A second T-sort judged rows in the order in which the first one got them.
+    # A second T-sort judged rows in the order in which the first one received them.
     "a t-sort over a t-sort": [_row(1, "a", 0, 4, 0), _row(2, "a", 1, 1, 0), _row(3, "a", 2, 9, 0)],
-    # FIRST took the row that came first, not the one that the further key puts first.
+    # FIRST took the first row that came, not the first by the further key.
     "first and last in the order of keys": [_row(1, "a", 0, 1, 3), _row(2, "a", 1, 1, 2), _row(3, "a", 2, 20, 0)],
     # Rows of a keyed T-sort left in the order of arrival.
     "a union with a keyed t-sort": [

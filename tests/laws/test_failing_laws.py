@@ -1,4 +1,4 @@
-"""Whatever cannot be computed is refused, the others go on, and both follow from the items, however they are cut."""
+"""Rows whose expressions fail are refused, the others go on, and both depend on the items only, with any cut."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SEEDS = (1,)
 OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 ALWAYS = ("sum beyond its type",)
-"""What the default tests try."""
+"""The cases of the default run."""
 
 
 def rows_of(found: Outcome) -> list[Mapping[str, Any]]:
@@ -42,7 +42,7 @@ def cuts(count: int, seed: int) -> list[Sequence[int]]:
 
 
 def check(spark: SparkSession, clause: Clause, made: list[ScriptItem], seed: int) -> int:
-    """The rows that a guarded query gives, and the same refusals in every cut; how many."""
+    """The rows of a filtered query, and the same refusals with every cut; their number."""
     played = [play(spark, transcript(clause.sql, made), cut) for cut in cuts(len(made), seed)]
     first = played[0]
     if clause.guarded:
@@ -75,7 +75,7 @@ def test_rows_that_fail_below_a_join_are_refused_however_they_are_read(
 ) -> None:
     clause, made = next(one for one in CLAUSES if one.name == name), items(1)
     small = play(derive(spark), transcript(clause.sql, made), [len(made) // 2, len(made)])
-    files = derive(spark)  # in which Spark computes nothing of rows before it has looked at the whole query
+    files = derive(spark)  # Spark computes nothing of these rows before it has analysed the whole query
     files.conf.set("spark.sql.execution.arrow.localRelationThreshold", "0")
     files.conf.set("spark.sql.optimizer.excludedRules", f"{OPTIMIZER}.ConvertToLocalRelation")
     monkeypatch.setattr("rowtime.operators.joins.join.LARGE", 0)
@@ -139,7 +139,7 @@ def test_a_planted_fault_is_found(spark: SparkSession, monkeypatch: pytest.Monke
 
 
 def _first_test_only(rows: Any, tests: Any, *others: Any) -> Any:
-    """What fails counts as a match."""
+    """A failing comparison counts as a match."""
     return attempt.judged(rows, [], *others)
 
 

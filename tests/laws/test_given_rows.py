@@ -1,4 +1,4 @@
-"""What a tick notes of the rows that operators gave is what they gave, over the pipelines of the laws."""
+"""The counts of rows that a tick records for operators are right, over the pipelines of the laws."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLANS = (*LAWS, *JOINS, *PANES, *SESSIONS, *WINDOWS)
 
 
 class Checked:
-    """Counts what operators are said to give; of every operator, also of those that the journal leaves out."""
+    """Counts the rows of every operator, also of those that the journal leaves out."""
 
     def __init__(self) -> None:
         self.known = 0

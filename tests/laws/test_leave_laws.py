@@ -1,4 +1,4 @@
-"""The laws where writers leave, are set aside and come back (semantics 2.6): leaving is an item like a row."""
+"""The laws with writers that leave, are set aside and return (semantics 2.6): leaving is an item like a row."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def outcome(session: SparkSession, law: Law, script: Script, cut: Sequence[int],
 
 
 def agree(session: SparkSession, law: Law, script: Script, seed: int) -> None:
-    """Few ticks and many give what the oracle says, and so do restarts."""
+    """Few ticks, many ticks and restarts give the oracle's result."""
     count, chance = len(script.items), random.Random(seed)
     forced = {number for number in script.cuts() if number} | {count}
     some = {*chance.sample(range(1, count + 1), min(3, count)), *forced}
@@ -50,9 +50,9 @@ def agree(session: SparkSession, law: Law, script: Script, seed: int) -> None:
 
 
 def expected(law: Law, script: Script, upto: int, idle: bool) -> tuple[list[tuple[int | None, f.Values]], int]:
-    """The rows that are out behind an item, in their order, and the bound.
+    """The rows that are out after an item, in order, and the bound.
 
-    Whoever comes back starts where the stream stands, so what is out by then stays out, and stays where it is.
+    A writer that returns starts at the present clock of the stream, so these rows stay out, in the same order.
     """
     rows: list[tuple[int | None, f.Values]] = []
     bound = f.BEGINNING
@@ -62,16 +62,16 @@ def expected(law: Law, script: Script, upto: int, idle: bool) -> tuple[list[tupl
         (items,) = law.oracle(fed(law, made, script.items))[0].values()
         there = [(row.at, dict(row.values)) for row in f.rows_of(items)]
         for row in rows:
-            if row in there:  # whoever came back may hold by now what was let out before
+            if row in there:  # the writer that returned may now hold rows that were released before
                 there.remove(row)
         rows, bound = [*rows, *there], max(bound, f.clock_of(items))
     return rows, bound
 
 
 def meets(law: Law, script: Script, found: Outcome) -> None:
-    """Behind each tick exactly the oracle's rows for the items up to there; its refusals; promises kept."""
+    """After each tick, exactly the oracle's rows for the items so far; its refusals; promises are kept."""
     for tick, (upto, before) in enumerate(zip(found.ends, [0, *found.ends], strict=False)):
-        # A tick without items of its own is the one that sets a writer aside.
+        # The tick without items is the one that sets a writer aside.
         rows, bound = expected(law, script, upto, idle=upto == before)
         got = [row_of(row) for at, row in found.rows if at <= tick]
         assert got == rows, f"after item {upto} of {found.ends} rows {got}, expected {rows}"
@@ -117,7 +117,7 @@ EVENTS = (
 
 @st.composite
 def departures(draw: Callable[..., Any]) -> list[ScriptItem]:
-    """Events, and of some writers that they leave behind the last one of theirs; x may have none."""
+    """Events, and writers that leave after their last event; x may have no event."""
     made: list[ScriptItem] = [item for item in draw(events()) if item.at != f.END]
     for name, writer in sorted({("s", "x"), ("r", "x"), *((item.stream, item.writer) for item in made)}):
         if draw(st.booleans()):

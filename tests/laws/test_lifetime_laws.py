@@ -1,4 +1,4 @@
-"""The laws of semantics 3, 4 and 9 over random events: however they are cut into ticks, and with restarts."""
+"""The laws of semantics 3, 4 and 9 over random events: with every cut into ticks, and with restarts."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ ENDED = [
 
 
 def check(law: LifetimeLaw, made: list[ScriptItem], found: Outcome) -> None:
-    """Oracle equality of rows, their order, rowtimes, refusals and the last bound; promises kept."""
+    """Check rows, their order, rowtimes, refusals and the last bound against the oracle, and that promises are kept."""
     gates = law.gates(made)
     (items,) = law.oracle(gates).values()
     rows = [(row.at, dict(row.values)) for row in f.rows_of(items)]
@@ -95,7 +95,7 @@ def check(law: LifetimeLaw, made: list[ScriptItem], found: Outcome) -> None:
     assert found.rejected == refused, f"refused {sorted(found.rejected)}, expected {sorted(refused)}"
     clock = f.clock_of(items)
     assert found.clocks[-1] == clock or clock == f.BEGINNING, f"bounds {found.clocks}, expected {clock} at the end"
-    for tick, upto in enumerate(found.ends[:-1]):  # when rows come: behind each tick those of the items up to there
+    for tick, upto in enumerate(found.ends[:-1]):  # the time of output: after each tick, the rows of the items so far
         (items,) = law.oracle(law.gates([item for item in made if item.number <= upto], made)).values()
         rows = [(row.at, dict(row.values)) for row in f.rows_of(items)]
         out = [row for row, (at, _) in zip(got, found.rows, strict=True) if at <= tick]
@@ -164,14 +164,14 @@ def test_a_worked_example_of_sessions_of_open_events(spark: SparkSession) -> Non
 def test_a_session_that_never_ends_keeps_the_events_of_its_present_part(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segments, "FANOUT", 2)  # or what was kept is put together only after many ticks
+    monkeypatch.setattr(segments, "FANOUT", 2)  # otherwise the state is compacted only after many ticks
     made = [item for n in range(1, 25) for item in (event(2 * n - 1, "interval", n, n + 2), bound_of(2 * n, n))]
     held = []
     for upto in (24, 48):
         found = play(derive(spark), OPEN_SESSIONS.transcript(made[:upto]), range(4, upto + 1, 4))
         check(OPEN_SESSIONS, made[:upto], found)
         held.append(found.held)
-    assert held[1] <= held[0] + 6, held  # without a limit, 12 more events
+    assert held[1] <= held[0] + 6, held  # without a limit of state, 12 more events
 
 
 @pytest.mark.slow
@@ -187,7 +187,7 @@ def test_no_event_is_kept_after_the_end(spark: SparkSession, law: LifetimeLaw) -
     "law", [*OFTEN, *(pytest.param(one, id=one.name, marks=pytest.mark.slow) for one in SPECULATION)]
 )
 def test_columns_may_have_any_name(spark: SparkSession, law: LifetimeLaw) -> None:
-    """Names that are inside the operators' own SQL, as columns beside k and in place of it."""
+    """Names that the operators' own SQL uses, as columns beside k and instead of it."""
     beside = [
         *"ycdefghilmnoptvw",
         "lo",
@@ -240,17 +240,17 @@ CLIPPED = [
     event(4, "point", 4, None, 1), bound_of(5, 5), bound_of(6, 5, "r"), event(7, "end", 1, 7, 1),
     event(8, "start", 6, None, 1), event(9, "interval", 8, 9, 1, "r"), bound_of(10, 9), bound_of(11, 9, "r"),
 ]  # fmt: skip
-"""An event that is cut before its end is known, one that starts with what would cut it, and one that is cut later."""
+"""An event that is cut before its end is known, one that starts at its cut, and one that is cut later."""
 
 WAITING = [event(1, "start", 2, None), bound_of(2, 3), event(3, "point", 4, None), bound_of(4, 5)]
-"""An event of which it is open whether it will last until 7."""
+"""An event of which it is not known whether it lasts until 7."""
 
 
 LENT = [
     event(1, "interval", 1, 9), bound_of(2, 5, "r"), event(3, "interval", 2, 9, 1), event(4, "point", 9, None, 0, "r"),
     event(5, "interval", 6, 9), bound_of(6, 8, "r"), event(7, "interval", 3, 7),
 ]  # fmt: skip
-"""Events before and after the bounds that they take; behind the last one a bound may yet come before it."""
+"""Events before and after the bounds that they import; after the last event a bound may still come before it."""
 
 
 def _bounds_stand_before_all_rows(patch: pytest.MonkeyPatch) -> None:
@@ -320,7 +320,7 @@ def _each_row_of_a_table_counts(patch: pytest.MonkeyPatch) -> None:
 
 
 CUT_APART = [event(1, "interval", 1, 5, 1), bound_of(2, 6), event(3, "interval", 6, 13, 1), bound_of(4, 20)]
-"""A session of which all events of the first part are gone when the second one comes."""
+"""A session whose first part has no present events when the second part begins."""
 
 
 def _cut_sessions_begin_anew(patch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The law of the trace: the rows of the streams that it names suffice to make the row that was chosen.
+"""The law of the trace: the traced rows of the streams suffice to compute the chosen row.
 
 The oracle runs over these rows and all bounds, and nothing else.
 """
@@ -45,7 +45,7 @@ OFTEN = [pytest.param(law, id=law.name, marks=() if law.name in ONCE else pytest
 
 
 class Noting(Tracing):
-    """Notes where the rows of streams stood: of an edge, the start and the end."""
+    """Records the positions of the streams' rows: for an edge, of the start and the end."""
 
     def found(self, node: Operator, asked: Any) -> pa.Table | None:
         rows = super().found(node, asked)

@@ -1,4 +1,4 @@
-"""The laws over MATCH_RECOGNIZE: the rows are the oracle's in any cut, served in any order, with restarts between."""
+"""The laws over MATCH_RECOGNIZE: the oracle's rows with any cut, any order of writers, and restarts."""
 
 from __future__ import annotations
 

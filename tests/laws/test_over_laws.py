@@ -1,4 +1,4 @@
-"""The laws over OVER: what comes out is the oracle's in any cut, served in any order, with restarts between."""
+"""The laws over OVER: the oracle's rows with any cut, any order of writers, and restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws over panes: which of them fire, how often and with what is the oracle's in any cut (semantics 8)."""
+"""The laws over panes: which panes fire, how often and with which rows is the oracle's with any cut (semantics 8)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_fires_are_a_function_of_the_items(spark: SparkSession, law: Law) -> Non
         if LONG:
             check(law, made, outcome(session, law, made, cut, restart=True))
         check(law, made, outcome(session, law, made, [count]))
-        # Bounds of an event time are in the order of their writers' clocks, however they are served.
+        # Bounds of an event time are in the order of their writers' clocks, in whatever order the writers are read.
         other = shuffled(made, count)
         check(law, other, outcome(session, law, other, cut, restart=chance.random() < 0.5))
 
@@ -66,7 +66,7 @@ def _row(number: int, ev: float, v: int = 0) -> ScriptItem:
 
 
 LATE = [_row(number, ev) for number, ev in enumerate((0, 1.5, 0.5, 1, 2.5, 0, 4, 3, 6), 1)]
-"""Two late rows before one advance, one after it, one that is refused; rows of complete and of open panes."""
+"""Two late rows before one advance, one after it, one refused row; rows of complete and of open panes."""
 TICKS = [4, 8, 9]
 MANY = [_row(n, max(0, n // 4 - (n * 5 % 7 if n % 3 else 0)) / 2, n % 2) for n in range(1, 41)]
 MANY.append(ScriptItem(41, "a", "x", None, END))
@@ -112,7 +112,7 @@ FAULTS = (
 def test_a_planted_fault_in_panes_is_caught(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
-    # What is kept is dropped a whole tick at a time, so that fault needs ticks of one pane.
+    # State is dropped by whole ticks, so that fault needs ticks of one pane.
     cut = range(1, 10) if plant is _panes_dropped_when_complete else TICKS
     plant(monkeypatch)
     with pytest.raises(AssertionError):
@@ -149,7 +149,7 @@ def _apart(number: int, stream: str, ev: float) -> ScriptItem:
 
 
 MEETING = [_apart(n, "ab"[n % 2], ev) for n, ev in enumerate((0, 3, 1, 6, 0.5, 2, 4, 1), 1)]
-"""Stream b runs ahead, so that it alone would make late what comes of a."""
+"""Stream b runs ahead, so that b alone would make the rows of a late."""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Faults planted in the engine, one an operator: the laws have to catch each of them."""
+"""Faults planted in the engine, one per operator: the laws catch each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every pipeline of the laws over rows that gives a number also runs behind a typed pump, however it is cut."""
+"""Every pipeline of the laws over rows with a number also runs before a typed pump, with every cut."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def ends(made: Sequence[ScriptItem]) -> list[ScriptItem]:
-    """The end of both streams: a pump judges a row when it comes, so all rows have to be out to be compared."""
+    """The end of both streams: a pump judges a row when it arrives, so all rows have to be out for the comparison."""
     open_yet = [name for name in "ab" if not any(item.stream == name and item.at == END for item in made)]
     return [ScriptItem(len(made) + n, name, "x", None, END) for n, name in enumerate(open_yet, 1)]
 

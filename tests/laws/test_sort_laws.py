@@ -1,4 +1,4 @@
-"""The laws of gates that heed more than the rows' times: bounds set by hand, arrival times, other rows."""
+"""The laws of gates that use more than the rows' times: bounds set by hand, arrival times, other rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws of EMIT CHANGES over random events: one changelog for all cuts, and what it adds up to (semantics 9.5)."""
+"""The laws of EMIT CHANGES over random events: one changelog for all cuts, and its sum (semantics 9.5)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ STARTS = [
     event(12, "start", 8, None, 0), event(13, "end", 8, 8, 0), bound_of(14, 12), event(15, "point", 12, None, 1),
     *(ScriptItem(16 + n, name, "x", None, END) for n, name in enumerate("sr")),
 ]  # fmt: skip
-"""Starts that go again, alone at their time and beside others, an end that changes, a start at the bound."""
+"""Starts that are retracted, alone at their time and beside others, a changed end, a start at the bound."""
 COUNTED = [law for law in SPECULATION if "speculative count windows" in law.operators]
 CUTS = (
     pytest.param([6, 11, 17], id="three ticks"),
@@ -107,7 +107,7 @@ BEHIND = [
     event(1, "point", 1, None, 0), bound_of(2, 7), event(3, "point", 7, None, 0), bound_of(4, 8),
     event(5, "point", 8, None, 1), *(ScriptItem(6 + n, name, "x", None, END) for n, name in enumerate("sr")),
 ]  # fmt: skip
-"""Events in windows that begin below the bound, where a window has ended that they overlap."""
+"""Events in windows that begin below the bound, after the end of another window that they overlap."""
 
 
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def test_nothing_is_kept_after_the_end(spark: SparkSession, law: LifetimeLaw) ->
 
 @pytest.mark.parametrize("law", LIFETIMES, ids=[law.name for law in LIFETIMES])
 def test_every_derived_stream_of_events_has_changes(law: LifetimeLaw) -> None:
-    """But for sessions, which say so."""
+    """All except sessions, which say so."""
     sql = law.transcript([]).sql.replace(law.sql, law.sql.partition(" EMIT ")[0] + " EMIT CHANGES")
     only_final = any(node.final_only for node in compile_script(law.transcript([]).sql).operators)
     assert [problem.code for problem in compile_script(sql).problems] == (["R190"] if only_final else [])
@@ -138,7 +138,7 @@ def _numbered(made: Iterable[ScriptItem]) -> Iterable[ScriptItem]:
 
 
 def _folded(rows: Iterable[Mapping[str, Any]]) -> Counter[Any]:
-    """What is left when the changes are applied one after the other."""
+    """The rows that remain after all changes are applied in order."""
     left: Counter[Any] = Counter()
     for row in rows:
         if row["change"] == "insert":

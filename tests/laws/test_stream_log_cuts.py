@@ -1,4 +1,4 @@
-"""What writers put into an embedded stream log comes out the same, however it is cut into ticks."""
+"""Items in an embedded stream log give the same results with every cut into ticks."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def feed_of(steps: list[Step]) -> dict[str, list[f.Item]]:
 
 
 def run(spark: SparkSession, home: Path, steps: list[Step], cut: list[int]) -> tuple[list[Any], set[Any]]:
-    """Write and read in turns; every writer speaks first, so that all are known from the start."""
+    """Write and read in turn; every writer writes first, so that all are known from the start."""
     rows: list[Any] = []
 
     def take(batch: Batch) -> None:
@@ -65,7 +65,7 @@ def run(spark: SparkSession, home: Path, steps: list[Step], cut: list[int]) -> t
     made = rt.Pipeline(spark, home=home).sql(SQL).sink("out", take)
     engine = made._engine(home / "check", rt.Limits(), ends=False)
     source: Any = engine.sources["s"]
-    source._clock = lambda: 0  # a reading raises no clock, so that nothing comes from outside the writers
+    source._clock = lambda: 0  # a reading raises no clock, so nothing depends on the time of reading
     now = [0]
     writers = {
         name: Writer(made.home.log_path("s"), name, SCHEMA, clock=lambda: now[0])

@@ -1,8 +1,8 @@
-"""The law of two pumps on one target: each writes what it would write alone, whatever happens to the other.
+"""The law of two pumps into one target: each writes the same rows as alone, whatever happens to the other.
 
-For any cut of the input into runs, with writers that leave and return, a driver that dies between commit and publish,
-and a fresh engine each time: the rows of each pump in a log and in a directory are those that it writes alone in one
-tick, in its order; and who reads the log gets the merge of the two.
+The input is divided into any runs, with writers that leave and return, a driver that dies between commit and publish,
+and a new engine each time. The rows of each pump in a log and in a directory are those that it writes alone in one
+tick, in its order; a reader of the log gets the merge of the two.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class Death(Exception):
 
 @dataclass(frozen=True)
 class Item:
-    """A row of a writer, or that it leaves."""
+    """A row of a writer, or the writer leaves."""
 
     writer: str
     row: Mapping[str, Any] | None
 
 
 def items(seed: int) -> list[list[Item]]:
-    """What the writers send before each run."""
+    """The items that the writers send before each run."""
     chance, found, n = random.Random(seed), [], 0
     clocks = {"w1": START, "w2": START}
     for run in range(RUNS):
@@ -62,7 +62,7 @@ def items(seed: int) -> list[list[Item]]:
             writer = chance.choice(("w1", "w2"))
             clocks[writer] += chance.randint(0, 2_000_000)
             ev = clocks[writer] - chance.randint(0, 9_000_000)
-            v = chance.choice((None, 1, 300))  # 300 is no TINYINT: the gate of each pump refuses it
+            v = chance.choice((None, 1, 300))  # 300 is not a TINYINT: the gate of each pump refuses it
             part.append(Item(writer, {"n": n, "v": v, "ev": ev, "rowtime": clocks[writer]}))
             n += 1
         if chance.random() < 0.5 and run < RUNS - 1:
@@ -87,7 +87,7 @@ def script(folder: Path, names: list[str]) -> str:
 
 
 def run(spark: SparkSession, folder: Path, names: list[str], dies: str = "") -> None:
-    """One run over what is there; it may die at a point of its first tick."""
+    """One run over the present input; it may die at a point of its first tick."""
 
     def hook(at: str) -> None:
         if at == dies:
@@ -112,7 +112,7 @@ def define(folder: Path) -> None:
 
 
 def written(folder: Path, names: list[str]) -> Written:
-    """What is in the log and in the directory, by pump."""
+    """The rows in the log and in the directory, by pump."""
     log, identity = folder / "home" / "logs" / "o", Checkpoint(folder / "check").identity
     there = scan(log, {})
     found = {}
@@ -126,7 +126,7 @@ def written(folder: Path, names: list[str]) -> Written:
 
 
 def law(spark: SparkSession, folder: Path, seed: int) -> None:
-    """Check it for the items of a seed."""
+    """Check the law for the items of a seed."""
     sent, alone = items(seed), {}
     for name in PUMPS:
         own = folder / name
@@ -134,7 +134,7 @@ def law(spark: SparkSession, folder: Path, seed: int) -> None:
         for number, part in enumerate(sent):
             send(own, part, end=number == RUNS - 1)
             if any(item.row is None for item in part):
-                run(spark, own, [name])  # where a writer leaves is a fact from outside, of every run
+                run(spark, own, [name])  # the place of a leave is a fact from outside, the same in every run
         run(spark, own, [name])
         alone |= written(own, [name])
     both, chance = folder / "both", random.Random(seed)

@@ -1,4 +1,4 @@
-"""AVG of decimals has the digits that Spark's own has; of a sum the whole decides, and not what is on the way."""
+"""AVG of decimals has the same digits as in Spark; only the final sum has to fit, not the intermediate ones."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_sum_that_comes_back_into_its_type_fits(spark: SparkSession, name: str
     found = played(spark, ON_THE_WAY[name], (2, 1, -1))
     assert not found.refused
     [(_, row)] = found.rows
-    [(_, same)] = played(spark, ON_THE_WAY[name], (0, 0, 2)).rows  # the same sum of as many rows
+    [(_, same)] = played(spark, ON_THE_WAY[name], (0, 0, 2)).rows  # the same sum over the same number of rows
     assert row["s"] == same["s"] is not None
     beyond = played(spark, ON_THE_WAY[name], (2, 1, 2))
     assert len(beyond.refused) == 1

@@ -1,4 +1,4 @@
-"""Faults of windows and sessions; `test_planted_faults` has the laws catch each."""
+"""Faults in windows and sessions; in `test_planted_faults` the laws catch each."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tests.laws.pipelines import HALF
 if TYPE_CHECKING:
     import pytest
 
-FAR = [  # the first of the row's windows ends in the tick in which it comes, the last one later
+FAR = [  # the first window of the row ends in the tick in which the row arrives, the last one later
     item(1, "a", "x", 1), bound(2, "a", "x", 4), bound(3, "b", "x", 4), bound(4, "a", "x", 12),
     bound(5, "b", "x", 12),
 ]  # fmt: skip
-ENDINGS = [  # of two sessions that end together the second is fuller, but not than one that ends later in the step
+ENDINGS = [  # of two sessions with one end the second has more rows, but fewer than one that ends later in the step
     item(number, "a", "x", at, v=v)
     for number, (at, v) in enumerate(((1, 2), (2, 1), (2, 2), (3, 0), (5, 9), (9, 9)), 1)
 ]
-VISITS = [item(number, "a", "x", at) for number, at in enumerate((1, 3, 5, 8, 20), 1)]  # a pause of the gap, exactly
+VISITS = [item(number, "a", "x", at) for number, at in enumerate((1, 3, 5, 8, 20), 1)]  # a pause of exactly the gap
 
 EXAMPLES = {
     "sessions with partial results": (VISITS, [1, 2, 3, 4, 5]),

@@ -1,4 +1,4 @@
-"""The first and the last rowtimes there are go through every kind of operator; what lies beyond is refused."""
+"""The least and greatest rowtimes pass through every kind of operator; times beyond are refused."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Row = tuple[Any, ...]
 
 
 def last(at: int) -> int:
-    """A rowtime never lies beyond the last instant."""
+    """No rowtime lies above the last instant."""
     return min(at, MAX_MICROS)
 
 
 def grouped(begin: Callable[[int], int], length: int) -> list[Row]:
-    """How many rows each group has, by its begin."""
+    """The number of rows of each group, by its start."""
     begins = sorted({begin(at) for at in TIMES})
     return [(last(start + length), start, sum(begin(at) == start for at in TIMES)) for start in begins]
 
@@ -55,7 +55,7 @@ def sessions(gap: int) -> list[Row]:
 
 
 def left_joined() -> list[Row]:
-    """A row finds the one before it within a day, or goes out alone a day later."""
+    """A row is joined with the row before it within a day, or goes out alone a day later."""
     found = []
     for k, at in NUMBERED:
         near = k > 0 and at - TIMES[k - 1] <= DAY
@@ -225,7 +225,7 @@ def test_bounds_reach_to_both_edges(tmp_path: Path) -> None:
         assert writer.position == 4
 
 
-MANY = 250_000  # rows: more than the driver judges by itself
+MANY = 250_000  # rows: more than the driver judges itself
 SORT_BY = "SELECT STREAM {0} AS ROWTIME, k FROM s ORDER BY {0} WITHIN INTERVAL '1' HOUR"
 NEXT_DAY = SORT_BY.format("t + INTERVAL '1' DAY")
 FILES = "CREATE STREAM s (k INT, t TIMESTAMP) USING parquet OPTIONS (path '{path}/in'{more}); "

@@ -1,4 +1,4 @@
-"""A million rows with one rowtime, and a million with one key: the answer, and no more time than with many of them."""
+"""A million rows with one rowtime, and a million with one key: the answer is right, and takes no longer."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ ROWS = 1_000_000
 KEYS = 1000
 START = 1_704_103_200_000_000  # 2024-01-01 10:00 UTC, µs
 MILLISECOND = 1000
-SLOWER = 3.0  # than with times and keys that are spread: what is more is out of proportion
-JITTER = 3.0  # seconds: runs are short, and other programs run
+SLOWER = 3.0  # times as long as with distributed times and keys; anything above is disproportionate
+JITTER = 3.0  # seconds: runs are short, and other programs run on the machine
 STREAMS = "CREATE STREAM s (k BIGINT, v BIGINT, t TIMESTAMP); CREATE STREAM r (k BIGINT, v BIGINT);"
 Answer = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def of_table(table: pa.Table) -> np.ndarray:
-    """The columns but the rowtime, as columns of whole numbers."""
+    """The columns without the rowtime, as integers."""
     return np.column_stack([table[name].to_numpy() for name in table.column_names if name != "rowtime"])
 
 
 def run(spark: SparkSession, folder: Path, sql: str, times: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, float]:
-    """The rows of a query in one tick over rows whose values are their numbers, and the seconds that it took."""
+    """The rows of a query in one tick, over rows whose values are their numbers, and the seconds of the run."""
     parts: list[np.ndarray] = []
     made = rt.Pipeline(spark, home=folder / "home").sql(STREAMS + sql)
     made.sink("result", lambda batch: parts.append(of_table(batch.table())) if batch.count else None)
@@ -54,7 +54,7 @@ def run(spark: SparkSession, folder: Path, sql: str, times: np.ndarray, keys: np
     return np.concatenate(parts), seconds
 
 
-# -- what each query must give, over rows in the order of their numbers ---------------------
+# -- expected results, over rows in the order of their numbers --------------------------
 
 
 def sorted_rows(_times: np.ndarray, keys: np.ndarray, numbers: np.ndarray) -> np.ndarray:
@@ -62,7 +62,7 @@ def sorted_rows(_times: np.ndarray, keys: np.ndarray, numbers: np.ndarray) -> np
 
 
 def groups(times: np.ndarray, keys: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Minute by minute, and in it by key: how many rows, and the sum of their numbers."""
+    """By minute and key: the number of rows, and the sum of their numbers."""
     minutes = times // 60_000_000
     found, where = np.unique(np.column_stack([minutes, keys]), axis=0, return_inverse=True)
     counts, sums = np.zeros(len(found), int), np.zeros(len(found), int)
@@ -72,7 +72,7 @@ def groups(times: np.ndarray, keys: np.ndarray, numbers: np.ndarray) -> np.ndarr
 
 
 def frames(times: np.ndarray, keys: np.ndarray, numbers: np.ndarray, first: Callable[..., np.ndarray]) -> np.ndarray:
-    """Each row with the count and the sum of its frame; ``first``: the place in its key at which a frame begins."""
+    """Each row with the count and the sum of its frame; ``first``: the position in its key where the frame begins."""
     found = np.zeros((len(keys), 4), int)
     for key in np.unique(keys):
         own = np.flatnonzero(keys == key)
@@ -94,7 +94,7 @@ def ten_rows(times: np.ndarray, keys: np.ndarray, numbers: np.ndarray) -> np.nda
 
 
 def sessions(times: np.ndarray, keys: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """No two rows of a key lie further apart than the gap: one session a key."""
+    """No two rows of a key are further apart than the gap, so a key has one session."""
     found, counts = np.unique(keys, return_counts=True)
     sums = np.zeros(len(found), int)
     np.add.at(sums, np.searchsorted(found, keys), numbers)
@@ -102,7 +102,7 @@ def sessions(times: np.ndarray, keys: np.ndarray, numbers: np.ndarray) -> np.nda
 
 
 def pairs(times: np.ndarray, keys: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Each row of the right side, which is every thousandth, finds itself and what lies within a millisecond."""
+    """Each row of the right side, every thousandth, is joined with itself and the rows within a millisecond."""
     step = len(keys) // KEYS
     found = [
         (keys[n], m, n)
@@ -136,7 +136,7 @@ def compare(
     odd: tuple[np.ndarray, np.ndarray],
     even: tuple[np.ndarray, np.ndarray],
 ) -> None:
-    """The answer over odd input; and the seconds beside those over even input, the first of which warms up."""
+    """The answer over uneven input, and the seconds compared with those over even input; the first run is a warm-up."""
     run(spark, folder / "warm", sql, *even)
     got, seconds = run(spark, folder / "odd", sql, *odd)
     wanted = answer(*odd, np.arange(ROWS))

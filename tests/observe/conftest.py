@@ -1,4 +1,4 @@
-"""One pipeline for all tests here: a stream log, a T-sort with late rows, groups by the minute, two runs."""
+"""One pipeline for all tests here: a stream log, a T-sort with late rows, groups by minute, two runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROWS = (10, 70, 65, 10, 200)  # seconds after 10:00; the second 10 is late
 
 
 class Listener:
-    """One with the methods of Spark's, that is no class of Spark's."""
+    """A listener with the methods of Spark's listeners that is no subclass of them."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, Any]] = []
@@ -44,7 +44,7 @@ class Listener:
 
 
 class Broken(Observer):
-    """One that fails whenever it is told anything."""
+    """A listener whose methods fail."""
 
     def _fail(self, *_: Any) -> None:
         raise RuntimeError("always")
@@ -53,7 +53,7 @@ class Broken(Observer):
 
 
 class Records(logging.Handler):
-    """Keeps what is logged."""
+    """Collects log records."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -68,7 +68,7 @@ class Records(logging.Handler):
 
 @dataclass
 class Ran:
-    """A checkpoint after one run of several ticks and one more, and what everybody was told of the first one."""
+    """A checkpoint after one run of several ticks and one more, and the events that observers got in the first."""
 
     spark: SparkSession
     folder: Path
@@ -85,7 +85,7 @@ class Ran:
         self.pipeline = rt.Pipeline(self.spark, home=self.folder / "home").sql(SQL)
         self.pipeline.sink("result", lambda _: time.sleep(0.01))
         self.pipeline.home.define("trades", self.pipeline.compile().defines[0].as_json(), replace=True)
-        for at in seconds:  # a file each, so that ticks take them one by one
+        for at in seconds:  # one file each, so that each tick reads one
             with rt.writer("trades", home=self.folder / "home", writer="w") as log:
                 log.insert([{"ev": f"2024-01-01 10:{at // 60:02}:{at % 60:02}", "k": "a", "n": at}])
         return self.pipeline.run_available(self.folder / "check", **how)

@@ -1,7 +1,7 @@
 """Checks events against the JSON Schemas that OpenLineage publishes, which are in the folder ``openlineage``.
 
-The schema of events says only that a facet is an object with a ``_schemaURL``. So each facet is checked once more,
-by the schema that this URL names.
+The schema of events says only that a facet is an object with a ``_schemaURL``. So each facet is also checked with the
+schema of this URL.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FORMATS = FormatChecker()
 
 @FORMATS.checks("date-time", raises=ValueError)
 def _is_instant(value: object) -> bool:
-    """A day, a time and a zone; jsonschema itself looks at instants and addresses only with further packages."""
+    """A date, a time and a zone; jsonschema itself checks instants and addresses only with further packages."""
     return datetime.fromisoformat(str(value)).tzinfo is not None and "T" in str(value)
 
 
@@ -36,7 +36,7 @@ def _is_address(value: object) -> bool:
 
 
 def broken(event: Mapping[str, Any]) -> list[str]:
-    """What is wrong with an event, which is plain values; nothing if it is as the schemas say."""
+    """The violations of the schemas by an event, which is plain values."""
     return [*_broken(event["schemaURL"], event), *_broken_facets(event)]
 
 
@@ -49,7 +49,7 @@ def _broken_facets(event: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _broken(url: str, value: Any) -> list[str]:
-    """What a schema says of a value; one that is not here is a fault as well."""
+    """The violations of a schema by a value; an unknown schema is a violation too."""
     try:
         schemas().resolver().lookup(url)
     except Unresolvable:
@@ -59,7 +59,7 @@ def _broken(url: str, value: Any) -> list[str]:
 
 
 def _misplaced(url: str, name: str) -> list[str]:
-    """A schema says under which name its facet stands."""
+    """A schema says under which name its facet is."""
     place, _, what = url.partition("#")
     expected = schemas().contents(place)["properties"].get(name, {}).get("$ref")
     return [] if expected == f"#{what}" else [f"{url} is no facet of this name"]

@@ -1,4 +1,4 @@
-"""Debian's Prometheus for tests: its tool, and a server of its own folder on a free port of 127.0.0.1."""
+"""Debian's Prometheus for tests: its tool, and a server with its own folder on a free port of 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ START_SECONDS: Final = 60
 
 @functools.cache
 def programs() -> str:
-    """The folder of ``prometheus`` and ``promtool``; empty where they cannot be installed."""
+    """The folder of ``prometheus`` and ``promtool``; empty if they cannot be installed."""
     found = subprocess.run([str(SETUP)], capture_output=True, text=True, check=False)
     return found.stdout.strip()
 
 
 def promtool(*arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    """What the tool says."""
+    """The output of the tool."""
     command = [f"{programs()}/promtool", *arguments]
     return subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=60)
 
 
 class Prometheus:
-    """A server that asks the page at a port each fifth of a second."""
+    """A server that scrapes a port five times per second."""
 
     def __init__(self, folder: Path, page: int) -> None:
         with socket.socket() as probe:
@@ -58,7 +58,7 @@ class Prometheus:
         self._process.wait(30)
 
     def wait_for(self, query: str) -> list[dict[str, Any]]:
-        """The series of a query, once there are some."""
+        """The series of a query, as soon as there are any."""
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
             if found := self.ask(query):
@@ -67,7 +67,7 @@ class Prometheus:
         raise AssertionError(f"no series of {query} in {START_SECONDS} s")
 
     def ask(self, query: str) -> list[dict[str, Any]]:
-        """The series of a query now; none while the server starts."""
+        """The present series of a query; none while the server starts."""
         url = f"http://{self._address}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
         try:
             with urllib.request.urlopen(url, timeout=5) as answer:

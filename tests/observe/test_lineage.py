@@ -1,4 +1,4 @@
-"""OpenLineage: events as its schema wants them, with datasets and columns that are true, sent only if asked for."""
+"""OpenLineage: valid events with the right datasets and columns, sent only if the user asks for them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CREATE VIEW v AS SELECT STREAM ev AS ROWTIME, k, n FROM s ORDER BY ev WITHIN INT
 
 
 def made(query: str) -> dict[str, dict[tuple[str, str], str]]:
-    """The lineage of each column of a query over these streams, its rowtime included."""
+    """The lineage of each column of a query over these streams, with its rowtime."""
     program = compile_script(STREAMS + query)
     assert program.problems == ()
     return of_sink(program.sinks[0])
@@ -101,7 +101,7 @@ def test_lineage_of_every_kind_of_plan_ends_at_columns_of_its_sources(name: str)
 
 @pytest.mark.parametrize("name", scripts())
 def test_lineage_of_columns_agrees_with_lineage_of_rows(name: str) -> None:
-    """A law: a column that is the same as one below, by the rule by which rows are traced, is made of that one."""
+    """A law: a column that equals one below, by the rule of row traces, has that column as its source."""
     program = compile_script(scripts()[name].text, variables=scripts()[name].variables)
     for node in program.operators:
         for number in range(len(node.inputs)):
@@ -112,11 +112,11 @@ def test_lineage_of_columns_agrees_with_lineage_of_rows(name: str) -> None:
                     assert source in told.columns, f"{node.kind} {node.name}: {column}"
 
 
-# -- events ---------------------------------------------------------------------------
+# -- events -----------------------------------------------------------------------------
 
 
 class Client:
-    """Keeps what it is to send, as it would go out."""
+    """Collects the events as they would be sent."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -175,7 +175,7 @@ def test_the_schema_finds_wrong_events(ran: Ran) -> None:
 
 
 def test_every_facet_that_is_sent_is_known_by_its_published_schema(spark: SparkSession, tmp_path: Path) -> None:
-    """No schema is left here that no event uses; tags are what OpenLineage's own client adds, in the test below."""
+    """Every schema is used by an event; the client of OpenLineage adds tags, which the test below checks."""
 
     def fails(_: Any) -> None:
         raise ValueError("no good")

@@ -1,4 +1,4 @@
-"""Listeners are told what a run does, in Spark's words, with figures that are true."""
+"""Listeners get the events of a run in Spark's classes, with the right figures."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_listener_of_a_query_is_told_until_it_is_removed(ran: Ran, monkeypatch
 
 
 class OfSpark(StreamingQueryListener):
-    """As people have them for Spark."""
+    """A listener as users of Spark write it."""
 
     def __init__(self) -> None:
         self.rows, self.ended = 0, ("", "")

@@ -1,4 +1,4 @@
-"""The log: what it says and with which figures, as text and as JSON, without secrets; who configures it."""
+"""The log: its records and figures, as text and as JSON, without secrets; who configures it."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ assert logging.getLogger("rowtime").level == logging.NOTSET"""
 
 
 def test_every_record_says_what_happened() -> None:
-    """A law over the source: each call of the logger has the attribute ``event``."""
+    """A law over the source: each log call has the attribute ``event``."""
     for path in (ROOT / "src/rowtime").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         calls = sum(text.count(f"LOG.{level}(") for level in ("debug", "info", "warning", "error"))
@@ -165,7 +165,7 @@ def test_a_run_logs_to_standard_error_as_asked(
     asked = ["--available-now", "--home", "home", "--log-json", "--log-level", "debug", "--metrics-port", "0"]
     done = CliRunner().invoke(app, ["run", "one.sql", *asked])
     assert done.exit_code == 0
-    lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]  # the display is there too
+    lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]  # the display prints too
     assert [line["event"] for line in lines] == ["metrics", "start", "tick", "stop"]
     assert re.fullmatch(r"http://127.0.0.1:\d+/metrics", lines[0]["address"])
     assert lines[2]["rows_in"] == 1

@@ -1,4 +1,4 @@
-"""Metrics: true values, in a page that Prometheus takes, with series whose number writers do not change."""
+"""Metrics: right values, in a page that Prometheus accepts; the number of series does not depend on writers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ AT = to_micros("2024-01-01 10:00:00")
 
 
 def entry_of(writers: int) -> dict[str, Any]:
-    """As a pipeline has it whose slowest writer is the first one; each is a second ahead of the one before."""
+    """The clocks of a pipeline whose slowest writer is the first; each is a second ahead of the one before."""
     clocks = {f"w{n:05}": AT + n * SECOND for n in range(writers)}
     return {
         "tick": 7,
@@ -119,7 +119,7 @@ def text_of(metrics: Metrics) -> str:
 
 @pytest.fixture
 def busy() -> Iterator[Metrics]:
-    """All metrics there are, at a free port."""
+    """All metrics, at a free port."""
     metrics, run = Metrics(0), run_of(entry_of(8))
     metrics.started(run)
     metrics.ticked(run, cost(), {})
@@ -229,7 +229,7 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.Mo
         Metrics(0)
 
 
-# -- Debian's Prometheus --------------------------------------------------------------
+# -- Debian's Prometheus ----------------------------------------------------------------
 
 
 @pytest.fixture
@@ -321,7 +321,7 @@ RESTS = {
 
 
 def expressions() -> list[str]:
-    """Those of the dashboard, as Grafana sends them."""
+    """The queries of the dashboard, as Grafana sends them."""
     dashboard = json.loads((MONITORING / "dashboard.json").read_text())
     found = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     return [text.replace("$pipeline", ".*").replace("$__rate_interval", "30s") for text in found]

@@ -9,17 +9,17 @@ Column = Sequence[Any]
 
 
 def known(column: Column) -> list[Any]:
-    """Aggregates pass over nulls."""
+    """The values that are not null."""
     return [value for value in column if value is not None]
 
 
 def total(column: Column) -> Any:
-    """SUM: null where there is nothing to add."""
+    """SUM: null if there are no values."""
     return sum(known(column)) if known(column) else None
 
 
 def mean(column: Column) -> float | None:
-    """AVG: fractional, as Spark's."""
+    """AVG: fractional, as in Spark."""
     return sum(known(column)) / len(known(column)) if known(column) else None
 
 

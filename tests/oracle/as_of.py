@@ -1,4 +1,4 @@
-"""Oracle of the join as of a time (semantics 6): of the rows that had come by then, the last one with the key."""
+"""Oracle of the join as of a time (semantics 6): of the rows up to that time, the last one with the key."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def as_of(
     *,
     outer: bool = False,
 ) -> Feed:
-    """One row for each of the left that has a match (``outer``: for each), with its rowtime, in their order.
+    """One row for each row of the left with a match (``outer``: for each row), with its rowtime, in order.
 
-    It goes out when no row of the right can come any more that would be as old, nor one of
-    the left before it: in the order of a union of which the right is the first input.
+    It goes out when no further row of the right can be at or before its time, and no further row of the left can come
+    before it: in the order of a union whose first input is the right.
     """
     known = placed(right)
     together = merge(union_all(select(right, project=lambda _: {}), select(left, project=lambda v: {"left": v})))

@@ -1,4 +1,4 @@
-"""Oracles of what buffers rows: a delay by rowtime, and a gate that permits open (semantics 8.2)."""
+"""Oracles of buffering operators: a delay by rowtime, and a gate that permits open (semantics 8.2)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.oracle.feed import END, Bound, Feed, Item, Refusal, Row, Values, cloc
 
 
 def delay(feed: Feed, by: int) -> Feed:
-    """The rows, each ``by`` later; the bounds as they were."""
+    """The rows, each ``by`` later; bounds are not changed."""
     return {
         writer: [
             Row(item.at + by, item.values) if isinstance(item, Row) and item.at is not None else item for item in items
@@ -20,9 +20,9 @@ def delay(feed: Feed, by: int) -> Feed:
 def gate(
     name: str, rows: Sequence[Item], permits: Sequence[Item], count: Callable[[Values], int | None] = lambda _: 1
 ) -> tuple[Feed, list[Refusal]]:
-    """The k-th row with the k-th permit, under the later time; what has none when the permits have ended is refused.
+    """The k-th row with the k-th permit, under the later time; rows without a permit in the end are refused.
 
-    The last bound: the later of the earliest times that the next row and the next permit can have.
+    The last bound is the later of the earliest times that the next row and the next permit can have.
     """
     times = [row.at or 0 for row in rows_of(permits) for _ in range(max(0, count(row.values) or 0))]
     waiting = [row for row in rows_of(rows) if row.at is not None]

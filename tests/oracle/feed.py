@@ -1,9 +1,8 @@
-"""The oracle's words: items, feeds, refusals. Plain values, read from top to bottom, never fast.
+"""The types of the oracle: items, feeds, refusals. Plain values, written to be read, not to be fast.
 
-A *feed* is a stream as its writers show it: for each writer the items in its order. An item
-is a row or a bound. Inside the oracle a row promises nothing by itself: whoever lets a row
-promise its own rowtime says so with a bound behind it. Times are µs UTC; BEGINNING and END
-stand for the infinities.
+A *feed* is a stream as its writers write it: for each writer the items in its order. An item is a row or a bound.
+Inside the oracle a row promises nothing by itself: code that lets a row promise its own rowtime adds a bound after it.
+Times are µs UTC; BEGINNING and END stand for the infinities.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """A row at ``at``; ``arrived`` is when the source recorded it, ``keys`` order equal times."""
+    """A row at ``at``; ``arrived`` is the time at which the source recorded it, ``keys`` order equal times."""
 
     at: int | None
     values: Values
@@ -38,12 +37,12 @@ class Bound:
 
 @dataclass(frozen=True)
 class Leave:
-    """The writer leaves, or is set aside; its last item, unless it returns."""
+    """The writer leaves, or is set aside; this is its last item, unless it returns."""
 
 
 @dataclass(frozen=True)
 class Return:
-    """The writer comes back, at the clock that each gate (by name) has then: what lies below is late."""
+    """The writer returns, at the present clock of each gate (by name); rows below it are late."""
 
     clocks: Mapping[str, int]
 
@@ -61,7 +60,7 @@ Feed = Mapping[str, Sequence[Item]]
 
 @dataclass(frozen=True)
 class Refusal:
-    """A row that a gate refused: why, at which time, and the clock or mark that refused it."""
+    """A row that a gate refused: the reason, the time, and the clock or mark that refused it."""
 
     gate: str
     values: Values
@@ -72,7 +71,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Judged:
-    """What a gate lets through, and what it refuses."""
+    """The rows that a gate accepts, and those that it refuses."""
 
     feed: Feed
     refused: Sequence[Refusal]
@@ -90,20 +89,23 @@ def clock_of(items: Sequence[Item]) -> int:
 
 
 def has_left(items: Sequence[Item]) -> bool:
-    """True if the writer of these items has left, and not come back."""
+    """True if the writer of these items has left and not returned."""
     acts = [item for item in items if isinstance(item, Leave | Return)]
     return bool(acts) and isinstance(acts[-1], Leave)
 
 
 def clocks_of(feed: Feed) -> Mapping[str, int]:
-    """Semantics 2.6: the clocks of who is present; of nobody the greatest that any had shown, named after all."""
+    """Semantics 2.6: the clocks of the present writers; if there are none, the greatest shown clock.
+
+    The latter is under a name after all others.
+    """
     clocks = {writer: clock_of(items) for writer, items in feed.items()}
     present = {writer: clock for writer, clock in clocks.items() if not has_left(feed[writer])}
     return present or ({NOBODY: max(clocks.values())} if clocks else {})
 
 
 def bound_of(feed: Feed) -> int:
-    """Semantics 2.5: the clock of several writers is the least of theirs; nobody promises nothing."""
+    """Semantics 2.5: the clock of several writers is the least of theirs; without writers there is no promise."""
     return min(clocks_of(feed).values(), default=BEGINNING)
 
 

@@ -1,7 +1,7 @@
-"""Oracle of GROUP BY on a stream (semantics 5): one row a group, once no row of it can come.
+"""Oracle of GROUP BY on a stream (semantics 5): one row per group, when no further row of it can come.
 
-``ends`` and the rounding functions below say what the group of an instant is; the whole
-input is put into groups, and those whose end the bound has reached go out.
+``ends`` and the rounding functions below compute the group of an instant. The whole input is divided into groups, and
+those whose end the bound has reached go out.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def group_by(
 ) -> Feed:
     """Groups of ``keys(rowtime, values)``, complete when the bound reaches the earliest closer's end.
 
-    ``aggregate(keys, rows)`` makes the result row from the rows in stream order. The row is
-    stamped with the end of its group, or with ``stamp`` of any instant in it; rows come in
-    the order of ends, stamps, keys. The promise is the stamp of the group that holds the bound.
+    ``aggregate(keys, rows)`` makes the result row from the rows in stream order. The row has the end of its group as
+    rowtime, or ``stamp`` of any instant in it; rows come in the order of ends, stamps, keys. The promise is the stamp
+    of the group that holds the bound.
     """
 
     def end_of(at: int) -> int:
@@ -93,7 +93,7 @@ def group_by(
 
 
 def in_stream_order(feed: Feed) -> list[Row]:
-    """All rows in the order (rowtime, keys, writer, position), whether they may leave yet or not."""
+    """All rows in the order (rowtime, keys, writer, position), whether they can go out yet or not."""
     found = [
         (row.at, [sortable(key) for key in row.keys], writer, position, row)
         for writer, items in feed.items()

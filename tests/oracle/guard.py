@@ -1,4 +1,4 @@
-"""Oracle of the guard (semantics 7.2): one item after the other."""
+"""Oracle of the guard (semantics 7.2): item by item."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tests.oracle.feed import END
 Judgement = tuple[str, int | None, int | None]
 Item = tuple[
     str, int | None
-]  # "row", "bound", "arrival" (a time that nobody gave) or "stamp" (of a producer); its time
+]  # "row", "bound", "arrival" (the time of a row without one) or "stamp" (of a producer); and its time
 
 
 def vote(times: Sequence[int | None], index: int, early: int, resync: int, *, ended: bool) -> str | None:
-    """What the rows behind a jump say of it, one after the other; ``None`` while it is open."""
+    """The verdict of the rows after a jump about it, one after the other; ``None`` while it is open."""
     near = others = 0
     time = times[index]
     assert time is not None
@@ -35,7 +35,7 @@ def judge(times: Sequence[int | None], late: int, early: int, mark: int | None =
 def judge_items(
     items: Sequence[Item], late: int, early: int, mark: int | None = None, *, started: bool = False
 ) -> list[Judgement]:
-    """The same over items among which are bounds: they raise the mark, and make no row the first."""
+    """The same over items with bounds: a bound raises the mark, and a row after it is not the first."""
     found: list[Judgement] = []
     for kind, given in items:
         before, result, time = mark, "OK", given
@@ -53,7 +53,7 @@ def judge_items(
 
 
 def judge_steps(times: Sequence[int | None], late: int, early: int) -> list[tuple[str, int | None]]:
-    """Result and mark after each row, where early is a step from the last row that had a time."""
+    """Result and mark after each row; early is a step from the last row that had a time."""
     found: list[tuple[str, int | None]] = []
     mark: int | None = None
     previous: int | None = None

@@ -1,4 +1,4 @@
-"""Oracle of overlapping windows (semantics 5, 12): which hold an instant, the rows with them, and their groups."""
+"""Oracle of overlapping windows (semantics 5, 12): the windows of an instant, the rows with them, and their groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Window = tuple[int, int]
 class Windows:
     """``[start, start + size)`` for every start that is ``offset`` plus a multiple of ``slide``.
 
-    Those that ``grow`` begin at multiples of ``size`` and end at multiples of ``slide``.
+    Windows that ``grow`` begin at multiples of ``size`` and end at multiples of ``slide``.
     """
 
     size: int
@@ -25,7 +25,7 @@ class Windows:
     grow: bool = False
 
     def of(self, at: int) -> list[Window]:
-        """The windows that hold an instant, in the order of their ends."""
+        """The windows that contain an instant, in the order of their ends."""
         if self.grow:
             start = (at - self.offset) // self.size * self.size + self.offset
             ends = range(start + self.slide, start + self.size + 1, self.slide)
@@ -41,7 +41,7 @@ class Windows:
 
 
 def rows_with_windows(feed: Feed, windows: Windows) -> Feed:
-    """Each row once for each of its windows, with ``s`` and ``e``; rowtimes and bounds stay."""
+    """Each row once for each of its windows, with ``s`` and ``e``; rowtimes and bounds do not change."""
 
     def copies(item: Item) -> list[Item]:
         if isinstance(item, Bound):
@@ -80,7 +80,7 @@ def group_by_window(
     aggregate: Callable[[Window, tuple[Any, ...], Sequence[Row]], Values],
     having: Callable[[Values], bool | None] = lambda _: True,
 ) -> Feed:
-    """One row a window and key once the bound has reached the window's end, which is its rowtime.
+    """One row per window and key when the bound has reached the window's end, which is its rowtime.
 
     Rows come in the order of ends, keys. The promise is the next end of a window after the bound.
     """

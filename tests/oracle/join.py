@@ -13,7 +13,7 @@ LATEST = 10**9
 
 
 def placed(feed: Feed) -> list[tuple[Place, Row]]:
-    """The rows in stream order, each with its place: (rowtime, writer, position)."""
+    """The rows in stream order, each with its position: (rowtime, writer, position)."""
     found = [
         ((True, row.at, writer, number), row)
         for writer, items in feed.items()
@@ -32,12 +32,11 @@ def join(
     left_stamp: int | None = None,
     right_stamp: int | None = None,
 ) -> Feed:
-    """Pairs whose rowtimes are right - left in [low, high] and for which ``on`` is true, stamped with the later one.
+    """Pairs with the difference right - left of rowtimes in [low, high] and a true ``on``, under the later rowtime.
 
-    A row of an outer side (which has a stamp) that matches nothing goes out at its rowtime
-    plus the stamp. Order: (time, left row, right row), no row before any. A row goes out when
-    both clocks are past its time. A pair of an inner join whose time only one clock is past
-    goes out too, once nothing that can still come is before it.
+    A row of an outer side (which has a stamp) without a match goes out at its rowtime plus the stamp. The order is
+    (time, left row, right row), no row before any row. A row goes out when both clocks are above its time. A pair of an
+    inner join whose time only one clock has passed goes out too, when no pair before it can still come.
     """
     lefts, rights = placed(left), placed(right)
     pairs = [
@@ -70,7 +69,7 @@ def left_alone(
     *,
     matched: bool,
 ) -> Feed:
-    """The rows of the left with a match (or without one), once, at their rowtime plus the stamp, in their order."""
+    """The rows of the left with a match (or without one), once, at their rowtime plus the stamp, in order."""
     rights = placed(right)
 
     def met(one: Row) -> bool:
@@ -87,7 +86,7 @@ def _at(row: Row) -> int:
 
 
 def _first_to_come(left: Feed, right: Feed, low: int, high: int) -> Place | None:
-    """The least place of a pair at the bound that a later row can still make; ``None``: any may."""
+    """The least position of a pair at the bound that a later row can still make; ``None``: any."""
     bound = min(bound_of(left), bound_of(right))
     if bound == BEGINNING or bound_of(left) == bound_of(right):
         return None

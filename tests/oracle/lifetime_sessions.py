@@ -1,4 +1,4 @@
-"""Sessions of events, naively: chains of lifetimes less than a gap apart, cut at every longest duration."""
+"""Sessions of events: chains of lifetimes with gaps below the given one, cut at multiples of the longest duration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.oracle.lifetimes import Event
 
 
 def chains(events: Sequence[Event], gap: int) -> list[tuple[int, int, list[Event]]]:
-    """The sessions of one group: from the first start up to the gap behind the last end, and the events."""
+    """The sessions of one group: from the first start to the last end plus the gap, and the events."""
     found: list[tuple[int, int, list[Event]]] = []
     for event in sorted(events, key=lambda e: e.start):
         end = event.end if event.end >= END else event.end + gap
@@ -31,7 +31,7 @@ def sessions(
     bound: int,
     row: Callable[[Any, list[Event]], Values],
 ) -> tuple[list[Event], int]:
-    """Those that are over at the bound, and the least start of one that is not, or the bound."""
+    """The sessions that have ended at the bound, and the least start of an open one, or the bound."""
     made, low = [], bound
     for value in dict.fromkeys(e.payload[key] for e in events):
         for start, end, inside in chains([e for e in events if e.payload[key] == value], gap):

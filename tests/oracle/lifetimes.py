@@ -1,6 +1,6 @@
 """Oracle of events with lifetimes (semantics 9): the gate, altered lifetimes, and how events leave the engine.
 
-Every function sees the whole input at once. An event that is open has the end END.
+Every function sees the whole input at once. An open event has the end END.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Item(Protocol):
 
 @dataclass(frozen=True)
 class Event:
-    """An event [start, end) with its payload; where it came from, and which item changed it last."""
+    """An event [start, end) with its payload, its origin, and the item that changed it last."""
 
     start: int
     end: int
@@ -45,7 +45,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Change:
-    """What one item did: an insert, or (with ``new``) a retraction to a new end; and the bound that it met."""
+    """The effect of one item: an insert, or (with ``new``) a retraction to a new end; and the bound that it met."""
 
     event: Event
     at: int
@@ -54,7 +54,7 @@ class Change:
 
 @dataclass
 class Gated:
-    """What passed the gate of an event stream."""
+    """The accepted events of a stream."""
 
     events: list[Event] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
@@ -73,7 +73,7 @@ class _Writer:
     clock: int = BEGINNING
     highest: int = BEGINNING
     rows: int = 0
-    open: list[tuple[int, Event]] = field(default_factory=list)  # with the start that was given
+    open: list[tuple[int, Event]] = field(default_factory=list)  # with the given start
 
 
 def gate(
@@ -86,7 +86,7 @@ def gate(
     beyond: int | None = None,
     times: Sequence[str] = ("kind", "start", "stop"),
 ) -> Gated:
-    """Item by item, as they come."""
+    """The items one by one, in order of arrival."""
     found, writers = Gated(), {item.writer: _Writer() for item in items}
     for item in items:
         if item.values is None:
@@ -113,7 +113,7 @@ def gate(
 
 
 def _generates(writer: _Writer, raised: int, every_rows: int | None, every: int | None) -> bool:
-    """Whether the row that was the last one of its writer makes a bound; ``raised``: the greatest start before it."""
+    """Return whether the last row of its writer makes a bound; ``raised``: the greatest start before it."""
     step = every_rows is not None and writer.rows % every_rows == 0
     if every is not None and writer.highest > BEGINNING:
         step = raised == BEGINNING or writer.highest // every > raised // every
@@ -138,7 +138,7 @@ def importing(
 ) -> Gated:
     """The gate of stream ``reads``, as one writer, under the bounds of the other stream, whose gate is ``lends``.
 
-    Items arrive in the order of their numbers. What is certain is what no item of another writer can come before.
+    Items arrive in the order of their numbers. An item is certain when no item of another writer can come before it.
     ``every_rows``: its own rows make bounds too, ``own_delay`` behind the greatest start.
     """
     mine = [item for item in items if item.stream == reads]
@@ -186,7 +186,7 @@ def _take(found: Gated, writer: _Writer, item: Item, adjusts: bool, times: Seque
 
     if start is None:
         return refuse("NULL_ROWTIME")
-    kind = "start" if kind == "interval" and stop is None else kind  # it is as open as a start edge is
+    kind = "start" if kind == "interval" and stop is None else kind  # it is open, as a start edge is
     end = start + 1 if kind == "point" else END if kind == "start" or stop is None else stop
     if kind not in ("point", "interval", "start", "end") or end < start or (kind == "end" and end == END):
         return refuse("MALFORMED")
@@ -227,9 +227,9 @@ def _end(found: Gated, writer: _Writer, item: Item, times: tuple[int, int], payl
 
 
 def after_leaves(clocks: Mapping[str, int], left: Collection[str]) -> dict[str, int]:
-    """Semantics 2.6: the clocks once these writers have left: they hold nobody, and are at least those of the others.
+    """Semantics 2.6: the clocks after these writers have left: at least those of the other writers.
 
-    If nobody is there, the greatest clock that any has shown counts.
+    Without present writers, the greatest shown clock counts.
     """
     here = [at for writer, at in clocks.items() if writer not in left]
     bound = min(here) if here else max(clocks.values(), default=BEGINNING)
@@ -240,7 +240,7 @@ def after_leaves(clocks: Mapping[str, int], left: Collection[str]) -> dict[str, 
 
 
 def altered(events: Sequence[Event], times: Callable[[int, int], tuple[int, int]]) -> list[Event]:
-    """Each event with other times; what has no length left is no event."""
+    """Each event with other times; an event without length is dropped."""
     found = [
         replace(event, **dict(zip(("start", "end"), times(event.start, event.end), strict=True))) for event in events
     ]
@@ -248,7 +248,7 @@ def altered(events: Sequence[Event], times: Callable[[int, int], tuple[int, int]
 
 
 def later(end: int, by: int) -> int:
-    """An end that is moved; what has none has none afterwards."""
+    """Move the end; an event without an end keeps none."""
     return end if end >= END else end + by
 
 
@@ -263,7 +263,7 @@ def points(events: Sequence[Event], clocks: dict[str, int]) -> Feed:
 
 
 def intervals(events: Sequence[Event], clocks: dict[str, int], *, fully: bool = False) -> Feed:
-    """A row for each end that the bound has reached; in full order none that began after the oldest that is open."""
+    """A row for each end that the bound has reached; in full order, none that began after the oldest open one."""
     bound = min(clocks.values(), default=BEGINNING)
     ended = [e for e in events if e.end <= bound]
     if not fully:
@@ -286,7 +286,7 @@ def edges(events: Sequence[Event], clocks: dict[str, int]) -> Feed:
 
 
 def made(events: Sequence[Event], bound: int) -> Feed:
-    """Events that an operator made, as intervals: what ends at the bound itself waits until the bound has passed."""
+    """Events that an operator made, as intervals: an event that ends at the bound waits until the bound has passed."""
     rows = [("", min(e.end, LAST), 0, _interval(e)) for e in events if e.end <= bound]
     return _merged(rows, {"": bound}, [tuple(row[3].values()) for row in rows])
 
@@ -332,7 +332,7 @@ def _merged(
     return merge(feed, keyed=bool(keys) or fully)
 
 
-# -- what each change changes --------------------------------------------------------------
+# -- what each change changes -----------------------------------------------------------
 
 
 def speculated(
@@ -340,10 +340,10 @@ def speculated(
     result: Callable[[Sequence[list[Event]]], list[Event]],
     moved: Callable[[int], int] = lambda at: at,
 ) -> Feed:
-    """The difference that every change of the inputs makes to the ``result`` of what there is by then.
+    """The difference that every change of the inputs makes to the ``result`` of the events so far.
 
-    The changes are in the order of the bounds that they met, then input, writer and position. ``moved``: what
-    becomes of the last bound.
+    The changes are in the order of the bounds that they met, then input, writer and position. ``moved``: the function
+    of the last bound.
     """
     changes = {n: {(w, c.event.changed): c for c in g.changes for w in [c.event.writer]} for n, g in enumerate(gates)}
     rows = [
@@ -372,7 +372,7 @@ def speculated(
 
 
 def _differences(before: Sequence[Event], now: Sequence[Event]) -> list[Values]:
-    """Retractions, then inserts: what is shortened is one retraction, what else is gone goes to its start."""
+    """Retractions, then inserts: a shortened event is one retraction, a removed one is retracted to its start."""
     gone, come = ([_whole(e) for e in events] for events in (before, now))
     for whole in list(gone):
         if whole in come:
@@ -395,11 +395,11 @@ def _whole(event: Event) -> tuple[int, int, tuple[tuple[str, Any], ...]]:
     return event.start, event.end, tuple(event.payload.items())
 
 
-# -- operators that put events together ---------------------------------------------------
+# -- operators that combine events ------------------------------------------------------
 
 
 def snapshots(events: Sequence[Event], key: str, row: Callable[[Any, list[Event]], Values]) -> list[Event]:
-    """For each group what is alive between two changes of it."""
+    """For each group, the events that are alive between two changes of it."""
     found = []
     for value in dict.fromkeys(e.payload[key] for e in events):
         group = [e for e in events if e.payload[key] == value]
@@ -420,7 +420,7 @@ def windows(
     *,
     clips_start: bool = True,
 ) -> list[Event]:
-    """For each window that ends up to the bound the events that overlap it, clipped to it."""
+    """For each window that ends up to the bound, the events that overlap it, clipped to it."""
     last = max((e.end if e.end < END else e.start for e in events), default=0) if bound >= END else bound
     found = []
     for at in range(-size * hop, last + 1, hop):
@@ -481,7 +481,7 @@ def clipped(left: Sequence[Event], right: Sequence[Event], on: Callable[[Values,
 
 
 def chopped(events: Sequence[Event], by: int, bound: int, offset: int = 0) -> list[Event]:
-    """Each event in pieces between offset + k · ``by``, as far as a little behind the bound."""
+    """Each event in pieces between offset + k · ``by``, to a little after the bound."""
     found = []
     for event in events:
         cuts = [at for at in range(offset, min(event.end, bound + 2 * by), by) if event.start < at < event.end]
@@ -491,7 +491,7 @@ def chopped(events: Sequence[Event], by: int, bound: int, offset: int = 0) -> li
 
 
 def stitched(events: Sequence[Event], key: str) -> list[Event]:
-    """Events of one payload that touch or overlap, as one."""
+    """Events of one payload that touch or overlap, combined."""
     found: list[Event] = []
     for event in sorted(events, key=lambda e: (e.payload[key], e.start)):
         if found and found[-1].payload == event.payload and event.start <= found[-1].end:
@@ -515,10 +515,10 @@ def counted(
     return found
 
 
-# -- what is said about lifetimes ------------------------------------------------------------
+# -- predicates and bounds of lifetimes -------------------------------------------------
 
 FAR = 60
-"""Beyond every time that a law has: between it and END nothing changes."""
+"""Greater than every time of a law: between it and END nothing changes."""
 
 
 def stands(how: str, one: tuple[int, int], other: tuple[int, int]) -> bool:
@@ -536,12 +536,12 @@ def stands(how: str, one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 def _ends(start: int, end: int, bound: int) -> Sequence[int]:
-    """The ends that an event may still have: below the bound, the one that is known."""
+    """The ends that an event may still have; if the end is below the bound, it is known."""
     return [end] if end < bound or bound >= END else [*range(max(bound, start + 1), FAR), END]
 
 
 def waiting(events: Sequence[Event], bound: int, holds: Callable[[Event], bool]) -> int:
-    """The least start of the events of which it is not known whether it holds, or the bound."""
+    """The least start of the events that may or may not satisfy it, or the bound."""
     open_ones = [e.start for e in events if len({holds(replace(e, end=x)) for x in _ends(e.start, e.end, bound)}) > 1]
     return min([bound, *open_ones])
 
@@ -549,7 +549,7 @@ def waiting(events: Sequence[Event], bound: int, holds: Callable[[Event], bool])
 def waiting_pairs(
     pairs: Sequence[tuple[int, int, Event, Event]], bound: int, holds: Callable[[Event, Event], bool]
 ) -> int:
-    """The same of pairs, that is of the ends of both."""
+    """The same for pairs, that is for the ends of both."""
     starts = [
         start
         for start, _, a, b in pairs

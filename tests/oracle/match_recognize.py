@@ -1,8 +1,8 @@
-"""Oracle of MATCH_RECOGNIZE (semantics 13): a matcher that backtracks, from the rules of SQL:2016.
+"""Oracle of MATCH_RECOGNIZE (semantics 13): a backtracking matcher after the rules of SQL:2016.
 
 A pattern is nested tuples: ``("var", name)``, ``("seq", parts)``, ``("alt", parts)``, ``("rep", part, least, most,
 greedy)`` with ``most`` ``None`` for no limit, ``("out", part)`` for an exclusion, ``("perm", parts)``, ``("^",)`` and
-``("$",)``. Ways through it are tried in the order of preference, one after the other; nothing is fast.
+``("$",)``. Paths through it are tried in the order of preference, one after the other. It is simple, not fast.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ from typing import Any
 from tests.oracle.feed import END, Bound, Feed, Row, clock_of, rows_of, sortable
 
 Pattern = tuple[Any, ...]
-Taken = tuple[tuple[str, bool], ...]  # of each row that was taken its variable, and whether it is left out
+Taken = tuple[tuple[str, bool], ...]  # for each matched row, its variable and whether it is excluded
 
 
 HOPED = ("$", False)
-"""In the place of a row: no further one comes, which is not known yet."""
+"""Stands for the next row if it is not known yet whether there is one."""
 
 
 @dataclass(frozen=True)
 class Open:
-    """A way that cannot go on yet; if it ends in a match, the last row of this has at least the rowtime ``at``."""
+    """A path that cannot continue yet; if it becomes a match, its last row has at least the rowtime ``at``."""
 
     at: int
 
 
 @dataclass(frozen=True)
 class Match:
-    """Rows from ``start`` on of a partition, and as what they were taken."""
+    """Rows of a partition from ``start`` on, and their variables."""
 
     start: int
     taken: Taken
 
     @property
     def end(self) -> int:
-        """The row behind the last one."""
+        """The row after the last one."""
         return self.start + len(self.taken)
 
 
 @dataclass
 class View:
-    """What an expression sees: the rows of the partition, the match so far, and the row that it stands at."""
+    """The context of an expression: the rows of the partition, the match so far, and the current row."""
 
     rows: Sequence[Row]
     start: int
@@ -52,25 +52,25 @@ class View:
     number: int | None = None
 
     def of(self, *variables: str) -> list[int]:
-        """The rows that were taken as one of these variables; of none: all that were taken."""
+        """The rows that matched one of these variables; without variables, all matched rows."""
         return [self.start + n for n, name in enumerate(self.names) if not variables or name in variables]
 
     def value(self, column: str, at: int | None) -> Any:
-        """A column of a row of the partition; NULL where there is none."""
+        """A column of a row of the partition; NULL if there is no such row."""
         return self.rows[at].values[column] if at is not None and 0 <= at < len(self.rows) else None
 
     def last(self, column: str, *variables: str, back: int = 0, by: int = 0) -> Any:
-        """LAST(v.column, back), moved by so many rows: PREV if negative, else NEXT."""
+        """LAST(v.column, back), moved by a number of rows: PREV if negative, else NEXT."""
         found = self.of(*variables)
         return self.value(column, found[-1 - back] + by if len(found) > back else None)
 
     def first(self, column: str, *variables: str, on: int = 0, by: int = 0) -> Any:
-        """FIRST(v.column, on), moved by so many rows."""
+        """FIRST(v.column, on), moved by a number of rows."""
         found = self.of(*variables)
         return self.value(column, found[on] + by if len(found) > on else None)
 
     def all(self, column: str, *variables: str) -> list[Any]:
-        """The values of the rows of some variables that are not NULL."""
+        """The values that are not NULL of the rows of some variables."""
         return [v for at in self.of(*variables) if (v := self.value(column, at)) is not None]
 
 
@@ -79,10 +79,10 @@ Expression = Callable[[View], Any]
 
 @dataclass(frozen=True)
 class Spec:
-    """The clause; ``measures`` of a match as a whole, or up to each of its rows if ``running``.
+    """The clause; ``measures`` of a whole match, or up to each of its rows if ``running``.
 
     ``skip``: ``past``, ``next``, or ``first`` or ``last`` with the variables in ``to``. ``empty`` and ``unmatched``:
-    whether ALL ROWS shows them. ``ahead``: how many rows NEXT reads in DEFINE; ``behind``: and in MEASURES.
+    whether ALL ROWS shows them. ``ahead``: how many rows NEXT reads in DEFINE; ``behind``: in MEASURES.
     """
 
     pattern: Pattern
@@ -119,16 +119,16 @@ class Partition:
         assert found is not None
         return found
 
-    # -- ways through the pattern -----------------------------------------------------------
+    # -- paths through the pattern ----------------------------------------------------------
 
     def ways(self, start: int) -> Iterator[Taken | Open]:
-        """The matches from a row on, and the ways that are open, the preferred ones first."""
+        """The matches from a row on, and the open paths, the preferred ones first."""
         for way in self._through(self.spec.pattern, start, (), out=False):
             waits = not isinstance(way, Open) and HOPED in way
             yield Open(self.at(start + _count(way) - 1)) if waits else way
 
     def _has(self, row: int) -> bool:
-        """True if it can be decided whether a row is taken."""
+        """True if it is known whether a row matches the variable."""
         return self.over or row + self.spec.ahead < len(self.rows)
 
     def _through(self, part: Pattern, start: int, taken: Taken, *, out: bool) -> Iterator[Taken | Open]:
@@ -164,7 +164,7 @@ class Partition:
                 yield from self._all(parts[1:], start, way, out=out)
 
     def _repeat(self, part: Pattern, start: int, taken: Taken, done: int, *, out: bool) -> Iterator[Taken | Open]:
-        """Once more, or on; a repetition that need not be must take a row."""
+        """Another repetition, or the rest; an optional repetition must match a row."""
         _, _, least, most, greedy = part
         if done < least:
             yield from self._again(part, start, taken, done, out=out)
@@ -209,7 +209,7 @@ class Partition:
     # -- one start after the other ------------------------------------------------------------
 
     def matched(self) -> int:
-        """Notes the rows that go out, and returns the least rowtime of a row that may yet follow."""
+        """Records the rows that go out, and returns the least rowtime of a row that may still follow."""
         start, shown = 0, set[int]()
         while start < len(self.rows):
             ways = iter(self.ways(start))
@@ -252,10 +252,10 @@ class Partition:
                     least = min(least, way.at)
                 else:
                     least = min(least, self.at(max(one, one + len(way) - 1)))
-                    break  # nothing that is less preferred can be the match
+                    break  # no less preferred path can be the match
         return least
 
-    # -- what goes out ------------------------------------------------------------------------
+    # -- output -----------------------------------------------------------------------------
 
     def _show(self, match: Match, shown: set[int]) -> None:
         names, spec = [name for name, _ in match.taken], self.spec
@@ -275,7 +275,7 @@ class Partition:
                 self._out(match.start + n, match.start, match.start + n, values)
 
     def _pass(self, row: int, shown: set[int]) -> None:
-        """A row that is no start any more, nor in a later match."""
+        """A row that is neither a start nor in a later match."""
         if self.spec.unmatched and row not in shown:
             self._out(row, row, row, dict.fromkeys(self.spec.measures))
 

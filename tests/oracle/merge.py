@@ -8,11 +8,11 @@ from tests.oracle.feed import Bound, Feed, Row, bound_of, clocks_of, rows_of, so
 
 
 def merge(feed: Feed, *, keyed: bool = False) -> Feed:
-    """The rows that the clocks let out, in stream order, as one writer's; then the bound.
+    """The rows that the clocks release, in stream order, as one writer's; then the bound.
 
-    A row of writer i at t leaves when every writer named before i has a clock beyond t, and
-    every other has reached t. Where further keys order equal times (``keyed``), a row may
-    come that belongs before it as long as the bound is not beyond t, so it waits for that.
+    A row of writer i at t leaves when every writer named before i has a clock above t, and every other has reached t.
+    If further keys order equal times (``keyed``), a row that belongs before it may come until the bound is above t, so
+    it waits for that.
     """
     clocks = clocks_of(feed)
 
@@ -29,5 +29,5 @@ def merge(feed: Feed, *, keyed: bool = False) -> Feed:
         if may_leave(writer, row)
     ]
     out.sort(key=lambda entry: entry[:4])
-    # What is merged is in order: where it goes in, position orders equal times, no key any more.
+    # Merged rows are ordered: for the next operator, position orders equal times, and no key any more.
     return {"": [*(replace(entry[4], keys=()) for entry in out), Bound(bound_of(feed))]}

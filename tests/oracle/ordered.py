@@ -22,12 +22,12 @@ from tests.oracle.feed import (
 
 
 def mark(values: Sequence[Any], within: int, rows: int) -> Any:
-    """What no later value may lie below: of all values that came, or of all but the last ``rows``."""
+    """The floor of later values: the extreme of all values so far, or of all but the last ``rows``."""
     counted = [value for value in values[: len(values) - rows] if value is not None]
     return max(counted) - within if counted else None
 
 
-SAID = "said"  # the one value of a row that is no row, but the bound of a column
+SAID = "said"  # the single value of an item that is no row, but the bound of a column
 
 
 def said(at: int | None, value: Any, arrived: int = BEGINNING) -> Row:
@@ -36,7 +36,7 @@ def said(at: int | None, value: Any, arrived: int = BEGINNING) -> Row:
 
 
 def mark_of(feed: Feed, value: Callable[[Values], Any], within: int = 0, rows: int = 0) -> Any:
-    """What no later row of one sequence may lie below: what came, and the bounds."""
+    """The floor of later rows of one sequence: from its rows and bounds."""
     ((_, items),) = feed.items()
     found = rows_of(items)
     came = mark([value(row.values) for row in found if SAID not in row.values], within, rows)
@@ -46,7 +46,7 @@ def mark_of(feed: Feed, value: Callable[[Values], Any], within: int = 0, rows: i
 
 
 def ordered(name: str, feed: Feed, value: Callable[[Values], Any], within: int = 0, rows: int = 0) -> Judged:
-    """Let the rows of one sequence pass whose value does not go back too far and is not NULL."""
+    """Accept the rows of one sequence whose value is not NULL and does not go back too far."""
     ((writer, items),) = feed.items()
     came: list[Any] = []
     promised: list[Any] = []
@@ -76,12 +76,10 @@ def group_by_values(
     aggregate: Callable[[Any, tuple[Any, ...], Sequence[Row]], Values],
     now: Callable[[], Any] | None = None,
 ) -> Feed:
-    """Groups of one sequence; complete once a row with another ``closer`` has come, or at the end.
+    """Groups of one sequence; complete when a row with another ``closer`` has come, or at the end.
 
-    ``now`` is the closer at the mark, where that is not the value of the last row.
-
-    Stamped with the rowtime of the last row; in the order (stamp, closer, other keys). The
-    promise is the bound, or the first row of the open groups.
+    ``now`` is the closer at the mark, if that is not the value of the last row. Results have the rowtime of the last
+    row, in the order (stamp, closer, other keys). The promise is the bound, or the first row of the open groups.
     """
     ((_, items),) = feed.items()
     rows, bound = rows_of(items), bound_of(feed)
@@ -108,9 +106,9 @@ def stamped_groups(
     stamp: Callable[[tuple[Any, ...]], int],
     aggregate: Callable[[tuple[Any, ...], Sequence[Row]], Values],
 ) -> Feed:
-    """Groups with an ``AS ROWTIME`` over closing keys, complete once one of them lies before its clock.
+    """Groups with an ``AS ROWTIME`` over closing keys, complete when one of them lies before its clock.
 
-    A clock is ``None`` as long as nothing has moved it. The promise is the stamp at the clocks.
+    A clock is ``None`` until something moves it. The promise is the stamp at the clocks.
     """
     ((_, items),) = feed.items()
     bound = bound_of(feed)

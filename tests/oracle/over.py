@@ -1,6 +1,6 @@
-"""Oracle of OVER (semantics 5, 12): for each row its frame, as a list of the rows that came before it, and itself.
+"""Oracle of OVER (semantics 5, 12): for each row its frame, as a list of the earlier rows and itself.
 
-Everything is looked up again for every row; nothing is kept, nothing is fast.
+Everything is computed again for every row: no state, not fast.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ Aggregate = Callable[[Sequence[Row]], Any]
 
 @dataclass(frozen=True)
 class Frame:
-    """From ``lower`` before the row (``None``: all that came) to ``upper`` before it.
+    """From ``lower`` before the row (``None``: all earlier rows) to ``upper`` before it.
 
-    Counted in rows; with ``value`` in units of that value, both ends inclusive. ``own``: the
-    row itself may be inside.
+    Counted in rows; with ``value`` in units of that value, both ends inclusive. ``own``: the row itself may be inside.
     """
 
     lower: int | None
@@ -29,7 +28,7 @@ class Frame:
     own: bool = True
 
     def rows(self, came: Sequence[Row]) -> list[Row]:
-        """The frame of the last of the rows that came."""
+        """The frame of the last of these rows."""
         me = came[-1]
         if self.value is None:
             first = 0 if self.lower is None else max(0, len(came) - 1 - self.lower)
@@ -53,7 +52,7 @@ def over(
 ) -> Feed:
     """One row out for each row of a sequence, with the value of each aggregate over its frame.
 
-    ``expires``: a key of which no row comes for longer than that (µs) begins again.
+    ``expires``: a key without a row for longer than this (µs) begins again.
     """
     (items,) = feed.values()
     came: dict[Any, list[Row]] = {}
@@ -69,7 +68,7 @@ def over(
     return {"": [*out, Bound(clock_of(items))]}
 
 
-# -- aggregates over the rows of a frame ----------------------------------------------------
+# -- aggregates over the rows of a frame ------------------------------------------------
 
 
 def column(rows: Sequence[Row], name: str, *, nulls: bool = True) -> list[Any]:
@@ -78,7 +77,7 @@ def column(rows: Sequence[Row], name: str, *, nulls: bool = True) -> list[Any]:
 
 
 def nth(name: str, n: int = 1, *, last: bool = False, nulls: bool = True, default: Any = None) -> Aggregate:
-    """The n-th value of a frame, from its end if ``last``; the default where there are fewer."""
+    """The n-th value of a frame, from its end if ``last``; the default if there are fewer."""
 
     def value(rows: Sequence[Row]) -> Any:
         found = column(rows, name, nulls=nulls)
@@ -103,7 +102,7 @@ def spread(name: str, *, sample: bool) -> Aggregate:
 
 
 def decayed(name: str, half_life: int) -> Aggregate:
-    """EXP_AVG: a row counts half as much for each half-life that it lies before the current one."""
+    """EXP_AVG: the weight of a row halves with each half-life that it lies before the current one."""
 
     def value(rows: Sequence[Row]) -> float | None:
         known = [(row.at, row.values[name]) for row in rows if row.values[name] is not None and row.at is not None]

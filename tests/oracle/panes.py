@@ -1,4 +1,4 @@
-"""Oracle of event time and panes (semantics 8): one item after the other, in the merged order."""
+"""Oracle of event time and panes (semantics 8): item by item, in the merged order."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.oracle.feed import BEGINNING, END, Bound, Feed, Item, Refusal, Row, V
 def event_time(
     items: Sequence[Item], time: Callable[[Values], int | None], gate: str, lag: int = 0, gap: int = 0
 ) -> tuple[list[Item], list[Refusal]]:
-    """Rows under their event times, each followed by the bound that it causes, where one is sent on.
+    """Rows under their event times, each followed by the bound that it causes, if one is sent on.
 
-    The bound is the greatest time so far less the lag; equal or lower ones are ignored. It is
-    sent once it is at least the last one sent plus the gap. The end is the bound +∞.
+    The bound is the greatest time so far less the lag; equal or lower ones are ignored. It is sent when it is at least
+    the last sent one plus the gap. The end is the bound +∞.
     """
     out, refused = region(items, time, gate, lag, gap)
     return [item for _, item in out], refused
@@ -24,7 +24,7 @@ def event_time(
 def region(
     items: Sequence[Item], time: Callable[[Values], int | None], gate: str, lag: int = 0, gap: int = 0
 ) -> tuple[list[tuple[int, Item]], list[Refusal]]:
-    """The same, each with the clock after its item, which is where it is among others."""
+    """The same, each with the clock after its item, which is its place among the items of others."""
     out: list[tuple[int, Item]] = []
     refused: list[Refusal] = []
     bound = sent = BEGINNING
@@ -47,7 +47,7 @@ def region(
 
 
 def meet(regions: Sequence[Sequence[tuple[int, Item]]], clocks: Sequence[int]) -> list[Item]:
-    """Regions as one: their items in the merged order, as far as the clocks have settled it, under the least bound."""
+    """Regions as one: their items in the merged order, as far as the clocks have decided it, under the least bound."""
     placed = [(at, n, place, item) for n, items in enumerate(regions) for place, (at, item) in enumerate(items)]
     ended = min(clocks) >= END
     settled = sorted(
@@ -68,7 +68,7 @@ def meet(regions: Sequence[Sequence[tuple[int, Item]]], clocks: Sequence[int]) -
 
 
 def given(items: Sequence[Item], time: Callable[[Values], int | None], gate: str) -> tuple[list[Item], list[Refusal]]:
-    """The same where bounds are set: those among the items are about the event time."""
+    """The same with bounds that are set: bounds among the items are about the event time."""
     out: list[Item] = []
     refused: list[Refusal] = []
     sent = BEGINNING
@@ -87,7 +87,7 @@ def given(items: Sequence[Item], time: Callable[[Values], int | None], gate: str
 
 @dataclass
 class _Group:
-    """A pane of one key: its rows, whether some are new since the last fire, how often it fired."""
+    """A pane of one key: its rows, whether some are new since the last fire, and the number of fires."""
 
     start: int
     end: int
@@ -108,7 +108,7 @@ class Windows:
     age: int = 0
 
     def starts(self, at: int) -> list[int]:
-        """The starts of the panes that hold an instant."""
+        """The starts of the panes that contain an instant."""
         start = (at - self.offset) // self.period * self.period + self.offset
         found = []
         while start + self.duration > at:
@@ -128,11 +128,11 @@ def panes(
     every: int | None = None,
     passed: list[Item] | None = None,
 ) -> tuple[Feed, list[Refusal]]:
-    """The fires of panes, each under its rowtime, and the last bound; ``items`` carry event times.
+    """The fires of panes, each under its rowtime, and the last bound; ``items`` have event times.
 
-    ``changes``: a fire that comes again takes back the row before it. ``every``: open panes with
-    new rows fire when the bound reaches or passes a multiple of it. ``passed`` gets the fires that they make, each
-    under the end of its pane, and behind those of a bound that bound.
+    ``changes``: a repeated fire retracts the row before it. ``every``: open panes with new rows fire when the bound
+    reaches or passes a multiple of it. ``passed`` gets the fires, each under the end of its pane, and after the fires
+    of a bound that bound.
     """
     groups: dict[tuple[Any, ...], _Group] = {}
     refused: list[Refusal] = []
@@ -160,7 +160,7 @@ def panes(
             early = bound < group.end and crosses
             if complete or (group.new and (late or early)):
                 group.new = False
-                # A fire that late rows cause has the bound that let it out, as far as that is an instant.
+                # A fire that late rows cause has the bound that released it, as far as that is an instant.
                 at = group.end if complete else bound if bound < END else before
                 order = (at, group.end if complete else bound, group.end, [sortable(part) for part in group.key])
                 first = complete or (late and not group.fires)
@@ -177,11 +177,10 @@ def panes(
 
 
 def sequence(feed: Feed) -> list[Item]:
-    """Rows and bounds of several writers as one sequence, as far as it is settled (semantics 3).
+    """Rows and bounds of several writers as one sequence, as far as it is decided (semantics 3).
 
-    The order is that of each writer's clock after the item, then the writer's name, then
-    position. A row moves the clock to its rowtime; a bound here is about the event time and
-    moves none, save the end.
+    The order is that of each writer's clock after the item, then the writer's name, then position. A row moves the
+    clock to its rowtime; a bound here is about the event time and moves no clock, except the end.
     """
     clocks: dict[str, int] = {}
     placed = []

@@ -1,4 +1,4 @@
-"""Oracle of ``gate.rejected``: refused rows as a stream, stamped with what refused them (semantics 4)."""
+"""Oracle of ``gate.rejected``: refused rows as a stream; the rowtime is that of the refusing clock (semantics 4)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.oracle.feed import FIRST_INSTANT, LAST_INSTANT, Bound, Feed, Leave, R
 
 
 def rejected(refused: Feed, gate: Feed, shown: Callable[[Refusal], Values]) -> Feed:
-    """``refused`` has the refusals of each writer as values of rows; ``gate`` what it let through."""
+    """``refused`` has the refusals of each writer as values of rows; ``gate`` has the accepted rows."""
     out = {}
     for writer, items in gate.items():
         refusals = [row.values["refusal"] for row in refused.get(writer, ()) if isinstance(row, Row)]

@@ -13,7 +13,7 @@ def select(
     where: Callable[[Values], bool | None] = lambda _: True,
     project: Callable[[Values], Values] = lambda v: v,
 ) -> Feed:
-    """A row goes on iff the condition is true, not null; its bound goes on whatever happens to it."""
+    """A row passes iff the condition is true, not null; its bound passes in any case."""
     return {
         writer: [
             replace(item, values=project(item.values)) if isinstance(item, Row) else item

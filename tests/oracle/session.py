@@ -1,4 +1,4 @@
-"""Oracle of sessions (semantics 5, as Calcite's): ``[first, last + gap)``, stamped with the end."""
+"""Oracle of sessions (semantics 5, as in Calcite): ``[first, last + gap)``, with the end as rowtime."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def session_group(
     aggregate: Callable[[int, int, Keys, Sequence[Row]], Values],
     having: Callable[[Values], bool | None] = lambda _: True,
 ) -> Feed:
-    """One row a session once the bound has reached its end, in the order of ends, keys; the bound goes on."""
+    """One row per session when the bound has reached its end, in the order of ends, keys; the bound passes."""
     bound = bound_of(feed)
     complete = []
     for key, rows in sessions(feed, keys, gap):
@@ -52,7 +52,7 @@ def session_group(
 
 
 def session_rows(feed: Feed, keys: Callable[[int, Values], Keys], gap: int) -> Feed:
-    """The rows of each ended session, stamped with its end; rows of one end in their own order."""
+    """The rows of each ended session, with its end as rowtime; rows of one end in their own order."""
     bound = bound_of(feed)
     places = {id(row): n for n, row in enumerate(in_stream_order(feed))}
     out = []

@@ -1,4 +1,4 @@
-"""Oracle of ORDER BY m, k… (semantics 5): a row takes the end of its value of m; the keys order its rows."""
+"""Oracle of ORDER BY m, k… (semantics 5): a row gets the end of its value of m; the keys order rows of one value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.oracle.merge import merge
 
 
 def sort_by(feed: Feed, value: Rounding, keys: Callable[[Values], tuple[Any, ...]]) -> Feed:
-    """The rows under the stamps of their values; `merge` with ``keyed`` brings them into order."""
+    """The rows under the stamps of their values; `merge` with ``keyed`` orders them."""
 
     def moved(item: Item) -> Item:
         if isinstance(item, Bound):
@@ -24,7 +24,7 @@ def sort_by(feed: Feed, value: Rounding, keys: Callable[[Values], tuple[Any, ...
 
 
 def in_order(feed: Feed, keys: Callable[[Values], tuple[Any, ...]]) -> Feed:
-    """Rows of equal rowtimes in the order of keys; then in the order that they had."""
+    """Rows of equal rowtimes in the order of keys, then in their order before."""
     keyed = {
         writer: [replace(item, keys=keys(item.values)) if isinstance(item, Row) else item for item in items]
         for writer, items in feed.items()
@@ -33,17 +33,17 @@ def in_order(feed: Feed, keys: Callable[[Values], tuple[Any, ...]]) -> Feed:
 
 
 def with_sorted_ties(feed: Feed, keys: Callable[[Values], tuple[Any, ...]]) -> Feed:
-    """One sequence whose rows of equal rowtimes are put in the order of keys; then in the order that they had."""
+    """One sequence whose rows of equal rowtimes are put in the order of keys, then in their order before."""
     ((writer, items),) = feed.items()
     rows = sorted(rows_of(items), key=lambda row: (row.at, [sortable(key) for key in keys(row.values)]))
     return {writer: [*rows, Bound(bound_of(feed))]}
 
 
 def sort_by_values(feed: Feed, value: Callable[[Values], Any], keys: Callable[[Values], tuple[Any, ...]]) -> Feed:
-    """Whole values of one sequence: complete once a row of another value has come, or at the end.
+    """All rows of a value together: complete when a row of another value has come, or at the end.
 
-    The rows of a value take the rowtime of its last one, and come in the order of the keys.
-    The promise is the bound, or the first row of the open value.
+    The rows of a value get the rowtime of its last row, and come in the order of the keys. The promise is the bound, or
+    the first row of the open value.
     """
     ((_, items),) = feed.items()
     rows, bound = rows_of(items), bound_of(feed)

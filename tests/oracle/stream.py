@@ -1,4 +1,4 @@
-"""Oracle of a stream: what its writers may say (semantics 2.2 to 2.4)."""
+"""Oracle of a stream: which items of its writers are accepted (semantics 2.2 to 2.4)."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ from tests.oracle.guard import vote
 
 
 def stream(name: str, feed: Feed, early: int | None = None, resync: int = 0, ahead: int | None = None) -> Judged:
-    """Give every row its rowtime; refuse what lies below its writer's clock.
+    """Give every row its rowtime; refuse rows below their writer's clock.
 
-    A row raises the clock to its own rowtime, equal is accepted, a weaker bound is ignored.
-    Without a rowtime of its own a row has its arrival time, raised to the clock;
-    none is raised to the end, behind which every row is refused.
+    A row raises the clock to its own rowtime. An equal rowtime is accepted; a weaker bound is ignored. A row without a
+    rowtime gets its arrival time, raised to the clock, but never to the end, after which every row is refused.
 
-    ``early``: a rowtime that a writer gave further above the clock is refused and does not
-    raise it; not before the writer's first such row, which is accepted, whatever bounds came.
-    ``resync``: the first such row and each early one waits, with everything behind it, until so
-    many later rows lie near it, and it counts, or so many do not, or the writer ends. Those that
-    nobody gave a rowtime vote with their arrival times.
-    A writer that comes back starts where the stream stands then: what it sends below that is late, and out of order
-    below what it has shown itself.
+    ``early``: a rowtime that is further above the clock than this is refused and does not raise the clock; but not
+    before the writer's first row with a rowtime, which is accepted whatever bounds came before. ``resync``: the first
+    such row and each early one waits, with all items after it, until enough later rows are near it, and it counts, or
+    enough are not, or the writer ends. Rows without a rowtime vote with their arrival times. ``ahead``: a rowtime that
+    is this far or further above the arrival time is refused too.
 
-    ``ahead``: so is a rowtime that lies this far or further above the arrival time.
+    A writer that returns starts at the present clock of the stream: its rows below that are late, and out of order if
+    they are below its own clock.
     """
     accepted: dict[str, list[Item]] = {}
     refused: list[Refusal] = []
@@ -68,7 +66,7 @@ def stream(name: str, feed: Feed, early: int | None = None, resync: int = 0, ahe
 
 
 def _voted(items: Sequence[Item], early: int, resync: int) -> str | None:
-    """What the rows behind the first of some items say of it, up to the end of the writer."""
+    """The verdict of the rows after the first of some items about it, up to the end of the writer."""
     times: list[int | None] = []
     for item in items:
         if isinstance(item, Bound) and item.at >= END:

@@ -36,22 +36,20 @@ def tsort(
     follows: Callable[[int], int] | None = None,
     ahead: int | None = None,
 ) -> Judged:
-    """Promote ``time`` to rowtime, each writer judged by its own mark.
+    """Promote ``time`` to rowtime; each writer is judged by its own mark.
 
-    A row is late iff time + within < the mark, the greatest time of the earlier rows of its
-    writer. Bounds of the old clock say nothing about the new one, save the end. Rows run
-    ahead of the bound, which is mark - within; `merge` brings them into order.
+    A row is late iff time + within < the mark, which is the greatest time of the earlier rows of its writer. Bounds of
+    the old clock say nothing about the new one, except the end. Rows are ahead of the bound, which is mark - within;
+    `merge` orders them. A bound of the time itself that is set by hand (`Given`) is that of every writer: times below
+    it are late, and it is promised at once.
 
-    A bound of the time itself that is set by hand (`Given`) speaks for every writer: what lies
-    below it is late, and it is promised at once.
+    ``early``: a row that is further above the mark than this is refused too, and does not raise it. ``resync``: the
+    first row and each such row waits, with all items after it, until enough later ones are near it, and it counts, or
+    enough are not, or the writer ends. ``ahead``: a row that is this far or further above its arrival time is refused
+    too, whatever the mark.
 
-    ``early``: a row further above the mark than this is refused too, and does not raise it.
-    ``resync``: the first row and each such row waits, with everything behind it, until so many
-    later ones lie near it, and it counts, or so many do not, or the writer ends.
-    ``ahead``: so is a row that lies this far or further above its arrival time, whatever the mark.
-    ``follows``: the time is this function of the old rowtime and ascends with it, so that the
-    old bounds speak of it too (promotion without a sort).
-    ``last_of_group``: GROUP BY … WITHIN judges a row by the last instant of its group.
+    ``follows``: the time is this function of the old rowtime and ascends with it, so the old bounds are bounds of it
+    too (promotion without a sort). ``last_of_group``: GROUP BY … WITHIN judges a row by the last instant of its group.
     """
 
     def too_far(row: Row, at: int) -> bool:
@@ -99,7 +97,7 @@ def tsort(
 
 
 def _from_outside(name: str, item: Given | Leave | Return) -> int:
-    """The floor that an item sets which is none of the writer's own; BEGINNING for none."""
+    """The floor that an item of another writer sets; BEGINNING for none."""
     if isinstance(item, Given):
         return item.at
     return item.clocks[name] if isinstance(item, Return) else BEGINNING

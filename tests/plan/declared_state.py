@@ -1,4 +1,4 @@
-"""The law of declared state: an operator keeps only what it declares, and what it declares is there to be kept."""
+"""The law of declared state: an operator keeps only what it declares, and its declarations are right."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from rowtime.operators.streams.quarantine import Quarantine
 SOURCES = Path(rowtime.__file__).parent
 BY_HAND = ("set", "skipped")  # scalars that a command writes into the journal
 LEFT_OUT = {CHANGED_BY, MET}
-"""Columns of changes of events, which go when what has been put together is written again."""
-HELPERS = (Quarantine, EventGate)  # what operators have that keep rows for them
-PASSING = ("complete", "merged", "failed")  # files of results on their way inside a tick; nothing of them is kept
+"""Columns of changes of events, which are dropped when the changes are compacted."""
+HELPERS = (Quarantine, EventGate)  # attributes of operators that keep rows for them
+PASSING = ("complete", "merged", "failed")  # files of results during a tick; they are not kept
 
 
 def unfounded(operators: Iterable[Operator]) -> Iterator[str]:
-    """What operators say that they keep without saying where, and hidden columns that they emit by another type."""
+    """Operators whose declared place is computed, and hidden columns that they emit with another type."""
     for node in operators:
         hidden = [(one.name, one.type) for one in node.emits().columns if isinstance(one.name, Hidden)]
         yield from (f"{node.name} emits {name} as {kind}" for name, kind in hidden if kind != name.type)
@@ -46,7 +46,7 @@ def unfounded(operators: Iterable[Operator]) -> Iterator[str]:
 
 
 def _is_written(node: Operator, what: str) -> bool:
-    """True if the code of an operator speaks of the rows that it keeps under a name, but for where it declares them."""
+    """True if the code of an operator uses the rows that it keeps under a name, outside of the declaration."""
     kinds: list[type] = [kind for kind in type(node).__mro__ if issubclass(kind, Operator)]
     kinds += [one for one in HELPERS if any(one.__name__ in vars(sys.modules[kind.__module__]) for kind in kinds)]
     places = [vars(sys.modules[kind.__module__]) for kind in kinds]
@@ -64,15 +64,15 @@ def _speaks_of(value: object, what: str) -> bool:
 
 @cache
 def _steps(kind: type) -> str:
-    """The source of a class without what it declares."""
+    """The source of a class without its declarations."""
     text = inspect.getsource(kind)
     return text.replace(inspect.getsource(vars(kind)["keeps"]), "") if "keeps" in vars(kind) else text
 
 
 def undeclared(node: Operator, what: str, time: str, columns: Mapping[str, str]) -> Iterator[str]:
-    """What is wrong if an operator keeps rows under a name, forgotten by a column, in files of columns of some types.
+    """The violations if an operator keeps rows under a name, dropped by a column, in files with columns of some types.
 
-    Only Spark knows the types of users' columns; a hidden column has one, mostly.
+    Only Spark knows the types of users' columns; most hidden columns have one type.
     """
     if what in PASSING:
         return
@@ -98,14 +98,14 @@ def spark_types(schema: Any) -> dict[str, str]:
 
 
 def unexplained(control: type[Control]) -> Iterator[str]:
-    """The scalars of a class that its docstring, or one that it names, does not explain."""
+    """The scalars of a class that neither its docstring nor that of a named class explains."""
     told = inspect.getdoc(control) or ""
     own = inspect.get_annotations(control)
     yield from (f"{control.__name__}.{name}" for name in own if not re.search(rf"``{name}``", told))
 
 
 def unwritten(control: type[Control]) -> Iterator[str]:
-    """The scalars of a class that no module of an operator that has them gives its tick."""
+    """The scalars of a class that no module of its operators sets."""
     above = {kind.__name__ for kind in (*OPERATORS, RunningMark) if issubclass(kind.control, control)} | {
         control.__name__
     }
@@ -115,7 +115,7 @@ def unwritten(control: type[Control]) -> Iterator[str]:
 
 @cache
 def _remembered() -> list[tuple[set[str], set[str]]]:
-    """The names that are in each module, and the scalars that it gives ticks."""
+    """The names in each module, and the scalars that it sets."""
     found = []
     for path in SOURCES.rglob("*.py"):
         nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
@@ -128,7 +128,7 @@ def _remembered() -> list[tuple[set[str], set[str]]]:
 
 
 def controls(above: type[Control] = Control) -> Iterator[type[Control]]:
-    """Every class of scalars that there is."""
+    """Every class of scalars."""
     for found in above.__subclasses__():
         if found.__module__.startswith("rowtime."):
             yield found

@@ -1,9 +1,9 @@
 # ruff: noqa: E501 - a case a line
 # fmt: off
-"""Scripts that are refused or warned of, and how a reader takes the hint: what `check` then has to accept.
+"""Scripts that are refused or have a warning, and how a reader follows the hint; `check` must accept the result.
 
-A case is the script, the code, what a reader takes from the hint (a pattern), what of the script they change
-(a pattern; empty: all of it), and what they write there ({0} is the first group of what they took).
+A case is the script, the code, the part of the hint that the reader uses (a pattern), the part of the script that they
+replace (a pattern; empty: all of it), and the replacement ({0} is the first group of the hint's part).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Case(NamedTuple):
     old: str
     new: str
     codes: tuple[str, ...] = ()
-    """What is said of the script nevertheless."""
+    """The warning that remains for the script."""
 
 
 HOUR = "FLOOR(s.ROWTIME TO HOUR)"
@@ -563,11 +563,11 @@ MATCHES = [
     Case("SELECT STREAM PREV(n) AS x FROM s", "R107", r"elsewhere (LAG)\(price(\) OVER \(ORDER BY ROWTIME\))[.]$", r"PREV\(n\)", "{0}(n{1}"),
     Case("SELECT STREAM NEXT(n) AS x FROM s", "R107", r"in (MEASURES) or DEFINE", "SELECT.*", _match(f"ORDER BY ROWTIME {{0}} NEXT(n) AS x PATTERN (A) {IN_TIME}", " KEYS EXPIRE AFTER INTERVAL '1' HOUR")),
     Case(_match(f"ORDER BY ROWTIME MEASURES MATCH_ROWTIME() AS x PATTERN (A B) {IN_TIME}"), "R107", r"Write (LAST\(ROWTIME\));", r"MATCH_ROWTIME\(\)", "{0}"),
-    # What has no end.
+    # Endless inputs.
     Case(_match(f"{MEASURED} PATTERN (A B $) {IN_TIME}"), "R175", "Write (KEYS .*) at the end of", "AS m", "AS m {0}"),
     Case(_match(f"{MEASURED} PATTERN (A+ B)"), "R175", "Write (WITHIN .*) after the pattern;", "B\\)", "B) {0}"),
     Case(_match(f"{MEASURED} PATTERN (A B)"), "R175", "Write (WITHIN .*) after the pattern;", "B\\)", "B) {0}"),
-    # The others.
+    # Other cases.
     Case(_match(f"ORDER BY ROWTIME MEASURES A.n AS x AFTER MATCH SKIP TO FIRST A PATTERN (A B) {IN_TIME}"), "R176", "Write AFTER MATCH SKIP (PAST LAST ROW)", "TO FIRST A", "{0}"),
     Case(_match(f"MEASURES LAST(n) AS x PATTERN (A B) {IN_TIME}"), "R177", "Write (ORDER BY ROWTIME),", "MEASURES", "{0} MEASURES"),
     Case(_match(f"PARTITION BY upper(page) {AB}"), "R177", "Compute it in a sub-query", "s MATCH_RECOGNIZE .PARTITION BY upper.page.", "(SELECT STREAM upper(page) AS p, n FROM s) MATCH_RECOGNIZE (PARTITION BY p"),
@@ -576,7 +576,7 @@ MATCHES = [
     Case(_match(f"{MEASURED}, LAST(n) AS x PATTERN (A B) {IN_TIME}"), "R119", "Give the measure another name", ", LAST(.*?) AS x", ", LAST(n) AS y"),
     Case(_match(f"{MEASURED} PATTERN (A B) WITHIN INTERVAL '0' SECOND"), "R122", "For example (WITHIN .*)[.]$", "WITHIN .*SECOND", "{0}"),
     Case("SELECT STREAM * FROM e MATCH_RECOGNIZE (ORDER BY ROWTIME MEASURES A.n AS x PATTERN (A)) AS m", "R193", "EMITs the events as rows", "", "CREATE VIEW rows AS SELECT STREAM k, n FROM e EMIT INTERVALS (x, y); SELECT STREAM * FROM rows MATCH_RECOGNIZE (ORDER BY ROWTIME MEASURES A.n AS x PATTERN (A)) AS m"),
-    # What does not parse.
+    # Syntax errors.
     Case(_match("ORDER BY ROWTIME MEASURES LAST(n) PATTERN (A)"), "R101", r"Write .* (AS price), for", r"LAST\(n\)", "LAST(n) {0}"),
     Case(_match(f"{MEASURED} AFTER MATCH PAST LAST ROW PATTERN (A)"), "R101", "Write AFTER MATCH (SKIP PAST LAST ROW)", "PAST LAST ROW", "{0}"),
     Case(_match(f"{MEASURED} AFTER MATCH SKIP B PATTERN (A)"), "R101", "Write (PAST LAST ROW),", "SKIP B", "SKIP {0}"),

@@ -1,6 +1,7 @@
 # ruff: noqa: E501 - a hint a line
 # fmt: off
-"""The hints that `check` alone cannot follow: where each is followed, or why there is nothing to follow."""
+"""The hints that `check` alone cannot follow: the test that follows each, or the reason why there is nothing to follow.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ FOLLOWED: dict[str, str] = {
     "Tick the box to confirm.": "tests/web/test_hints.py::test_an_action_works_as_the_refusals_say",
     "Name an empty folder.": "tests/cli/test_first_hour.py::test_init_overwrites_nothing",
     "Choose another one with --port; 0 takes any free one.": "tests/cli/test_ui.py::test_a_port_in_use_is_reported_with_a_code",
-    # What Spark finds when the script runs.
+    # Errors that Spark finds when the script runs.
     "Send its end edge, or limit it: ALTER_DURATION(s, interval).": "tests/runtime/test_hints_of_runs.py::test_events_without_an_end_are_limited",
     "Limit it: ALTER_DURATION(s, interval). Or leave EMIT CHANGES out.": "tests/runtime/test_hints_of_runs.py::test_events_without_an_end_are_limited",
     "Cast the argument to a wider type, for example DECIMAL(38, 0).": "tests/runtime/test_hints_of_runs.py::test_the_hint_casts_what_spark_refuses",
@@ -258,4 +259,4 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "Add intervals of years and months to a date, or count the months as a number.",
     ),
 }
-"""Hints with nothing that could be followed by a test, by the reason."""
+"""Hints that no test can follow, by the reason."""

@@ -1,4 +1,4 @@
-"""Every hint that the code can give, read from the sources: the texts, with … where something is filled in."""
+"""Every hint in the code, read from the sources: the texts, with … for filled-in parts."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from pathlib import Path
 import rowtime
 
 SOURCES = Path(rowtime.__file__).parent
-FILLED = "\0"  # what an f-string fills in
+FILLED = "\0"  # the filled-in parts of an f-string
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
 class Hint:
-    """A text that some call gives as a hint, and where that call stands."""
+    """A text that a call gives as a hint, and the place of the call."""
 
     text: str
     file: str
     line: int
 
     def gives(self, hint: str) -> bool:
-        """True if ``hint`` is this text, with something filled in."""
+        """True if ``hint`` is this text with its parts filled in."""
         parts = (re.escape(part) for part in self.text.strip().split(FILLED))
         return re.fullmatch(".*".join(parts), hint.strip(), re.DOTALL) is not None
 
     @property
     def words(self) -> bool:
-        """False if all of it is filled in, as the rewrites of `plan.bind.rewrites` are, each of which was bound."""
+        """True if all of it is filled in, like the rewrites of `plan.bind.rewrites`, each of which was bound."""
         return bool(re.search(r"\w", self.text))
 
     @property
@@ -42,7 +42,7 @@ class Hint:
 
 @cache
 def hints() -> tuple[Hint, ...]:
-    """Every hint of the code, each text of a file once."""
+    """Every hint of the code; a text that a file has several times is listed once."""
     found = {}
     for module in _modules().values():
         for node, scope in _calls(module.tree):
@@ -69,7 +69,7 @@ def _calls(tree: ast.AST, scope: Function | None = None) -> Iterator[tuple[ast.C
 
 
 def _named(tree: ast.AST, name: str) -> list[ast.expr]:
-    """What a name is set to in a function or a module; a text that is added to is not followed."""
+    """The value of a name in a function or a module; texts that are built in steps are not followed."""
     found: list[ast.expr] = []
     for node in ast.walk(tree) if isinstance(tree, Function) else ast.iter_child_nodes(tree):
         if isinstance(node, ast.Assign):
@@ -87,7 +87,7 @@ def _named(tree: ast.AST, name: str) -> list[ast.expr]:
 
 
 def _statements(tree: ast.AST) -> Iterator[ast.AST]:
-    """What may be a function or a class: no part of an expression is."""
+    """A function or class, and not a part of an expression."""
     for node in ast.iter_child_nodes(tree):
         if not isinstance(node, ast.expr):
             yield node
@@ -133,7 +133,7 @@ class _Module:
         return names.index("hint") - (names[0] == "self") if "hint" in names else None
 
     def texts(self, node: ast.expr | None, scope: Function | None, depth: int = 0) -> list[str]:  # noqa: PLR0911
-        """The texts that an expression may be; what is not known is filled in."""
+        """The texts that an expression may have; unknown parts count as filled in."""
         if depth > 12 or node is None:
             return []
         if isinstance(node, ast.Constant):
@@ -157,7 +157,7 @@ class _Module:
 
     def _of_name(self, name: str, scope: Function | None, depth: int) -> list[str]:
         if scope is not None and name == "hint" and name in {arg.arg for arg in scope.args.args}:
-            return []  # whoever calls has it
+            return []  # the caller has it
         values = (_named(scope, name) if scope is not None else []) or _named(self.tree, name)
         return [text for value in values for text in self.texts(value, scope, depth + 1)] or [FILLED]
 

@@ -1,4 +1,4 @@
-"""The law of requirements: in a plan each is met, and no merge could be left out."""
+"""The law of requirements: in a plan, each requirement is met and no merge is redundant."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rowtime.operators.contract.requirement import Requirement
 from rowtime.operators.order.merge import Merge
 
 LOG = ".written"
-"""Ends the name of the merge that makes of a pump's rows what its log would have; no operator above asks for it."""
+"""The suffix of the name of the merge that orders a pump's rows as its log would; no operator above needs it."""
 
 
 def broken(roots: Sequence[Operator]) -> Iterator[str]:
-    """What breaks the law in a plan, in words."""
+    """The violations of the law in a plan, as text."""
     nodes = {node.name: node for root in roots for node in walk(root)}
     for node in nodes.values():
         for below, need in zip(node.inputs, node.requires(), strict=True):
@@ -37,7 +37,7 @@ def _unordered(node: Operator) -> bool:
 
 
 def _needed(merge: Merge, roots: Sequence[Operator]) -> bool:
-    """True if an operator above misses something once its input is in the place of a merge."""
+    """True if an operator above has an unmet requirement when its input replaces a merge."""
     without = _Without(merge)
     plans = [without.of(root) for root in roots]
     changed = [node for root in plans for node in walk(root) if node.name in without.above]
@@ -49,7 +49,7 @@ def _needed(merge: Merge, roots: Sequence[Operator]) -> bool:
 
 
 class _Without:
-    """A plan without one merge; ``above``: the names of what is above it."""
+    """A plan without one merge; ``above``: the names of the operators above it."""
 
     def __init__(self, merge: Merge) -> None:
         self.merge = merge

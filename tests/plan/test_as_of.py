@@ -1,4 +1,4 @@
-"""What a join as of a time means before it runs: operators, names, what is refused and why."""
+"""Binding of joins as of a time: operators, names, refusals."""
 
 from __future__ import annotations
 

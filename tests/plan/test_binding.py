@@ -1,4 +1,4 @@
-"""What a script means before it runs: names, lists of columns, what is refused until it is built."""
+"""Binding of scripts: names, lists of columns, refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The law of declared state, which every plan and every tick of the tests obeys (tests/conftest.py), sees faults."""
+"""The law of declared state, which every plan and every tick of the tests obeys (tests/conftest.py), finds faults."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_every_scalar_that_is_declared_is_written() -> None:
 def test_a_scalar_that_is_not_written_is_found() -> None:
     @dataclass(frozen=True)
     class Closed(Control):
-        """Of the name of a class that operators write."""
+        """The name of a class of scalars that operators write."""
 
         closed: int = 0
         opened: int = 0

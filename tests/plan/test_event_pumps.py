@@ -1,4 +1,4 @@
-"""Which pumps fill a stream of events: those whose rows come in the order in which its events are judged."""
+"""Pumps may fill a stream of events only if their rows come in the order in which its events are judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every hint of the code is followed by a test, or offers nothing that could be executed (`hint_kinds.PLAIN`)."""
+"""A test follows every hint of the code, unless the hint has nothing to execute (`hint_kinds.PLAIN`)."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ STATEMENT = re.compile(
     r"\b(SELECT|CREATE|ALTER|INSERT|DROP|GROUP BY|ORDER BY|PARTITION BY|WITHIN|JOIN|CAST|WITH|OPTIONS|EMIT|WHERE)\b"
     r"|--[a-z]|\browtime (run|bound|check|insert|readmit|skip|status|trace|verify|explain) "
 )
-"""What looks like SQL, a command or one of its options."""
+"""Text that looks like SQL, a command or an option."""
 MAY_LOOK_SO = ("it needs another installation, which no test changes", "it says what to do without words to type")
 
 
 @cache
 def problems_of(script: str) -> tuple[Problem, ...]:
-    """What is said of a script; of what is given only what it names is compiled."""
+    """The problems of a script; of the given objects only the named ones are compiled."""
     given = [line for line in GIVEN.splitlines() if re.search(rf"\b{line.split()[2]}\b", script)]
     program = compile_script("\n".join([*given, script]))
     return (*program.problems, *program.warnings)
 
 
 def followed(case: Case, hint: str) -> str | None:
-    """The script as a reader changes it who takes the hint; ``None`` if the hint does not say that."""
+    """The script as changed by a reader who follows the hint; ``None`` if the hint does not say that."""
     found = re.search(case.taken, hint)
     if found is None:
         return None

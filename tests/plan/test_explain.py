@@ -1,4 +1,4 @@
-"""EXPLAIN speaks of operators as users know them, whatever they are made of."""
+"""EXPLAIN uses the users' names of operators, however they are built."""
 
 from __future__ import annotations
 

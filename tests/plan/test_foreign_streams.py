@@ -1,4 +1,4 @@
-"""Foreign streams of SQLstream: carried out where a format means the same, else refused with the form to write."""
+"""Foreign streams of SQLstream: they work if a format means the same, else they are refused with the form to write."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_sink_of_files_may_omit_rowtime() -> None:
 
 
 def test_a_server_of_the_script_has_a_kind_and_options() -> None:
-    """An option of the stream counts before that of its server."""
+    """An option of the stream overrides that of its server."""
     server = "CREATE OR REPLACE SERVER \"Mine\" TYPE 'KAFKA10' FOREIGN DATA WRAPPER ecda OPTIONS ({}) DESCRIPTION 'x';"
     given = server.format("SEED_BROKERS 'a:1', STARTING_TIME 'LATEST'")
     stream = FOREIGN.format(server='"Mine"', options="TOPIC 't', SEED_BROKERS 'b:9092', PARSER 'JSON', ROW_PATH '$'")

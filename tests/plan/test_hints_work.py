@@ -1,4 +1,4 @@
-"""What a hint offers is taken by `check`: each script is refused, and accepted once its hint is followed."""
+"""Hints work: each script is refused, and `check` accepts it after the hint is followed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Follow = Callable[[str, str], str]
 
 
 def replaced(pattern: str, by: str) -> Follow:
-    """Put a part of the hint, which ``by`` finds as its group 1, in place of what ``pattern`` finds in the script."""
+    """Replace what ``pattern`` finds in the script by the part of the hint that ``by`` finds as its group 1."""
 
     def follow(script: str, hint: str) -> str:
         found = re.search(by, hint)
@@ -28,7 +28,7 @@ def replaced(pattern: str, by: str) -> Follow:
 
 
 def left_out(pattern: str) -> Follow:
-    """Leave out what the hint says to leave out."""
+    """Remove the part that the hint says to leave out."""
     return lambda script, hint: re.sub(pattern, "", script, count=1) if "eave " in hint else script
 
 

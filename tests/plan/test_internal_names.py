@@ -1,4 +1,4 @@
-"""EXPLAIN of every transcript, in text and JSON, shows no name that only the engine has."""
+"""EXPLAIN of every transcript, as text and JSON, shows no internal name of the engine."""
 
 from __future__ import annotations
 

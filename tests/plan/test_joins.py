@@ -1,4 +1,4 @@
-"""What JOIN means before it runs: ranges, names, what is refused and why."""
+"""Binding of JOIN: ranges, names, refusals."""
 
 from __future__ import annotations
 

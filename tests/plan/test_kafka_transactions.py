@@ -1,4 +1,4 @@
-"""What the options of a topic are to the client that writes transactions."""
+"""The client settings that follow from the options of a topic with transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a script may say about events with lifetimes, and what it is told where it may not."""
+"""Binding of events with lifetimes: accepted forms, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every operator has a rule that says which rows made its rows, or is known to have none."""
+"""Every operator has a rule for the sources of its rows, or is known to have none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements that once ended with an error of Python's: each is explained or refused with a code."""
+"""Statements that once ended with a Python exception: each is explained or refused with a code."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_too_deeply_nested_expressions_are_refused_with_a_short_place(statement:
 @pytest.mark.parametrize("word", ["STRUCT", "ARRAY", "MAP", "OBJECT", "UNION", "NAMED_STRUCT", "COALESCE"])
 @pytest.mark.parametrize("closed", [True, False])
 def test_calls_with_the_names_of_types_are_parsed_quickly(word: str, *, closed: bool) -> None:
-    """Each level took twice as long: twenty levels were twenty seconds."""
+    """Each level doubled the time: twenty levels took twenty seconds."""
     nested = f"{f'{word}(' * 60}qty{')' * 60 if closed else ''}"
     began = time.process_time()
     check(f"{SALES} SELECT STREAM {nested} AS x FROM sales")

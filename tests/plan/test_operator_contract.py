@@ -1,4 +1,4 @@
-"""The contract of operators: what has no answer of its own is refused when it is built, not when it is asked."""
+"""The contract of operators: a class without a required method is refused when it is built, not when it is called."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from rowtime.plan.stored import CLASSES
 
 
 class Silent(Unary):
-    """It does not step."""
+    """It has no step."""
 
 
 class Shapeless(Operator):
-    """It says nothing of its edge."""
+    """It has no edge."""
 
 
 def test_an_operator_that_lacks_an_answer_cannot_be_built() -> None:

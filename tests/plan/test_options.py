@@ -1,4 +1,4 @@
-"""Options of sources and sinks that nobody knows, or with values that nobody takes, are refused where they stand."""
+"""Unknown options of sources and sinks, and invalid values, are refused at their place."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_every_option_of_sparks_readers_and_writers_is_on_the_list(name: str) ->
     assert set(OF_SPARK[name].split()) <= {option.name for option in FORMATS[name].options.values()}
 
 
-# Spark 4.3 says so itself: CSVOptions.getAllOptions and those of JSON and Parquet.
+# From Spark 4.3: CSVOptions.getAllOptions, and the same for JSON and Parquet.
 OF_SPARK = {
     "csv": """charToEscapeQuoteEscaping charset codec columnNameOfCorruptRecord columnPruning comment compression
         dateFormat delimiter emptyValue enableDateTimeParsingFallback encoding enforceSchema escape escapeQuotes

@@ -1,4 +1,4 @@
-"""The merge, which holds rows until their turn, is planned only where something below needs the order."""
+"""The merge, which holds rows until their turn, is planned only if an operator below needs the order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CASES = [
     ("SELECT STREAM v FROM f", 1),
     ("SELECT STREAM SUM(v) OVER (ROWS 2 PRECEDING) AS w FROM f", 1),
     (UNION, 1),
-    # Groups are complete by the bound, whatever came first; so is what only counts, joins or files rows in any order.
+    # The bound completes groups in any order of rows; counts, joins and files need no order either.
     (f"SELECT STREAM COUNT(*) AS c, SUM(v) AS s FROM f {MINUTE.format('f')}", 0),
     (f"SELECT STREAM COUNT(*) AS c FROM g {MINUTE.format('g')}", 0),
     ("SELECT STREAM k, COUNT(*) AS c FROM s GROUP BY FLOOR(ev TO MINUTE) WITHIN INTERVAL '30' SECOND, k", 0),

@@ -1,4 +1,4 @@
-"""What windows mean before they run: frames, names, what is kept, and what is refused with a hint."""
+"""Binding of windows: frames, names, state, and refusals with a hint."""
 
 from __future__ import annotations
 

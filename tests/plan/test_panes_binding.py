@@ -1,4 +1,4 @@
-"""EVENT TIME and PANES: what binds, and what is refused with a place and a hint."""
+"""Binding of EVENT TIME and PANES: accepted forms, and refusals with a place and a hint."""
 
 from __future__ import annotations
 

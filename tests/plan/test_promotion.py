@@ -1,4 +1,4 @@
-"""Only a timestamp can be ROWTIME: what is known to be something else is refused when the script is checked."""
+"""Only a timestamp can be ROWTIME: an expression of another known type is refused when the script is checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The edge from a pump to its target, without Spark: what is planned, and what is refused."""
+"""The edge from a pump to its target, without Spark: plans and refusals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def compiled(columns: str, query: str, listed: str = "") -> Program:
 
 
 def kinds(program: Program) -> list[str]:
-    """What is between the query and the sink."""
+    """The operators between the query and the sink."""
     (edge,) = program.edges
     return [node.kind for node in edge.operators]
 

@@ -1,4 +1,4 @@
-"""Orders to pumps of another script, without Spark: which pumps they mean, what is refused, what a plan keeps."""
+"""Orders to pumps of another script, without Spark: the meant pumps, refusals, and the stored plan."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_what_nobody_else_reads_is_paused() -> None:
         assert upgrade is not None
         return {*upgrade.paused}
 
-    assert paused("app.keep") == set()  # its stream goes on
+    assert paused("app.keep") == set()  # its stream continues
     assert "app.u" in paused("app.third")
     assert {"app.s", "app.keep.sink", "app.odd name.sink"} <= paused("app.keep", "app.odd name")
     assert "app.u" not in paused("app.keep", "app.odd name")

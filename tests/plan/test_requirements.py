@@ -1,4 +1,4 @@
-"""The law of requirements, which every plan of the tests obeys (tests/conftest.py), sees what is planted."""
+"""The law of requirements, which every plan of the tests obeys (tests/conftest.py), finds planted faults."""
 
 from __future__ import annotations
 

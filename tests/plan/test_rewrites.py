@@ -1,4 +1,4 @@
-"""Refusals of what has no order show a rewrite, and each rewrite that is shown is accepted."""
+"""Refusals of expressions without an order show a rewrite, and each shown rewrite is accepted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ A = (
 HOURS = "GROUP BY FLOOR(a.ROWTIME TO HOUR)"
 BETWEEN = "b.ROWTIME BETWEEN a.ROWTIME AND a.ROWTIME + INTERVAL '1' MINUTE"
 
-# What is refused, with which code; what the hint says; what the query is if one does as it says.
+# The refused query, its code, the hint, and the query after the hint is followed.
 REFUSED = [
     ("SELECT STREAM v, COUNT(*) AS c FROM a GROUP BY v", "R104",
      "Group by time as well: GROUP BY FLOOR(a.ROWTIME TO HOUR), v.",

@@ -1,4 +1,4 @@
-"""Scalar functions of a script: a call of one of SQL is its body, in the plan and in what is proved of it."""
+"""Scalar functions of a script: a call of an SQL function is replaced by its body, in the plan and in proofs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def planned(sql: str) -> dict[str, object]:
                 " WHERE CAST(CAST(a AS INT) + CAST(a AS INT) * CAST(a AS INT) AS BIGINT) > 3"
             ),
         ),
-        (  # in any order, and of each other
+        (  # in any order, and functions may call each other
             (
                 "CREATE FUNCTION g(x INT) RETURNS INT RETURN f(x) + f(1);"
                 "CREATE TEMPORARY FUNCTION f(x INT) RETURNS INT RETURN -x;"
@@ -46,7 +46,7 @@ def planned(sql: str) -> dict[str, object]:
                 " FROM s GROUP BY CAST(FLOOR(CAST(s.ROWTIME AS TIMESTAMP) TO HOUR) AS TIMESTAMP)"
             ),
         ),
-        (  # an aggregate of the user's, which is kept as its parts are
+        (  # a user-defined aggregate, whose state is its parts
             "CREATE FUNCTION spread(x INT) RETURNS INT RETURN MAX(x) - MIN(x);",
             "SELECT STREAM spread(a) AS h FROM s GROUP BY FLOOR(s.ROWTIME TO HOUR) HAVING spread(a) > 1",
             (
@@ -64,7 +64,7 @@ def planned(sql: str) -> dict[str, object]:
             "SELECT STREAM x FROM v",
             "SELECT STREAM x FROM (SELECT STREAM CAST(4 AS INT) AS x FROM s) AS v",
         ),
-        (  # of Python: arguments have their types
+        (  # a Python function: its arguments get their types
             "CREATE FUNCTION neg(x BIGINT) RETURNS BIGINT AS 'operator:neg';",
             "SELECT STREAM neg(a) AS h FROM s",
             "SELECT STREAM neg(CAST(a AS BIGINT)) AS h FROM s",

@@ -1,4 +1,4 @@
-"""SET SCHEMA, SET PATH and DROP SCHEMA: which names a script means."""
+"""SET SCHEMA, SET PATH and DROP SCHEMA: the objects that the names of a script mean."""
 
 from __future__ import annotations
 

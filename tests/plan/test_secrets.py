@@ -1,4 +1,4 @@
-"""Secrets are in no message, no EXPLAIN, no definition and no plan, wherever a script may have them."""
+"""Secrets are in no message, EXPLAIN, definition or plan, wherever a script has them."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_parts_of_urls_are_secret() -> None:
     ],
 )
 def test_a_value_that_looks_like_a_secrets_name_does_not_expose_the_next_one(before: str) -> None:
-    """A table called secrets was taken for the name of an option, up to the quote before the password."""
+    """A table named secrets was taken for the name of an option, up to the quote before the password."""
     found = starred(f"OPTIONS ({before}password 'GeheimZw', sslpassword 'AuchZw')")
     assert "Zw" not in found
     assert found.endswith("'********', sslpassword '******')")

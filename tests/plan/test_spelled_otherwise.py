@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a query a line
-"""Forms that other systems have: each is the same plan as the form that the pages show."""
+"""Forms of other systems: each has the same plan as the form in the docs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOUR = "RANGE INTERVAL '1' HOUR PRECEDING"
 
 
 def plan_of(script: str) -> list[str]:
-    """The operators, as data; of problems there are none."""
+    """The operators, as data; there must be no problems."""
     program = compile_script(GIVEN + script)
     assert [str(problem) for problem in program.problems] == []
     return [repr(node) for node in program.operators]

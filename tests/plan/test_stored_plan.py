@@ -1,4 +1,4 @@
-"""The stored plan: data that is read by key; plans that older versions wrote as text are read as well."""
+"""The stored plan: data that is read by key; older plans, which are text, can be read too."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def compiled(sql: str) -> Program:
 
 
 def again(plan: StoredPlan) -> StoredPlan:
-    """A plan as a checkpoint gives it back."""
+    """A plan as a checkpoint returns it."""
     return read_plan(json.loads(json.dumps({"format": FORMAT, **plan.as_json()})))
 
 
@@ -76,7 +76,7 @@ def test_different_scripts_have_different_plans(change: tuple[str, str]) -> None
 
 @pytest.mark.parametrize("option", ["path", "paths"])
 def test_a_text_that_looks_like_parts_of_a_plan_stays_one(option: str) -> None:
-    """Texts of before are taken apart at such places; nothing is lost there."""
+    """Older texts are split at such places; nothing is lost there."""
     sql = "CREATE STREAM s (k STRING); CREATE STREAM o (k STRING) USING csv OPTIONS (path '{}');"
     sql += "CREATE PUMP p AS INSERT INTO o SELECT STREAM k FROM s WHERE k <> '{}'"
     odd = (f"a], [{option}, b", "x; where=1; items=[y]")
@@ -116,7 +116,7 @@ def test_a_tolerance_of_an_old_checkpoint_may_change() -> None:
 
 
 def test_a_renamed_view_of_joined_events_continues() -> None:
-    """In plans of before it does not: the text of a join had those of its inputs in it, with their names."""
+    """In older plans it is not: the text of a join contained those of its inputs, with their names."""
     sql = make.script("changes_of_joined_events")
     found = upgrade_of(again(compiled(sql).described()), compiled(sql.replace("pairs", "other")))
     assert found is not None

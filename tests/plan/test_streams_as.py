@@ -18,7 +18,7 @@ GIVEN = "CREATE STREAM s (k INT, v DOUBLE, t TIMESTAMP);"
 
 
 def defined(script: str) -> dict[str, tuple[tuple[str, str], ...]]:
-    """The streams of a script that is accepted, with their columns."""
+    """The streams of an accepted script, with their columns."""
     program = compile_script(GIVEN + script)
     assert [str(problem) for problem in program.problems] == []
     return {stream.name: stream.columns for stream in program.defines if stream.name != "s"}
@@ -59,7 +59,7 @@ ROWS = {
     ({entry: form or entry for entry, form in ROWS.items()}, ""),
 ])  # fmt: skip
 def test_types_equal_those_of_spark(spark: SparkSession, asked: dict[str, str], end: str) -> None:
-    """What is told without Spark is what Spark finds of the same entry, or of its own form of it."""
+    """The type that is known without Spark equals Spark's type of the same expression."""
     declared = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
     listed = ", ".join(f"{entry} AS c{number}" for number, entry in enumerate(asked))
     program = compile_script(f"CREATE STREAM s ({declared}); CREATE STREAM o AS SELECT STREAM {listed} FROM s {end}")

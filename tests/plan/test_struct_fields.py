@@ -1,4 +1,4 @@
-"""Fields of structs whose type is declared: `check` knows which there are."""
+"""Fields of structs with a declared type: `check` knows them."""
 
 from __future__ import annotations
 

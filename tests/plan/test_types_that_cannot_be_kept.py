@@ -1,4 +1,4 @@
-"""Types whose values nobody can keep are refused when the script is checked, not by each tick."""
+"""Types whose values cannot be stored are refused when the script is checked, not by each tick."""
 
 from __future__ import annotations
 

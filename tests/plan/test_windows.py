@@ -1,4 +1,4 @@
-"""Windows before they run: what closes their groups, what is refused, what EXPLAIN says of them."""
+"""Binding of windows: what closes their groups, refusals, EXPLAIN."""
 
 from __future__ import annotations
 

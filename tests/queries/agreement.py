@@ -1,4 +1,4 @@
-"""When the rows of a stream are those of a batch, and when two streams are the same."""
+"""Compares the rows of a stream with those of a batch, and two streams with each other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NINE_DIGITS: Final = 1e-9
-"""How far a DOUBLE may be from another, as a fraction of its size: sums add up in any order."""
+"""How far a DOUBLE may differ, relative to its size: the order of additions is not fixed."""
 
 SHOWN: Final = 4
 
@@ -18,10 +18,10 @@ Row = tuple[Any, ...]
 
 
 def differences(found: pa.Table, expected: pa.Table) -> list[str]:
-    """In what a stream, with its rowtimes, is not the batch in the order of time; nothing if it is.
+    """The differences between a stream, with its rowtimes, and the batch in order of time; empty if there are none.
 
-    The columns have one name and type, and the rows are the same as often, in whatever order the batch has them.
-    A stream that has not had a row has no columns yet.
+    The columns have the same names and types. The rows are the same, as often, in any order of the batch. A stream
+    without rows so far has no columns yet.
     """
     if not found.num_rows:
         return [f"only in batch: {row}" for row in _rows(expected)[:SHOWN]]
@@ -40,7 +40,7 @@ def same_stream(one: pa.Table, other: pa.Table) -> bool:
 
 
 def alike(one: Any, other: Any) -> bool:
-    """True for values of one type that are equal, floats but for their last nine digits."""
+    """True for values of one type that are equal; floats may differ in their last nine digits."""
     if type(one) is not type(other):
         return False
     if isinstance(one, list | tuple):
@@ -61,7 +61,7 @@ def _rows(table: pa.Table) -> list[Row]:
 
 
 def _unmatched(found: Sequence[Row], expected: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """What is left of each when every row has taken one like it from the other."""
+    """The rest of each after all equal rows are removed in pairs."""
     left, extra = list(expected), []
     for row in found:
         place = next((place for place, other in enumerate(left) if alike(row, other)), None)

@@ -1,7 +1,7 @@
-"""Random queries over two streams, each with the batch query of Spark whose rows it has.
+"""Random queries over two streams, each with a batch query of Spark that has the same rows.
 
-Streams ``a`` and ``b`` have columns k (text), v (whole numbers), d (sums of halves and quarters, which DOUBLE holds
-exactly) and f (booleans), all of them with NULLs; no two rows of the two have one rowtime.
+Streams ``a`` and ``b`` have columns k (text), v (integers), d (sums of halves and quarters, which are exact as DOUBLE)
+and f (booleans), all with NULLs; no two rows of the two streams have the same rowtime.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from random import Random
 from typing import Final
 
 Texts = tuple[str, str]
-"""The streaming query and the one that batch reads, which may still say STREAM."""
+"""The streaming query and the batch query, which may still say STREAM."""
 
 SIZES: Final = (60, 300, 900, 3600)
 KEYS: Final = ("", "k", "f", "v % 3", "COALESCE(k, '-')")
@@ -36,9 +36,9 @@ PARTITIONS: Final = (
 )  # fmt: skip
 IN_BATCH: Final = {
     "SELECT STREAM": "SELECT",
-    # A stream numbers its rows as BIGINT, Spark as INT; no two rows have one place in the order.
+    # A stream numbers its rows as BIGINT, Spark as INT; no two rows are equal in the order.
     "ROW_NUMBER()": "COUNT(*)",
-    # Spark gathers in any order, a stream in its own.
+    # Spark collects in any order, a stream in its own.
     "COLLECT_LIST(v)": "TRANSFORM(ARRAY_SORT(COLLECT_LIST(STRUCT(ROWTIME, v)) FILTER (WHERE v IS NOT NULL)), e -> e.v)",
 }
 
@@ -54,7 +54,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Groups:
-    """What a query of groups has beside its window."""
+    """The clauses of a query of groups besides its window."""
 
     key: str
     values: str
@@ -170,7 +170,7 @@ def distinct(chance: Random) -> Texts:
     return text, text
 
 
-# -- rows and the rows before them --------------------------------------------------------
+# -- rows and the rows before them ------------------------------------------------------
 
 
 def _frame(chance: Random) -> str:
@@ -211,7 +211,7 @@ def first_rows(chance: Random) -> Texts:
     source = f"TABLE(TUMBLE(TABLE a, DESCRIPTOR(ROWTIME), {seconds(size)}))"
     end = ") AS x WHERE rn <= 3"
     streaming = f"{outer}{number}window_start, window_end{key} ORDER BY {order}) AS rn FROM {source}{end}"
-    # Rows that the order leaves alike stand as they came.
+    # Rows that are equal in the order stay in the order of arrival.
     batch = f"{outer}{number}{batch_window(size, size)}{key} ORDER BY {order}, ROWTIME) AS rn FROM a{end}"
     return streaming, batch
 
@@ -280,7 +280,7 @@ def in_batch(text: str) -> str:
 
 
 def drawn(chance: Random, count: int) -> list[Case]:
-    """So many queries; each kind comes once before any comes again."""
+    """The given number of queries; each kind comes once before any comes again."""
     rounds = range(-(-count // len(KINDS)))
     kinds = [kind for _ in rounds for kind in chance.sample(KINDS, len(KINDS))][:count]
     texts = [(kind.__name__, *kind(chance)) for kind in kinds]

@@ -1,4 +1,4 @@
-"""The examples that Spark documents for its own functions (``DESCRIBE FUNCTION EXTENDED``), as expressions."""
+"""The examples in Spark's documentation of its functions (``DESCRIBE FUNCTION EXTENDED``), as expressions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Example:
 
 
 def examples(spark: SparkSession) -> list[Example]:
-    """All examples of the functions that Spark has, but those of tables and of several expressions."""
+    """All examples of Spark's functions, except those of tables and of several expressions."""
     names = sorted(row[0] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect())
     found = [made for name in names for text in _texts(spark, name) if (made := _example(name, text)) is not None]
     return list(dict.fromkeys(found))
@@ -46,7 +46,7 @@ def _texts(spark: SparkSession, name: str) -> Iterator[str]:
             text += "\n" + line.strip()
         if text.rstrip().endswith(";"):
             settings = settings or text.startswith("SET ")
-            if not settings:  # what follows is about another setting
+            if not settings:  # the rest is about another setting
                 yield text.rstrip().rstrip(";")
             text = ""
 
@@ -63,7 +63,7 @@ def _example(name: str, text: str) -> Example | None:
 
 
 def _single(found: re.Match[str]) -> str:
-    """A text between double quotes, which are for names here, between single ones."""
+    """Put a text in double quotes, which are for names here, into single quotes."""
     if found[2] is None:
         return found[0]
     return found[1] + "'" + found[2].replace('\\"', '"').replace("'", "\\'") + "'"

@@ -1,8 +1,8 @@
-"""Every example that Spark documents for its aggregates gives through rowtime what it gives in Spark (semantics 5).
+"""Every documented example of Spark's aggregates has the same result in rowtime as in Spark (semantics 5).
 
-The rows of an example are a group of a stream, in their order. The expression is in the select list of a GROUP BY
-and in its HAVING. Examples whose rows have the same columns are groups of one query, which is why each expression is
-also computed over the rows of others.
+The rows of an example are a group of a stream, in their order. The expression is in the select list of a GROUP BY and
+in its HAVING. Examples whose rows have the same columns are groups of one query, so each expression is also computed
+over the rows of others.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ pytestmark = pytest.mark.slow
 OTHERS = {
     "mode(col, false)": ("int -10", "Spark takes any of the values that are equally frequent, rowtime the least"),
 }
-"""What rowtime gives where that is not what Spark gives, and why; an entry that no longer differs fails the law."""
+"""rowtime's result where it differs from Spark's, and why; an entry that no longer differs fails the law."""
 
 MONTHS = "interval month"
-"""R189: Spark hands intervals of years and months to nobody, so no group can keep them."""
+"""R189: Spark returns intervals of years and months to no client, so no group can store them."""
 
 MOMENTS = ("corr", "covar_", "kurtosis", "regr_", "skewness", "std", "var")
-"""Aggregates whose last digits follow the order in which Spark puts its partial sums together (semantics 3)."""
+"""Aggregates whose last digits depend on the order in which Spark adds partial sums (semantics 3)."""
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 CLOSE = 1e-12
@@ -53,7 +53,7 @@ Schema = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Case:
-    """An expression over the rows of group ``key``, and what Spark gives: the type and the value as a text."""
+    """An expression over the rows of group ``key``, and Spark's result: the type, and the value as text."""
 
     key: int
     text: str
@@ -66,7 +66,7 @@ class Case:
 
     @property
     def splits(self) -> bool:
-        """True if partial results are kept, and not the rows."""
+        """True if partial results are stored, not the rows."""
         calls = [node for node in parse_expression(self.text).walk() if is_aggregate(node)]
         return all(decompose(call) is not None for call in calls)
 
@@ -91,14 +91,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of the same columns, by groups, and the examples about them."""
+    """Rows with the same columns, by groups, and their examples."""
 
     schema: Schema
     rows: dict[int, list[dict[str, Any]]]
     cases: list[Case]
 
     def stream(self, name: str) -> str:
-        """The stream of the rows; an interval is a text there, which a view reads."""
+        """The stream of the rows; an interval is a text there, which a view parses."""
         declared = ", ".join(f"{column} {'STRING' if 'interval' in kind else kind}" for column, kind in self.schema)
         casts = ", ".join(f"CAST({column} AS {kind}) AS {column}" for column, kind in self.schema)
         return (
@@ -126,7 +126,7 @@ def tables(spark: SparkSession) -> list[Table]:
             continue
         stored = rows.selectExpr(*(f"CAST({n} AS STRING) AS {n}" if "interval" in kind else n for n, kind in schema))
         given = [row.asDict(recursive=True) for row in stored.collect()]
-        # Functions of sketches fail over those of another kind, and over those of nothing.
+        # Functions of sketches fail over sketches of another kind, and over empty ones.
         sketches = any(kind == "binary" for _, kind in schema)
         empty = all(value is None for row in given for value in row.values())
         table = found.setdefault((schema, key if sketches or empty else -1), Table(schema, {}, []))
@@ -136,7 +136,7 @@ def tables(spark: SparkSession) -> list[Table]:
 
 
 def _typed(spark: SparkSession, source: str) -> tuple[DataFrame, Schema]:
-    """The rows of an example; NULLs without a type are numbers, for no column of a stream has none."""
+    """The rows of an example; NULLs without a type are numbers, because every column of a stream has a type."""
     rows = spark.sql(f"SELECT * FROM {source}")
     schema = tuple(
         (field.name, "int" if isinstance(field.dataType, NullType) else field.dataType.simpleString())
@@ -169,7 +169,7 @@ def queries(table: Table, stream: str) -> Iterator[tuple[list[Case], str, str]]:
 
 
 def run(spark: SparkSession, folder: Path, given: Sequence[Table], pumps: Sequence[tuple[str, str]]) -> list[list[Any]]:
-    """What each of the pumps ``(stream, query)`` gives."""
+    """The results of each of the pumps ``(stream, query)``."""
     got: list[list[Any]] = [[] for _ in pumps]
     sql = "".join(table.stream(f"s{n}") for n, table in enumerate(given))
     sql += "".join(f"CREATE PUMP p{n} AS INSERT INTO o{n} {query};" for n, (_, query) in enumerate(pumps))

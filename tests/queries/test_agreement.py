@@ -1,4 +1,4 @@
-"""Faults planted in the rows of a query: the comparison with batch has to find each of them."""
+"""Faults planted in the rows of a query: the comparison with batch finds each of them."""
 
 from __future__ import annotations
 

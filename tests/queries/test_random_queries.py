@@ -1,4 +1,4 @@
-"""Random queries over closed inputs have the rows of Spark's batch, however the inputs are cut."""
+"""Random queries over finite inputs have the rows of Spark's batch, however the inputs are cut."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SCHEMA = pa.schema(
 
 
 def input_of(chance: Random, stream: str) -> pa.Table:
-    """Rows some seconds to minutes apart; the streams have even and odd µs, so no two rows have one time."""
+    """Rows seconds to minutes apart; one stream has even and the other odd µs, so no two rows have one time."""
     at, rows = BEGIN, []
     for _ in range(ROWS):
         at += dt.timedelta(seconds=chance.choice((1, 7, 31, 95, 400)), microseconds=2 * chance.randint(0, 499))
@@ -46,7 +46,7 @@ def input_of(chance: Random, stream: str) -> pa.Table:
 
 @contextmanager
 def inputs(spark: SparkSession, folder: Path, chance: Random) -> Iterator[str]:
-    """The streams as files cut at random, and as views for batch; yields their definitions."""
+    """The streams as files with random cuts, and as views for batch; yields their definitions."""
     for stream in STREAMS:
         rows, parts = input_of(chance, stream), folder / "in" / stream
         parts.mkdir(parents=True)
@@ -68,7 +68,7 @@ def inputs(spark: SparkSession, folder: Path, chance: Random) -> Iterator[str]:
 def streamed(
     spark: SparkSession, folder: Path, streams: str, cases: Sequence[Case], limits: rt.Limits
 ) -> tuple[list[pa.Table], int]:
-    """The rows of each query, all of them in one pipeline, and in how many ticks they came."""
+    """The rows of each query, all of them in one pipeline, and the number of ticks."""
     pumps = [f"CREATE PUMP p{n} AS INSERT INTO o{n} {case.streaming};" for n, case in enumerate(cases)]
     pipeline = rt.Pipeline(spark, home=folder / "home").sql(streams + "\n".join(pumps))
     got: list[list[pa.Table]] = [[] for _ in cases]
@@ -97,7 +97,7 @@ def disagreements(case: Case, by_file: pa.Table, at_once: pa.Table, batch: pa.Ta
 
 
 def search(spark: SparkSession, folder: Path, seed: int, count: int) -> list[Case]:
-    """Draw queries, and compare what they give with batch, cut at files and in one tick."""
+    """Draw queries, and compare their rows with batch, with a cut at every file and in one tick."""
     chance = Random(seed)
     cases = drawn(chance, count)
     with inputs(spark, folder, chance) as streams:

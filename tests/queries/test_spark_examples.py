@@ -1,4 +1,4 @@
-"""Every example that Spark documents for its own functions gives through rowtime what it gives in Spark (semantics 5).
+"""Every documented example of Spark's functions has the same result in rowtime as in Spark (semantics 5).
 
 Dozens of expressions are in one query each: in a select list and in HAVING.
 """
@@ -45,7 +45,7 @@ def shown(text: str, *, binary: bool = False) -> str:
 
 
 def of_spark(spark: SparkSession, given: Sequence[Example]) -> list[tuple[Example, str, str]]:
-    """Examples with what shows their value, and that value; without those that Spark itself refuses."""
+    """Examples with an expression for their value, and that value; without those that Spark itself refuses."""
     texts = [(example, text) for example in given if (text := _shown_of(spark, example)) is not None]
     values = [value for some in chunks(texts) for value in _values(spark, some)]
     return [(*one, value) for one, value in zip(texts, values, strict=True) if value is not None]
@@ -60,7 +60,7 @@ def _shown_of(spark: SparkSession, example: Example) -> str | None:
 
 
 def _values(spark: SparkSession, some: Sequence[tuple[Example, str]]) -> list[str | None]:
-    """The values of some examples in one query; where it fails, of each half."""
+    """The values of some examples in one query; if it fails, of each half."""
     items = ", ".join(f"{text} AS c{n}" for n, (_, text) in enumerate(some))
     try:
         rows = spark.sql(f"SELECT {items}").collect()
@@ -75,7 +75,7 @@ def chunks(items: Sequence[Any], size: int = CHUNK) -> Iterator[Sequence[Any]]:
 
 
 def run(spark: SparkSession, folder: Path, sql: str, rows: Sequence[dict[str, Any]], outputs: int) -> list[list[Any]]:
-    """What each of the pumps p0, p1, … gives."""
+    """The results of each of the pumps p0, p1, …."""
     got: list[list[Any]] = [[] for _ in range(outputs)]
     pipeline = rt.Pipeline(spark, home=folder / "home").sql(sql)
     for n, into in enumerate(got):
@@ -90,7 +90,7 @@ def run(spark: SparkSession, folder: Path, sql: str, rows: Sequence[dict[str, An
 
 
 def taken(stream: str, found: Sequence[tuple[Example, str, str]]) -> list[tuple[Example, str, str]]:
-    """Those that ``check`` takes; the others have to be among the known exceptions."""
+    """The examples that ``check`` accepts; the others have to be known exceptions."""
     kept = []
     for example, text, value in found:
         problems = [problem for problem in rt.check(f"{stream} SELECT STREAM {text} AS r FROM one")

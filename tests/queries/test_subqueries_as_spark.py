@@ -1,4 +1,4 @@
-"""What sub-queries say of the rows of a stream is what Spark says of the same rows as a batch, however they are cut.
+"""Sub-queries over the rows of a stream have the same results as in Spark over the same rows as a batch, with any cut.
 
 Spark computes WHERE and the select list over a table with the rows of the stream. Tables have NULLs, no rows, equal
 rows; so have the rows of the stream.
@@ -92,7 +92,7 @@ LISTED = {
     "k IN (SELECT k FROM whole)": "k IN (1, 3)",
     "k NOT IN (SELECT k FROM whole)": "k NOT IN (1, 3)",
 }
-"""In a select list, Spark has no NULL for IN with a sub-query, which is false there; for a list of values it has."""
+"""In a select list, Spark returns false, not NULL, for IN with a sub-query; for a list of values it returns NULL."""
 QUERIES = [f"SELECT STREAM n FROM a WHERE {test}" for test in TESTS]
 QUERIES += [f"SELECT STREAM n, {value} AS y FROM a" for value in VALUES]
 QUERIES += [f"SELECT STREAM n, {value} AS y FROM a" for value in LISTED]
@@ -115,7 +115,7 @@ def transcript(query: str) -> Transcript:
 
 
 def answer(session: SparkSession, query: str) -> list[dict[str, Any]]:
-    """What Spark says of all rows at once."""
+    """Spark's results for all rows at once."""
     session.createDataFrame(A, "n INT, k INT, x INT, s STRING").createOrReplaceTempView("a")
     for name, rows in TABLES.items():
         session.createDataFrame(rows, "k INT, v INT, s STRING").createOrReplaceTempView(name)

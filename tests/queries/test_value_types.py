@@ -43,7 +43,7 @@ def case_of(kind: Callable[[str], Texts], name: str) -> Case:
 
 
 def drawn(seed: int, types: Sequence[str]) -> list[Case]:
-    """For each type one of its queries."""
+    """One of the queries of each type."""
     chance = Random(seed)
     return [case_of(chance.choice(kinds_of(TYPES[name])), name) for name in types]
 
@@ -68,13 +68,13 @@ def streamed(spark: SparkSession, folder: Path, cases: Sequence[Case], parts: Se
             if number == len(parts) - 1:
                 log.end()
         pipeline.run_available(folder / "check")
-    pipeline.run_available(folder / "check")  # what came to the copy with the last tick
+    pipeline.run_available(folder / "check")  # rows that the copy received in the last tick
     return [pa.concat_tables(tables) if tables else pa.table({}) for tables in got]
 
 
 @contextmanager
 def in_a_view(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> Iterator[SparkSession]:
-    """The input as views of batch, in a session as the pipelines have it."""
+    """The input as views of batch, in a session with the settings of pipelines."""
     session = derive(spark)
     columns = COLUMNS.replace("VARCHAR(5)", "STRING").replace("CHAR(3)", "STRING")
     fields = [("rowtime", "TIMESTAMP"), ("n", "INT"), ("g", "INT"), ("at", "TIMESTAMP")]
@@ -90,7 +90,7 @@ def in_a_view(spark: SparkSession, rows: Sequence[dict[str, Any]]) -> Iterator[S
 
 
 def compare(spark: SparkSession, folder: Path, seed: int, cases: Sequence[Case], parts: int = PARTS) -> None:
-    """Compare what queries give over random rows with batch, in many ticks and in one."""
+    """Compare the results of queries over random rows with batch, in many ticks and in one."""
     chance = Random(seed)
     rows = rows_of(chance, ROWS)
     cuts = [0, *sorted(chance.sample(range(1, ROWS), parts - 1)), ROWS]

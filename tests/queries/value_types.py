@@ -1,4 +1,4 @@
-"""Values of every type, and queries over a column of any of them, each with the batch query of Spark that it equals.
+"""Values of every type, and queries over a column of any of them, each with an equal batch query of Spark.
 
 View ``a`` over stream ``input`` has a number ``n`` that counts its rows, a small number ``g``, its rowtime again as
 ``at``, and a column of each type, whose name needs quotes. Times lie before 1582, numbers are NaN, infinite or zeros of
@@ -18,17 +18,17 @@ from typing import Any, Final
 Texts = tuple[str, str]
 UTC: Final = dt.UTC
 BEGIN: Final = dt.datetime(2024, 1, 1, 10, tzinfo=UTC)
-INFINITY: Final = "CAST('Infinity' AS DOUBLE)"  # which only NaN exceeds
+INFINITY: Final = "CAST('Infinity' AS DOUBLE)"  # only NaN is greater
 LARGE: Final = Decimal("9" * 28 + "." + "9" * 10)
 
 
 @dataclass(frozen=True)
 class Type:
-    """A type by its text, the name of its column, values of it; and what they are good for.
+    """A type by its text, the name of its column, its values, and the operations that it supports.
 
-    ``key``: values can be distinguished, ``least``: they have an order that MIN and MAX take, in windows too. ``made``:
-    what makes them of the column, in which streams keep another type. ``middle``: a constant between values.
-    ``listed``: COLLECT_LIST takes them.
+    ``key``: values can be keys; ``least``: they have an order for MIN and MAX, also in windows. ``made``: the
+    expression that computes them from the column, which streams store as another type. ``middle``: a constant between
+    values. ``listed``: COLLECT_LIST accepts them.
     """
 
     text: str
@@ -99,7 +99,7 @@ MINUTE: Final = "date_trunc('MINUTE', a.ROWTIME)"
 
 
 def rows_of(chance: Random, count: int) -> list[dict[str, Any]]:
-    """Rows some seconds apart; of each type each value is soon there."""
+    """Rows some seconds apart; each value of each type comes soon."""
     at, rows = BEGIN, []
     for n in range(count):
         at += dt.timedelta(seconds=chance.choice((1, 7, 19)), microseconds=chance.randint(0, 999))
@@ -114,12 +114,12 @@ def passed(c: str) -> Texts:
 
 
 def logged(c: str) -> Texts:
-    """Through the log of another stream, which keeps the columns of the input."""
+    """Through the log of another stream, which stores the columns of the input."""
     return f"SELECT STREAM n, {c} FROM copy", f"SELECT n, {c} FROM input"
 
 
 def filtered(c: str) -> Texts:
-    """By what files know of their columns."""
+    """By file statistics of their columns."""
     middle = next(kind.middle for kind in TYPES.values() if kind.column == c)
     text = f"SELECT STREAM n, {c} FROM a WHERE {c} > {middle}"
     return text, text
@@ -149,7 +149,7 @@ def gathered(c: str) -> Texts:
 
 
 def in_sessions(c: str) -> Texts:
-    """Rows and partial results that are kept while a session lasts."""
+    """Rows and partial results that are stored while a session lasts."""
     text = "SELECT {} AS s, MAX_BY({}, n) AS x, {} AS y FROM a GROUP BY {}"
     window, gap = "SESSION_START(a.ROWTIME, {0})", "INTERVAL '15' SECOND"
     ordered = f"TRANSFORM(ARRAY_SORT(COLLECT_LIST(STRUCT(n, {c})) FILTER (WHERE {c} IS NOT NULL)), e -> e.{c})"
@@ -214,7 +214,7 @@ ORDERED: Final[tuple[Callable[[str], Texts], ...]] = (extremes, extremes_before)
 
 
 def kinds_of(kind: Type) -> tuple[Callable[[str], Texts], ...]:
-    """The queries that a column of a type can have."""
+    """The possible queries over a column of a type."""
     beyond = (filtered,) if kind.middle else ()
     lists = LISTS if kind.listed else ()
     return (*ANY, *lists, *(KEYS if kind.key else ()), *(ORDERED if kind.least else ()), *beyond)

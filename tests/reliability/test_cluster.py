@@ -1,4 +1,4 @@
-"""The cluster harness tells what differs from local mode, and ends what it has started."""
+"""The cluster harness finds differences from local mode, and ends the processes that it has started."""
 
 from __future__ import annotations
 
@@ -67,5 +67,5 @@ def test_nothing_is_left_of_a_cluster(tmp_path: Path) -> None:
 
 
 def alive(sessions: set[int]) -> set[int]:
-    """The sessions of which a process lives; a starting one has several."""
+    """The sessions with a live process; a starting process has several."""
     return {session for _, session, lives in processes._processes().values() if session in sessions and lives}

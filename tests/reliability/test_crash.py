@@ -1,4 +1,4 @@
-"""The crash harness tells what differs from the undisturbed run."""
+"""The crash harness finds differences from the undisturbed run."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_a_driver_that_does_not_finish_what_was_committed_is_found(
 
 
 class Later(random.Random):
-    """The last of what it may choose, where it is a number: the last tick."""
+    """Choose the last value, if it is a number: the last tick."""
 
     def randrange(self, *bounds: int) -> int:  # type: ignore[override]
         return range(*bounds)[-1]

@@ -1,4 +1,4 @@
-"""The crash harness tells what a stream log has lost, changed or taken twice of what a client wrote."""
+"""The crash harness finds rows of a client that a stream log has lost, changed or stored twice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COUNT = 6
 
 
 def client_of(folder: Path, order: Sequence[int]) -> Client:
-    """A client of which all but the last of its calls came back, over a log that holds the calls of these numbers."""
+    """A client that got an answer to all calls but the last, over a log that holds the calls of these numbers."""
     Reader(0, folder).make()
     made = calls(3, COUNT)
     client = Client(folder / "home", "w1", made, seed=3)

@@ -1,4 +1,4 @@
-"""The crash harness of object stores puts back what a bucket had, and tells what went wrong there."""
+"""The crash harness of object stores restores the content of a bucket, and finds errors there."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOTO = [*KINDS].index("delta tables and checkpoint on moto")
 
 @pytest.fixture(scope="module")
 def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder beside a bucket on a server; by its name the Spark of the tests knows that it is to read from S3."""
+    """A folder beside a bucket on a server; its name tells the Spark of the tests to read from S3."""
     folder = tmp_path_factory.mktemp("crash")
     with serving(["moto"], folder):
         yield folder

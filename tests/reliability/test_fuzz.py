@@ -1,4 +1,4 @@
-"""The fuzzer: what it feeds passes, and what it would have to find it finds."""
+"""The fuzzer: its input passes, and it finds planted faults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reliability.fuzz.campaign import TARGETS, parts
 from reliability.fuzz.harness import Finding, Tally, Target, drawn, run
 from rowtime.core.errors import Problem, refuse
 
-INPUTS = 25  # of each target here; `make fuzz` takes 100,000 in all
+INPUTS = 25  # of each target here; `make fuzz` runs 100,000 in all
 
 
 @pytest.mark.parametrize("name", sorted(TARGETS))

@@ -1,4 +1,4 @@
-"""The model of the commit holds, each guard is needed, and it tells journals apart that no pipeline can leave."""
+"""The model of the commit holds, each guard is needed, and journals that no pipeline can write are rejected."""
 
 from __future__ import annotations
 

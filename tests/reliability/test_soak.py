@@ -1,4 +1,4 @@
-"""The soak tells growth from noise, and finds leaks and lost rows that are planted."""
+"""The soak tests distinguish growth from noise, and find planted leaks and lost rows."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def test_what_grows_is_found_in_long_and_short_runs() -> None:
     ("clock", "left", "grows"),
     [
         (lambda n: 100 + 2 * n, lambda _: 1.0, True),  # alone
-        (lambda n: 300 + 6 * n, lambda _: 0.3, True),  # beside others all the time
-        (lambda n: 100 if n < 30 else 300, lambda n: 1.0 if n < 30 else 0.3, False),  # others come
-        (lambda n: 300 if n < 30 else 140, lambda n: 0.3 if n < 30 else 1.0, False),  # others go
+        (lambda n: 300 + 6 * n, lambda _: 0.3, True),  # always beside other programs
+        (lambda n: 100 if n < 30 else 300, lambda n: 1.0 if n < 30 else 0.3, False),  # others start
+        (lambda n: 300 if n < 30 else 140, lambda n: 0.3 if n < 30 else 1.0, False),  # others end
     ],
 )
 def test_other_programs_that_come_or_go_do_not_let_ticks_grow(
@@ -97,7 +97,7 @@ def test_the_answer_holds_every_kind_of_row() -> None:
 
 
 class Leaks:
-    """Keeps 16 MiB of each process and a few files a tick, and takes results away."""
+    """Leaks 16 MiB per process and a few files per tick, and drops results."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.folder, self.kept, self.ticks = folder, [bytearray()], 0
@@ -129,7 +129,7 @@ def test_planted_leaks_and_lost_rows_are_found(
         commit(journal, tick, entry)
 
     monkeypatch.setattr(Journal, "commit", delayed)
-    monkeypatch.setattr(Processors, "left", lambda _self: 1.0)  # a sleep takes as long on a busy machine
+    monkeypatch.setattr(Processors, "left", lambda _self: 1.0)  # a sleep takes the same time on a busy machine
     line, wrong = Soak(tmp_path, spark, tmp_path / "spark", leaks).run(3.0)
     for gauge in ("tick", "Python", "heap after GC", "files of state"):
         assert any(text.startswith(f"grows: {gauge} ") for text in wrong), (gauge, line)

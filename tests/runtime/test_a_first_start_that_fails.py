@@ -1,4 +1,4 @@
-"""A first start that fails leaves nothing behind: the corrected script starts as if there had been no other."""
+"""A first start that fails leaves nothing behind: the corrected script starts as if for the first time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_corrected_script_defines_its_streams_anew(spark: SparkSession, tmp_
     with pytest.raises(rt.Refused, match="R206"):  # found when the rows are inserted
         start(spark, tmp_path, columns="n SMALLINT", value="'one'")
     assert home.names() == ["kept"]
-    with pytest.raises(rt.Failure, match="R501"):  # found by the first tick, behind the insert: there is no folder
+    with pytest.raises(rt.Failure, match="R501"):  # found by the first tick, after the insert: there is no folder
         start(spark, tmp_path, columns="n BIGINT", value="7")
     assert home.names() == ["kept"]
     (tmp_path / "in").mkdir()
@@ -71,7 +71,7 @@ CREATE PUMP q AS INSERT INTO l SELECT STREAM n FROM f;"""
 
 
 def test_a_start_that_failed_had_taken_the_targets_of_its_pumps(spark: SparkSession, tmp_path: Path) -> None:
-    """For a notebook that names no checkpoint, whose every run has a new one, there was no way but to take over."""
+    """In a notebook, which has a new checkpoint for each run, taking over was the only way out."""
     home = Home(tmp_path / "home")
     home.define("l", {"columns": [{"name": "n", "type": "INT", "nullable": True}]})
 
@@ -85,7 +85,7 @@ def test_a_start_that_failed_had_taken_the_targets_of_its_pumps(spark: SparkSess
     (tmp_path / "in" / "1.json").write_text('{"n": 5}\n')
     go(2)
     for other in (1, 3):
-        with pytest.raises(rt.Refused, match=r"R44[01]"):  # what has begun keeps them
+        with pytest.raises(rt.Refused, match=r"R44[01]"):  # a pipeline that has started keeps them
             go(other)
     go(2)
     [entry] = [one for its in scan(home.log_path("l"), {}).values() for one in its if isinstance(one, Rows)]
@@ -118,7 +118,7 @@ def before_a_start(folder: Path) -> None:
 
 
 def in_the_home(folder: Path) -> Found:
-    """What whoever opens the home next finds of each stream: its definition and its rows, whoever wrote them."""
+    """For each stream, what the next process finds in the home: its definition and its rows, of all writers."""
     home = Home(folder / "home")
     found: Found = {}
     for name in ("gone", "again", "kept", "s", "o"):
@@ -149,7 +149,7 @@ def test_a_start_that_failed_had_dropped_a_stream(spark: SparkSession, tmp_path:
 
 @pytest.mark.slow
 def test_a_first_start_that_was_killed_left_its_definitions(spark: SparkSession, tmp_path: Path) -> None:
-    """At any write of it: what the disk holds before a write is what a death at that write leaves."""
+    """At every write: the disk before a write is the disk after a crash at that write."""
     live, images = tmp_path / "live", list[Path]()
     before_a_start(live)
     before = in_the_home(live)
@@ -183,7 +183,7 @@ def test_a_first_start_that_was_killed_left_its_definitions(spark: SparkSession,
         copied(live, image)
     first = began.index(True)
     assert 20 < first < len(began) - 5, "both sides of the first commit were tried"
-    for number in (first // 2, first - 1, first):  # the corrected script, or what has begun goes on
+    for number in (first // 2, first - 1, first):  # the corrected script runs, or the first start continues
         shutil.rmtree(live)
         images[number].rename(live)
         given = {} if began[number] else {"columns": "n SMALLINT", "value": "7"}

@@ -1,4 +1,4 @@
-"""What only Spark knows of expressions is reported before the first tick, with its place (R107, R111)."""
+"""Errors that only Spark finds in expressions are reported before the first tick, with their place (R107, R111)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that are distinguished on the driver have the values that Spark gave them."""
+"""Rows that are split on the driver have the values that Spark gave them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CURRENT_ROW_TIMESTAMP: where ROWTIME is the arrival time it is ROWTIME, ascends and closes groups; elsewhere not."""
+"""CURRENT_ROW_TIMESTAMP equals ROWTIME if that is the arrival time; then it ascends and closes groups."""
 
 from __future__ import annotations
 

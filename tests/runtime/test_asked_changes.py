@@ -1,4 +1,4 @@
-"""Events that begin and end in one tick: who is told that they were open, and that nobody misses it otherwise."""
+"""Events that begin and end in one tick: only readers that ask get the open event, and no other reader needs it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TYPES = {"int": pa.int32(), "string": pa.string(), "bigint": pa.int64()}
         ("SELECT STREAM k, v FROM s EMIT INTERVALS (x, y)", False),
         ("SELECT STREAM k, v FROM s EMIT EDGES (e, x, y)", False),
         ("SELECT STREAM k, v FROM s EMIT CHANGES", True),
-        ("SELECT STREAM k, 10 / v AS w FROM s EMIT INTERVALS (x, y)", True),  # what fails is told of as open
+        ("SELECT STREAM k, 10 / v AS w FROM s EMIT INTERVALS (x, y)", True),  # a failing one is reported as open
         ("SELECT STREAM k, v FROM s WHERE 10 / v > 1 EMIT INTERVALS (x, y)", True),
         ("SELECT STREAM k FROM ALTER_DURATION(s, INTERVAL '1' HOUR) AS c EMIT INTERVALS (x, y)", True),
         (f"{BOTH}; SELECT STREAM k, v FROM s EMIT CHANGES", True),
@@ -65,7 +65,7 @@ def test_skipped_changes_are_those_that_cancel_out(spark: SparkSession, by: str)
         begins = chance.random() < 0.5
         at = chance.randrange(4)
         until = END if begins else at + chance.choice([0, 5, 9])
-        kept = place < 30  # of an earlier tick, which are open
+        kept = place < 30  # open events of an earlier tick
         rows.append({
             "k": chance.randrange(3), WRITER: chance.choice("ab"), NEW_EDGE: int(not kept), POSITION: place,
             EDGE_KIND: START_EDGE if begins or kept else STOP_EDGE, AS_GIVEN: at, START: at,
@@ -80,7 +80,7 @@ def test_skipped_changes_are_those_that_cancel_out(spark: SparkSession, by: str)
 
 
 def netted(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], int]:
-    """What each event has come to, by what it is; of the others what is told of them."""
+    """The final state of each event, by its identity; for the others only the reported changes."""
     found: dict[tuple[Any, ...], int] = {}
     for row in rows:
         what = tuple(row[name] for name in (ROUTE, "k", WRITER, STARTED_AT, AS_GIVEN, START, STOP))

@@ -37,7 +37,7 @@ def collect(spark: SparkSession, tmp_path: Path, sql: str) -> tuple[rt.Pipeline,
     return pipeline, rows, bounds
 
 
-# -- SQL ------------------------------------------------------------------------------
+# -- SQL --------------------------------------------------------------------------------
 
 REFUSED = [
     ("SELECT STREAM v FORM a", "R101"),
@@ -97,7 +97,7 @@ def test_problems_that_only_spark_finds_are_refused_in_the_same_form(spark: Spar
     assert "no_such_function" in str(refused.value).lower()
 
 
-# -- times ----------------------------------------------------------------------------
+# -- times ------------------------------------------------------------------------------
 
 
 def test_times_at_both_ends_of_the_calendar_are_rows_like_others(spark: SparkSession, tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_stream_of_bounds_only_moves_the_clock_and_gives_no_rows(spark: SparkS
     assert bounds[-1] == END
 
 
-# -- sources and sinks that are not there ----------------------------------------------
+# -- missing sources and sinks ----------------------------------------------------------
 
 FILES = """CREATE STREAM a (v INT) USING json OPTIONS (path '{path}');
 CREATE STREAM out (v INT) USING parquet OPTIONS (path '{out}');
@@ -202,7 +202,7 @@ def test_a_sink_that_cannot_be_written_fails_the_tick_and_the_next_start_repeats
     assert [pq.read_table(file)["v"].to_pylist() for file in files] == [[1]]
 
 
-# -- checkpoints ----------------------------------------------------------------------
+# -- checkpoints ------------------------------------------------------------------------
 
 
 def test_a_checkpoint_of_another_query_is_refused_with_what_differs(spark: SparkSession, tmp_path: Path) -> None:

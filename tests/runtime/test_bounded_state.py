@@ -1,4 +1,4 @@
-"""What operators keep does not grow with the stream: what can never be needed again is gone."""
+"""The state of operators does not grow with the stream: rows that are no longer needed are dropped."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_state_does_not_grow_with_the_stream(spark: SparkSession, sql: str) -> N
 
 
 def _run(spark: SparkSession, case: Transcript, ticks: int = TICKS) -> tuple[list[dict[str, int]], list[int]]:
-    """The rows that each operator keeps after each tick, and the size of the operators' scalars."""
+    """The number of rows that each operator keeps after each tick, and the size of the operators' scalars."""
     held: list[dict[str, int]] = []
     sizes: list[int] = []
     folder = Path(tempfile.mkdtemp(prefix="rowtime-test-"))
@@ -75,7 +75,7 @@ def _run(spark: SparkSession, case: Transcript, ticks: int = TICKS) -> tuple[lis
 def test_windows_of_starts_keep_only_the_last_ones(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, emit: str
 ) -> None:
-    """A lot has two starts of two keys and what they replace; there are as many as the ticks have binary digits."""
+    """A bulk of events has two starts of two keys, and the versions that they replace; there are log₂(ticks) bulks."""
     monkeypatch.setattr("rowtime.state.segments.FANOUT", 2)
     items = tuple(ScriptItem(n, "s", "main", {"at": ORIGIN + n, "k": n % 2}, None) for n in range(1, ROWS + 1))
     declared = "CREATE STREAM s (at TIMESTAMP, k INT) EVENT SHAPE POINT (at) BOUND EVERY 1 ROWS; "

@@ -1,4 +1,4 @@
-"""What becomes of files of a directory: damaged, empty, renamed, appended to, written over, gone."""
+"""Files of a directory that are damaged, empty, renamed, appended to, overwritten or deleted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Place:
-    """A directory and its source, asked for one range after the other, each time by a new driver unless told."""
+    """A directory and its source, which reads one range after the other, each time with a new driver by default."""
 
     def __init__(self, folder: Path, kind: str = "json") -> None:
         self.folder, self.kind = folder / "in", kind
@@ -128,13 +128,13 @@ def test_a_file_that_was_only_touched_is_the_same_file(place: Place) -> None:
     assert place.aside == {}
 
 
-LONG = '{"n": 1}\n' * 10_000  # its first and last 16 KiB are not all of it
+LONG = '{"n": 1}\n' * 10_000  # the first and last 16 KiB are not the whole file
 CHANGED = LONG[:45_000] + LONG[45_000:].replace("1", "7", 1)
 
 
 @pytest.mark.parametrize("again", [True, False], ids=["same driver", "after a restart"])
 def test_a_change_in_the_middle_of_a_file_is_found_at_the_next_look(place: Place, *, again: bool) -> None:
-    """Of many files, 1,000 were looked at each time, and of each no more than its edges."""
+    """Of many files, each range looked at 1,000 again, and read only the first and last bytes of each."""
     for name in "abcde":
         place.write(f"{name}.json", LONG)
     place.take()
@@ -161,7 +161,7 @@ def test_a_file_moved_over_another_that_was_read_is_not_read_twice(place: Place)
 
 
 def test_touched_files_are_read_once_to_compare_them(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A copy of the directory has new times; each start read all of it again."""
+    """A copy of the directory has new times, so each start read all files again."""
     place.write("a.json", LONG)
     place.take()
     read: list[str] = []
@@ -177,7 +177,7 @@ def test_touched_files_are_read_once_to_compare_them(place: Place, monkeypatch: 
 
 
 def test_a_long_list_is_written_once(place: Place) -> None:
-    """Each tick that set a file aside wrote the whole list."""
+    """Each tick that set a file aside wrote the whole list again."""
     for age in range(4):
         place.write(f"{age}.json", "" if age == 1 else '{"n": 1}\n', age=age)
     place.source = place.fresh()
@@ -220,7 +220,7 @@ def test_a_removed_unreadable_file_is_not_named_any_more(place: Place) -> None:
 
 
 def test_a_file_that_is_removed_before_it_is_read_is_not_awaited(place: Place) -> None:
-    """The list named it for ever, and each tick failed."""
+    """The list always named the file, and each tick failed."""
     place.write("a.json")
     place.write("b.json", age=1)
     source = place.fresh()
@@ -271,7 +271,7 @@ GIVES_NO_ROWTIME: dict[str, tuple[dict[str, str], str, str]] = {
 
 @pytest.mark.parametrize("name", GIVES_NO_ROWTIME)
 def test_a_file_without_the_column_of_the_rowtime_is_set_aside(tmp_path: Path, name: str) -> None:
-    """Its rows had the time of the file, and the rows of all files that came later were OUT_OF_ORDER."""
+    """Its rows had the time of the file, and the rows of all later files were OUT_OF_ORDER."""
     more, good, bad = GIVES_NO_ROWTIME[name]
     place = Place(tmp_path, name.partition(" ")[0])
     if name == "parquet":
@@ -284,7 +284,7 @@ def test_a_file_without_the_column_of_the_rowtime_is_set_aside(tmp_path: Path, n
     source = FilesSource(place.kind, options, [("n", "BIGINT")], place.notes)
     part, state = source.discover({}, rt.Limits(), {})
     names = [Path(path).name for _, path, _ in part.detail["files"]]
-    if name == "csv without names":  # columns go by place: what a line lacks is NULL in that row
+    if name == "csv without names":  # columns are identified by position: a missing column is NULL in that row
         assert (names, state.get("aside")) == (["a", "b"], None)
         return
     assert names == ["a"]
@@ -326,7 +326,7 @@ def test_a_file_is_set_aside_for_an_error_that_spark_would_repeat(cause: str, wh
     assert lasting(f"Caused by: {cause}") is None
 
 
-# -- the list -------------------------------------------------------------------------
+# -- the list ---------------------------------------------------------------------------
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "a name": lambda data: data.replace(b"/a.json", b"/x.json"),
@@ -363,10 +363,10 @@ def test_a_list_of_an_older_version_continues_without_checksums(place: Place) ->
     part = place.fresh().between({"files": 0}, place.start, place.state)
     assert [Path(name).name for _, name, _ in part.detail["files"]] == ["a.json", "b.json", "c.json"]
     place.write("a.json", '{"n": 2}\n{"n": 3}\n', age=4)
-    assert (place.take(), place.aside) == ([], {"a.json": "R521"})  # nobody knows what it held
+    assert (place.take(), place.aside) == ([], {"a.json": "R521"})  # its content is not known
 
 
-# -- a pipeline -----------------------------------------------------------------------
+# -- a pipeline -------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -397,7 +397,7 @@ def wait_for(query: rt.Query, condition: Callable[[], bool]) -> None:
 def test_a_run_skips_damaged_files_and_reads_them_when_they_are_replaced(
     running: tuple[rt.Query, list[int]], tmp_path: Path
 ) -> None:
-    """It named a damaged file for ever, also when that was taken away."""
+    """The message named a damaged file for ever, also after its removal."""
     query, got = running
 
     def put(name: str, data: bytes) -> None:
@@ -412,7 +412,7 @@ def test_a_run_skips_damaged_files_and_reads_them_when_they_are_replaced(
     put("a", whole(rows(1, 2)))
     wait_for(query, lambda: got == [1, 2])
     data = bytearray(whole(rows(3, 4)))
-    data[4:40] = b"\xff" * 36  # only who reads the page sees it: the footer is whole
+    data[4:40] = b"\xff" * 36  # only a reader of the page can find it: the footer is intact
     put("b", bytes(data))
     put("c", b"")
     put("d", whole(rows(5, 6)))

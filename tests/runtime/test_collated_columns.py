@@ -1,4 +1,4 @@
-"""Columns of a stream may have a collation; the text that a group shows does not depend on which row came first."""
+"""Columns of a stream may have a collation; the text that a group shows does not depend on the order of rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ROWS: list[dict[str, Any]] = [
 
 
 def results(spark: SparkSession, folder: Path, cuts: list[int]) -> dict[str, list[Any]]:
-    """The rows of each query, the input in ticks that end at the cuts."""
+    """The rows of each query, with ticks that end at the cuts."""
     sql = f"CREATE STREAM s ({COLUMNS}); CREATE VIEW t AS SELECT STREAM k || '!' AS b FROM s;"
     sql += "".join(f"CREATE PUMP p_{name} AS INSERT INTO o_{name} {query};" for name, query in GROUPS.items())
     got: dict[str, list[Any]] = {name: [] for name in GROUPS}

@@ -1,4 +1,4 @@
-"""Groups of events show one of equal texts with a collation, whichever came first: the least by its bytes."""
+"""Groups of events show the least of equal texts with a collation, by its bytes, whichever came first."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_groups_of_events_showed_any_of_equal_collated_texts(spark: SparkSession
     once = shown(session, EVENTS, [])
     assert sorted(once["window"]) == ["A3", "B3"]
     assert once["extremes"] == ["A6"]
-    assert sorted(once["counted"]) == ["A2", "B1", "B2", "a1", "a1", "a1"]  # of what begins or ends there
+    assert sorted(once["counted"]) == ["A2", "B1", "B2", "a1", "a1", "a1"]  # of events that begin or end there
     assert sorted(once["sets"]) == ["A8", "A8", "B2", "a1", "a4", "b1"]
     other = [EVENTS[n] for n in (1, 0, 2, 3, 4, 5)]
     swapped = shown(session, other, [3, 5])

@@ -1,4 +1,4 @@
-"""Bounds that clients set for a column of declared order: groups close, rows behind them are refused."""
+"""Bounds that clients set for a column of declared order: groups close, rows below them are refused."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def shown(kind: str, value: int) -> Any:
 
 
 def run(spark: SparkSession, folder: Path, kind: str, steps: list[Step], cuts: set[int]) -> tuple[list[Any], Any]:
-    """Write and read in turns, with another start before each look; all writers are there from the first on."""
+    """Write and read in turn, with a new start before each read; all writers are present from the start."""
     got: list[dict[str, Any]] = []
     sql = f"CREATE STREAM orders (n INT, oid {kind}); SELECT STREAM oid, COUNT(*) AS n FROM orders GROUP BY oid"
     made(spark, folder, sql, got)

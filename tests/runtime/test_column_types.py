@@ -1,4 +1,4 @@
-"""The types of results: the same in every tick, whichever inputs have rows in it."""
+"""The types of results are the same in every tick, whichever inputs have rows in it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MEET = "ON a.v = b.v AND b.ROWTIME BETWEEN a.ROWTIME AND a.ROWTIME + INTERVAL '1
 
 
 def run(spark: SparkSession, folder: Path, sql: str, parts: list[dict[str, list[int]]]) -> tuple[list[Any], set[Any]]:
-    """Rows and the schemas of all ticks: each part is a tick, and the end another."""
+    """Rows and the schemas of all ticks: each part is a tick, and the end is another one."""
     rows: list[Any] = []
     schemas: set[Any] = set()
 
@@ -138,7 +138,7 @@ def test_the_rows_of_a_pump_have_the_types_of_its_stream(spark: SparkSession, tm
 
 
 def test_the_files_of_a_directory_have_one_schema(spark: SparkSession, tmp_path: Path) -> None:
-    """Whether Spark knows of no NULL in a tick or not, and whether its rows go over the driver or not."""
+    """Whether or not Spark knows that a tick has no NULL, and whether or not its rows pass through the driver."""
     sql = f"""{A} CREATE STREAM b (v BIGINT, w STRING);
         CREATE STREAM o (n BIGINT) USING parquet OPTIONS (path '{tmp_path}/out', ordered 'false');
         CREATE PUMP p AS INSERT INTO o SELECT STREAM coalesce(v, 0) AS n FROM a UNION ALL SELECT STREAM v FROM b"""

@@ -67,7 +67,7 @@ def define(made: rt.Pipeline) -> None:
 
 
 def outcome(folder: Path, query_engine: Any) -> dict[str, Any]:
-    """Everything that a pipeline leaves: files by plain reading, the log with its positions, the ledger."""
+    """All output of a pipeline: the content of files, the log with its positions, the ledger."""
     visible = [p for p in (folder / "out").glob("*") if not p.name.startswith(("_", "."))]
     rows = [tuple(row.values()) for path in visible for row in pq.read_table(path).to_pylist()]
     entries = scan(folder / "home" / "logs" / "merged", {})
@@ -87,7 +87,7 @@ def outcome(folder: Path, query_engine: Any) -> dict[str, Any]:
 
 
 def play(spark: SparkSession, folder: Path, deaths: Iterator[tuple[int, str]]) -> dict[str, Any]:
-    """All ticks, dying once at each of ``deaths``; a new engine goes on after each."""
+    """All ticks, with one crash at each of ``deaths``; a new engine continues after each."""
     made = pipeline(spark, folder)
     define(made)
     wanted = dict(deaths)
@@ -116,7 +116,7 @@ def play(spark: SparkSession, folder: Path, deaths: Iterator[tuple[int, str]]) -
 
 
 def close_writers(engine: Any) -> None:
-    """What the death of a process does to its locks."""
+    """Release the locks as the death of the process does."""
     for stage in engine.stages.values():
         writer = getattr(stage.sink, "_writer", None)
         if writer is not None:

@@ -101,7 +101,7 @@ def test_columns_with_a_header_and_other_separators_are_the_same_both_ways(
 def both_ways(
     spark: SparkSession, folder: Path, texts: list[str], columns: Mapping[str, str], options: Mapping[str, str]
 ) -> int:
-    """Asserts that the rows are the same; how many files Arrow has decoded."""
+    """Assert that the rows are equal; return how many files Arrow has decoded."""
     place = folder / "in"
     place.mkdir()
     for number, text in enumerate(texts):

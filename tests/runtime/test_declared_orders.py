@@ -63,7 +63,7 @@ def test_the_order_is_that_of_the_stream_whatever_the_writers(spark: SparkSessio
         spark, tmp_path, "CREATE STREAM orders (oid INT STRICTLY DESCENDING); SELECT STREAM oid FROM orders", got
     )
     send(tmp_path, 0, 9, 7, 5, writer="a")
-    send(tmp_path, 0, 9, 8, 4, writer="b")  # rowtimes as those of a, which comes first
+    send(tmp_path, 0, 9, 8, 4, writer="b")  # the same rowtimes as a, which is the first input
     query = pipeline.run_available(tmp_path / "check")
     assert [row["oid"] for row in got] == [9, 7, 5]
     assert query.ledger["orders.oid"] == {"in": 5, "accepted": 3, "BROKEN_ORDER": 2}, "b may still have a row at 2"

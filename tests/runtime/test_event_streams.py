@@ -1,4 +1,4 @@
-"""Event streams over real sources: only bounds say what is late, not when rows arrive."""
+"""Event streams over real sources: only bounds make a row late, not its arrival."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events that a pump writes into a stream of events, which another pipeline reads: none of them is late there."""
+"""A pump writes events into a stream of events, which another pipeline reads: none of them is late there."""
 
 from __future__ import annotations
 

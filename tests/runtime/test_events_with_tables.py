@@ -1,4 +1,4 @@
-"""Semi and anti joins of events with tables in a run: starts, other rows in the table, a typed sink, verify, traces."""
+"""Semi and anti joins of events with tables in a run: restarts, changed tables, a typed sink, verify, traces."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STAYS = [
     [(0, 6, 1, 3), (4, None, 1, 5), (5, None, 2, 1), (1, 7, 2, 2)],
     [(4, 9, 1, 5), (3, 9, 4, 9), (2, 9, 3, 9), (5, 9, 2, 1)],
 ]
-"""Room 2 is crowded with 2 guests, room 3 is closed, and nobody knows room 4."""
+"""Room 2 is crowded with 2 guests, room 3 is closed, and room 4 is not in the table."""
 EXPECTED = [(0, 4, 1, 3), (1, 7, 2, 2), (4, 6, 1, 8), (6, 9, 1, 5)]
 
 
@@ -55,7 +55,7 @@ def test_events_meet_the_tables_of_the_first_start(spark: SparkSession, tmp_path
             log.insert([dict(zip(("came", "went", "room", "guests"), stay, strict=True)) for stay in stays])
             log.set_rowtime_bound(4 * n + 4)
         made.run_available(tmp_path / "check")
-        if not n:  # a later start sees none of this
+        if not n:  # a later start does not use these rows
             spark.createDataFrame([(1,), (None,)], "room INT").write.mode("overwrite").parquet(str(tmp_path / "closed"))
     assert used(tmp_path) == EXPECTED
     made.run_available(tmp_path / "check")

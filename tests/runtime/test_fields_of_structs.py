@@ -1,4 +1,4 @@
-"""``s.x`` is a column of what is called s; if there is none, a field of the struct column s, as in Spark."""
+"""``s.x`` is a column of the input s; if there is no such input, a field of the struct column s, as in Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CSV and JSON sinks write, Spark and rowtime read back: every value is as it was, or its type is refused."""
+"""Spark and rowtime read back what CSV and JSON sinks write: every value is unchanged, or its type is refused."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def script(folder: Path, *, options: bool) -> str:
 
 
 def plain(table: Any) -> list[str]:
-    """Rows in words that tell NaN, minus zero and NULL apart; without the rowtime."""
+    """Rows as text that distinguishes NaN, minus zero and NULL; without the rowtime."""
     listed = table.to_pylist() if hasattr(table, "to_pylist") else table
     return [repr({name: value for name, value in row.items() if name != "rowtime"}) for row in listed]
 
@@ -101,7 +101,7 @@ def test_texts_and_times_changed_on_their_way_through_text_files(spark: SparkSes
 
 
 def _alike(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Arrow gives maps as lists of pairs, and times in UTC with a zone of another name."""
+    """Arrow returns maps as lists of pairs, and times in UTC with another name of the zone."""
 
     def value(one: Any) -> Any:
         if isinstance(one, list) and one and isinstance(one[0], tuple):
@@ -131,7 +131,8 @@ def test_a_type_that_cannot_be_read_back_was_written(kind: str, column: str, ref
     sql = f"""CREATE STREAM a ({column});
     CREATE STREAM o ({column}) USING {kind} OPTIONS (path 'out');
     CREATE PUMP p AS INSERT INTO o SELECT STREAM v FROM a;"""
-    problems = [problem for problem in compile_script(sql).problems if problem.code != "R208"]  # which logs cannot keep
+    # logs cannot store these
+    problems = [problem for problem in compile_script(sql).problems if problem.code != "R208"]
     assert [(problem.code, problem.place and problem.place.line) for problem in problems] == [("R530", 3)] * refused
 
 

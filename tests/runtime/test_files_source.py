@@ -208,7 +208,7 @@ def test_parquet_rows_without_a_rowtime_are_raised_to_the_row_before(spark: Spar
 
 
 def to_parquet(folder: Path, lines: str, age: int) -> None:
-    """The text file that was just written there, as Parquet of the same name."""
+    """The text file that was just written, as Parquet with the same name."""
     found = max(folder.iterdir(), key=lambda file: file.stat().st_mtime)
     page, n, ev = zip(*(line.split(",") for line in lines.splitlines()), strict=True)
     times = pa.array([datetime.fromisoformat(t).replace(tzinfo=UTC) for t in ev], pa.timestamp("us", "UTC"))
@@ -229,12 +229,12 @@ def wait_for(condition: object, seconds: float = 60.0) -> None:
         time.sleep(0.05)
 
 
-LIST_WRITES = 7  # of the file of numbers, its folder and their syncs
+LIST_WRITES = 7  # of the number file, its folder and their syncs
 
 
 @pytest.mark.parametrize("number", range(LIST_WRITES + 1))
 def test_each_file_is_taken_once_whichever_write_of_the_numbers_fails(tmp_path: Path, number: int) -> None:
-    """A driver whose disk was full for a moment has numbers beyond the commit on its disk, or none yet."""
+    """A driver whose disk was full for a moment has more numbers on its disk than committed, or none yet."""
     for name in "abc":
         write(tmp_path, f"{name}.json", '{"n": 1}\n', age=1)
     given: dict[str, str] = {"path": str(tmp_path / "in")}

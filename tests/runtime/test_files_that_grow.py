@@ -1,4 +1,4 @@
-"""Files that get more lines after they have been read: each part is read once, to the end of its last full line."""
+"""Files that are appended to after they have been read: each part is read once, up to its last complete line."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def written(at: Path) -> list[tuple[str, int]]:
 
 
 def content(kind: str, count: int) -> tuple[bytes, list[tuple[str, int]]]:
-    """A file of so many rows, one of which is no record, and the oracle: what a pump gets of them."""
+    """A file with a number of rows, one of which is malformed, and the oracle: the rows that a pump gets."""
     rows = [(f"ä{n % 5}", n) for n in range(count)]
     lines = [f"{k},{n}" if kind == "csv" else json.dumps({"k": k, "n": n}, ensure_ascii=False) for k, n in rows]
     lines[7] = "x,no" if kind == "csv" else "no"
@@ -60,7 +60,7 @@ def content(kind: str, count: int) -> tuple[bytes, list[tuple[str, int]]]:
 def test_the_parts_of_a_file_give_the_rows_of_the_whole_file(
     spark: SparkSession, tmp_path: Path, kind: str, more: str
 ) -> None:
-    """Whatever the cuts, also within a character and a line; the driver is another one each time."""
+    """With any cut, also within a character and a line; each part is read by a new driver."""
     chance = random.Random(f"{kind}{more}")
     data, rows = content(kind, 20)
     data = b"k,n\n" + data if more else data

@@ -1,7 +1,7 @@
-"""Events that are final where they are made: the files of a directory, written by snapshots and joins themselves.
+"""Events that are final when they are made: snapshots and joins write the files of a directory themselves.
 
-The answer is that of a loop over the accepted events, whoever computes it: the driver from Parquet or
-from what Spark collects, or Spark; and whether the sink takes the files or sorts rows.
+The result equals that of a loop over the accepted events, whether the driver computes it from Parquet, from rows that
+Spark collects, or Spark does; and whether the sink moves the files or sorts rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A disk that is full has a code and a place, and a tick that met one is repeated."""
+"""A full disk is reported with a code and a path, and the tick is repeated."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_other_errors_stay_as_they_are(error: Exception) -> None:
 def test_a_tick_whose_disk_was_full_is_repeated(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python's own error ended the run, and did not say where."""
+    """A Python exception ended the run, and did not name the path."""
     pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql("CREATE STREAM a (n INT); SELECT STREAM n FROM a;")
     got: list[int] = []
     pipeline.sink("result", lambda batch: got.extend(batch.table()["n"].to_pylist()) if batch.count else None)

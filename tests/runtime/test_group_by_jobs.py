@@ -1,4 +1,4 @@
-"""How many Spark jobs a tick of a GROUP BY costs."""
+"""The number of Spark jobs in a tick of a GROUP BY."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who hands the rows of a tick over: one thread, unless Delta tables in stores can get theirs at once."""
+"""Delivery of a tick's rows to sinks: in one thread, except Delta tables in stores, which get theirs in parallel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE = 10  # seconds
 
 @dataclass
 class Stage:
-    """``table``: its table in a store, if it has one; ``takes`` is called with the rows."""
+    """``table``: its table in a store, if it has one; the sink calls ``takes`` with the rows."""
 
     table: str
     takes: Callable[[str], None]

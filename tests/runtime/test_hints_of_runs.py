@@ -1,4 +1,4 @@
-"""What the hints of runs offer does what they say: each is refused or fails, and follows its hint."""
+"""The hints of runs work: each run is refused or fails, and the test follows its hint."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rowtime.core.errors import RowtimeError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.slow  # a pipeline for each hint, and one for each way in which it is followed
+pytestmark = pytest.mark.slow  # a pipeline for each hint, and one for each way to follow it
 
 GIVEN = """CREATE STREAM s (x STRING, n BIGINT, t TIMESTAMP);
 INSERT INTO s (ROWTIME, x, n, t) VALUES
@@ -29,7 +29,7 @@ EVENTS = """CREATE STREAM e (edge STRING, k STRING, since TIMESTAMP, until TIMES
 
 
 def rows(spark: SparkSession, folder: Path, sql: str, given: str = GIVEN) -> list[dict[str, Any]]:
-    """What a script gives, in a home of its own; its last query goes by the name of result."""
+    """The result of a script in a home of its own; its last query is named result."""
     got: list[dict[str, Any]] = []
     home = folder / f"home{sum(1 for _ in folder.iterdir())}"
     pipeline = rt.Pipeline(spark, home=home).sql(given + sql)
@@ -39,7 +39,7 @@ def rows(spark: SparkSession, folder: Path, sql: str, given: str = GIVEN) -> lis
 
 
 def told(spark: SparkSession, folder: Path, sql: str, code: str, taken: str, given: str = GIVEN) -> tuple[str, ...]:
-    """The groups of what a reader takes from the hint of what the script ends with."""
+    """The groups of the part of the hint that a reader uses, from the error that ends the script."""
     with pytest.raises(RowtimeError) as ended:
         rows(spark, folder, sql, given)
     [problem] = ended.value.problems

@@ -1,4 +1,4 @@
-"""Reference data under the bounds of a data stream: what is late follows from when items arrived, not from ticks."""
+"""Reference data under the bounds of a data stream: lateness depends on when items arrived, not on ticks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ ENDS = [("prices", "main", END), ("data", "main", END)]
 
 
 class Played:
-    """A pipeline over both streams, played in pieces: a run over each."""
+    """A pipeline over both streams, in parts: one run for each."""
 
     def __init__(self, spark: SparkSession, folder: Path, **said: str) -> None:
         self.folder, self.checkpoint = folder, folder / "checkpoint"
@@ -120,7 +120,7 @@ def test_a_silent_stream_holds_nothing_up(spark: SparkSession, tmp_path: Path) -
     played.play([_point(8), _bound(10)])
     assert played.answers == [(5, 6, 10), (8, 9, 10)]
     ticks = played.ticks
-    played.play([])  # only the clock of the wall has gone on, which lets nothing out
+    played.play([])  # only the wall clock has advanced, which releases nothing
     assert played.ticks == ticks
 
 
@@ -146,7 +146,7 @@ def test_rows_with_an_arrival_time_are_ordered_by_it(spark: SparkSession, tmp_pa
     told += [("prices", 4, {"since": 3, "until": None, "k": 1, "price": 20}), ("data", 3, {"at": 6, "k": 1})]
     rows = [(stream, "main", {**row, "rowtime": at}) for stream, at, row in told]
     played.play(rows[:3], [_bound(6)], rows[3:], [_bound(7)], ENDS)
-    # The bound of 6 is with the row before it, at 2, so before the price of 4, which was read first.
+    # The bound of 6 is that of the row before it, at 2, so it is before the price of 4, which was read first.
     assert played.rows("lost", "price", "reason") == [(20, "LATE")]
     assert played.answers == [(5, 6, 10), (6, 7, 10)]
 
@@ -189,7 +189,7 @@ def test_files_arrive_at_their_times(spark: SparkSession, tmp_path: Path) -> Non
     price(3, 3)  # late: the bound is 10:05 less a minute
     price(4, 4)
     data(5, 9)
-    price(6, 7)  # late: it is 10:09 less a minute
+    price(6, 7)  # late: the bound is 10:09 less a minute
     rows: list[int] = []
 
     def keep(batch: rt.Batch) -> None:

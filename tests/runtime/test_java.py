@@ -1,4 +1,4 @@
-"""Without a Java that Spark can run on, the error has a code and says how to install one."""
+"""Without a Java that Spark can run on, the error has a code and an install command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rowtime.runtime.session import new_spark
 
 
 def fake_java(home: Path, version: str) -> None:
-    """A java that tells its version and cannot run Spark."""
+    """A java that prints its version and cannot run Spark."""
     command = home / "bin" / "java"
     command.parent.mkdir(parents=True)
     command.write_text(f"#!/bin/sh\necho '    java.specification.version = {version}' >&2\nexit 1\n")
@@ -22,7 +22,7 @@ def fake_java(home: Path, version: str) -> None:
 
 @pytest.fixture
 def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a process that has started no Spark yet: the builder starts the gateway of whatever Java there is."""
+    """As in a process without a started Spark: the builder starts the gateway with the Java that it finds."""
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 

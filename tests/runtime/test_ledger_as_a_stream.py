@@ -1,4 +1,4 @@
-"""LEDGER as a stream: what each gate has counted in each tick, once, whatever dies, and whatever reads it."""
+"""LEDGER as a stream: the counts of each gate in each tick, once, whatever dies and whatever reads it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def of_iceberg(folder: Path) -> list[dict[str, Any]]:
 
 
 def sums(rows: list[dict[str, Any]]) -> dict[str, Counter[str]]:
-    """By gate what a ledger has in all."""
+    """The total counts of a ledger by gate."""
     found: dict[str, Counter[str]] = {}
     for row in rows:
         counts = {name: row[name] for name in ("accepted", "late", "malformed") if row[name]}

@@ -1,4 +1,4 @@
-"""Bounds that are set by hand: journaled with their positions, taken once, whoever set them."""
+"""Bounds that are set by hand: stored in the journal with their positions, applied once, whoever set them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_t_sort_accepts_a_bound_of_its_time(spark: SparkSession, tmp_path: Pat
     found = runner.play(derive(spark), case, [2, 4], restart=True, given=given)
     assert [(tick, row["c"]) for tick, row in found.rows] == [(1, 2)]
     assert found.rejected == {(3, "LATE")}
-    assert found.clocks[-1] == AT + 120_000_000  # the end of the minute that is open
+    assert found.clocks[-1] == AT + 120_000_000  # the end of the open minute
 
 
 def test_a_promotion_is_found_by_the_name_of_its_view() -> None:

@@ -1,4 +1,4 @@
-"""Rows on the driver that Spark has to take over: few become part of its plan, of many it computes the whole tick."""
+"""Rows on the driver that go to Spark: few become part of its plan, many make Spark compute the whole tick."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ CREATE PUMP p AS INSERT INTO o SELECT STREAM FLOOR(f.ROWTIME TO MINUTE) AS m, CO
 
 
 def items(tick: int) -> list[dict[str, Any]]:
-    """A row of each writer in its minute; of every tenth of them, once, one of two minutes before."""
+    """A row of each writer in its minute; every tenth sends one row of two minutes before."""
     late = tick == 2
     return [
         {"w": f"partition {n}", "p": tick, "ev": START + (0 if late and n % 10 == 1 else tick * MINUTE) + n, "v": n}
@@ -61,7 +61,7 @@ def test_ten_thousand_writers_are_one_stream(spark: SparkSession, tmp_path: Path
             if tick != 2 or row["ev"] >= START + MINUTE:
                 group = wanted.setdefault((row["ev"] - START) // MINUTE, Counter())
                 group.update(c=1, t=row["v"])
-    # The first has shown minute 2 and no more: less the tolerance, only minute 0 is known to be complete.
+    # The first writer has shown minute 2; less the tolerance, only minute 0 is known to be complete.
     found = [row for path in (tmp_path / "out").glob("part-*") for row in pq.read_table(path).to_pylist()]
     assert [(row["c"], row["t"]) for row in found] == [(wanted[0]["c"], wanted[0]["t"])]
     assert len(engine.entry["clocks"]["f"]) == WRITERS

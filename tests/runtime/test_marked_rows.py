@@ -1,4 +1,4 @@
-"""Marks count what passes them in the queries that Spark runs anyway, or tell nothing."""
+"""Marks count the rows that pass them in the queries that Spark runs anyway, or report nothing."""
 
 from __future__ import annotations
 

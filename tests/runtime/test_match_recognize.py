@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE end to end: values of many types, functions that only Spark knows, limits, and who waits for what."""
+"""MATCH_RECOGNIZE in runs: values of many types, functions that only Spark has, limits, and reasons for waiting."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_condition_may_use_what_only_spark_computes(spark: SparkSession, tmp_p
 
 
 def test_a_condition_may_have_a_mean_of_decimals(spark: SparkSession, tmp_path: Path) -> None:
-    """5.25 and 3.25 make 4.25; with 2.25 it would be 3.583333."""
+    """The average of 5.25 and 3.25 is 4.25; with 2.25 it would be 3.583333."""
     clauses = """MEASURES COUNT(*) AS n, AVG(A.d) AS mean PATTERN (A+) WITHIN INTERVAL '1' HOUR
     DEFINE A AS AVG(A.d) >= 4.250000 AND AVG(A.d) <> 5.375"""
     assert _given(spark, tmp_path, FALL + SELECT.format(clauses)) == [
@@ -73,7 +73,7 @@ def test_a_condition_may_have_a_mean_of_decimals(spark: SparkSession, tmp_path: 
 
 
 def test_a_condition_is_evaluated_only_for_rows_that_are_reached(spark: SparkSession, tmp_path: Path) -> None:
-    """From the second row on it would divide by zero, but the match from the first one takes that."""
+    """From the second row on it would divide by zero, but the match from the first row includes that row."""
     clauses = """MEASURES COUNT(*) AS n PATTERN (A B) WITHIN INTERVAL '1' HOUR DEFINE B AS 10 / (A.v - B.v) > 3"""
     rows = _rows(("a", 1, ""), ("a", 0, ""), ("a", 0, ""))
     assert _given(spark, tmp_path, rows + SELECT.format(clauses)) == [{"k": "a", "n": 2}]
@@ -87,7 +87,7 @@ def test_a_condition_is_evaluated_only_for_rows_that_are_reached(spark: SparkSes
 
 
 def test_a_row_whose_value_cannot_be_computed_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """As in every clause: what a single row gives is computed before any match is looked for."""
+    """As in every clause: expressions over a single row are computed before any match is searched."""
     clauses = """MEASURES COUNT(*) AS n PATTERN (A B) WITHIN INTERVAL '1' HOUR DEFINE B AS 10 / A.v > B.v"""
     rows = _rows(("a", 1, ""), ("a", 0, ""), ("a", 7, ""))
     assert _given(spark, tmp_path, rows + SELECT.format(clauses)) == [{"k": "a", "n": 2}]

@@ -1,4 +1,4 @@
-"""Whatever a name is, it is refused with a code or it works, end to end, and nothing is written outside the folders."""
+"""Any name is refused with a code or works, from end to end, and nothing is written outside the folders."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def quoted(name: str) -> str:
 
 
 def named(name: str, spark: SparkSession | None, folder: Path) -> rt.Pipeline:
-    """A pipeline in which everything has this name, but for letters behind it where it is taken."""
+    """A pipeline in which everything has this name, with a suffix where the name is already used."""
     things = {thing: quoted(name if thing == "s" else name + thing) for thing in THINGS}
     return rt.Pipeline(spark, home=folder / "home").sql(SQL.format(path=folder, c=quoted(name), **things))
 
 
 def prepared(name: str, spark: SparkSession, folder: Path) -> rt.Pipeline:
-    """With two rows in a table, one in a file and three of a stream, the second of which is late."""
+    """Two rows in a table, one in a file and three of a stream, the second of which is late."""
     made = named(name, spark, folder)
     for stream in made.compile().defines:
         made.home.define(stream.name, stream.as_json())
@@ -104,7 +104,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def lowered(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows by names in lower case: a column is called as it was declared or selected."""
+    """The rows by names in lower case: a column has the name of its declaration or select list."""
     return [{key.lower(): value for key, value in row.items()} for row in table.to_pylist()]
 
 
@@ -183,4 +183,4 @@ def test_the_name_of_a_pump_never_becomes_sql_of_a_database(tmp_path: Path) -> N
       CREATE PUMP {quoted(name)} AS INSERT INTO o SELECT STREAM v FROM s""")
     sink = JdbcSink(made.compile().sinks[0])
     assert sink.folder(tmp_path / "check").parent == tmp_path / "check" / "handover"
-    assert tag_of("the checkpoint", sink._row).isalnum()  # ends the names of tables; else the name is a parameter
+    assert tag_of("the checkpoint", sink._row).isalnum()  # otherwise the name is a parameter

@@ -1,4 +1,4 @@
-"""NaN is equal to NaN and greater than every number, and both zeros are one, as in Spark: wherever a row lies."""
+"""NaN equals NaN and is greater than every number, and both zeros are equal, as in Spark, on every path of a row."""
 
 from __future__ import annotations
 

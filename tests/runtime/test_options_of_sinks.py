@@ -1,4 +1,4 @@
-"""Directory sinks do what their options say, and verify reads what they wrote."""
+"""Directory sinks follow their options, and verify reads what they wrote."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_file_of_a_directory_had_any_number_of_rows(
         assert [n for rows in files for n in rows] == list(range(5300)), "in stream order, each once"
     assert len(parquet) == 4 if driver else len(parquet) >= 4
     assert rt.verify(tmp_path / "check", spark=spark, home=tmp_path / "home").equal
-    if driver:  # the next start may take another value
+    if driver:  # the next start may use another value
         pq.write_table(pa.table({"n": pa.array(range(5300, 8000), pa.int64())}), tmp_path / "in/two.parquet")
         other = script.format(at=tmp_path).replace("'1500'", "'2500'")
         rt.Pipeline(spark, home=tmp_path / "home").sql(other).run_available(tmp_path / "check")

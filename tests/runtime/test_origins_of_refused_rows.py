@@ -1,4 +1,4 @@
-"""Rows that are refused behind a merge are told by the writer and the position that they had before it."""
+"""Rows that are refused after a merge are reported with their writer and position before it."""
 
 from __future__ import annotations
 

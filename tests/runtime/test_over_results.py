@@ -1,4 +1,4 @@
-"""Windows against Spark's own batch window functions, where the frames agree: values and types."""
+"""Windows compared with Spark's batch window functions, for frames that agree: values and types."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _rows(count: int) -> list[dict[str, Any]]:
     chance = random.Random(count)
     at, made = datetime(2024, 1, 1, tzinfo=UTC), []
     for _ in range(count):
-        at += timedelta(milliseconds=chance.randint(1, 3000))  # no ties: Spark's RANGE would see later ones
+        at += timedelta(milliseconds=chance.randint(1, 3000))  # no ties: Spark's RANGE would include later ones
         i = chance.choice([None, *range(-9, 9)])
         made.append({
             "t": at, "k": chance.choice([None, "a", "b"]), "i": i, "b": chance.randint(-(10**15), 10**15),
@@ -91,7 +91,7 @@ def both(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple
 
 
 def _split(text: str) -> list[str]:
-    """A select list at the commas that are outside of parentheses."""
+    """A select list, split at the commas outside of parentheses."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")
@@ -115,7 +115,7 @@ def test_values_are_those_of_the_batch_window_function(both: tuple[pa.Table, Dat
 
 def test_types_are_those_of_the_batch_window_function(both: tuple[pa.Table, DataFrame]) -> None:
     ours, frame = both
-    longer = {"number", "rank"}  # a stream may have more rows than an INT counts
+    longer = {"number", "rank"}  # a stream may have more rows than an INT can count
     for field in frame.toArrow().schema:
         if field.name not in longer:
             assert ours.schema.field(field.name).type == field.type, field.name

@@ -1,4 +1,4 @@
-"""The panes of an instant, before 1970 and after, beside the oracle: in numpy, and as Spark SQL."""
+"""The panes of an instant, before and after 1970, compared with the oracle: in numpy, and as Spark SQL."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_panes_of_times_on_both_sides_of_the_epoch(
     covered = panes.covers(times)
     assert covered.tolist() == [bool(found) for found in ends]
     assert panes.first_end(times)[covered].tolist() == [found[0] for found in ends if found]
-    # A row between two panes is refused before it is asked for the ends of its panes.
+    # A row between two panes is refused before the ends of its panes are computed.
     inside = [(n, int(t)) for n, t in enumerate(times) if covered[n]]
     found = spark.createDataFrame(inside, "n INT, t BIGINT").selectExpr("n", f"{panes.ends_text('t')} AS e").collect()
     told: dict[int, list[int]] = {n: [] for n in range(len(times))}

@@ -56,7 +56,7 @@ def test_a_silent_writer_a_restart_and_a_refused_row(spark: SparkSession, tmp_pa
     _send(tmp_path / "home", "x", (1, "10:10", 1))
     _send(tmp_path / "home", "y", (2, "10:20", 5), (3, "11:30", 6))
     query = made().start(check)
-    _wait_for(lambda: bool(fires))  # y alone could not let it out while x may still send earlier rows
+    _wait_for(lambda: bool(fires))  # y alone could not release it, because x may still send earlier rows
     query.stop()
     _send(tmp_path / "home", "y", (4, "10:40", 7), (5, "12:40", 8), (6, "10:00", 9))
     made().run_available(check)

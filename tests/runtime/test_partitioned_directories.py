@@ -1,4 +1,4 @@
-"""Directories of files PARTITIONED BY columns, as Spark and Hive read them: exactly once, whatever dies in between."""
+"""Directories of files PARTITIONED BY columns, as Spark and Hive read them: exactly once, whatever dies."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_partitions_are_read_back_as_they_were(spark: SparkSession, tmp_path: Pa
     checked = pipeline(spark, tmp_path, SQL)
     assert rt.verify(tmp_path / "check", checked).equal
 
-    # A file in the folder of another value, and one that is gone.
+    # A file in the folder of another value, and a missing one.
     [moved] = (tmp_path / "c/s=007").glob("part-*")
     moved.rename(tmp_path / "c/s=.." / moved.name)
     files(tmp_path / "j")[0].unlink()

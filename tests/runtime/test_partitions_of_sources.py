@@ -1,4 +1,4 @@
-"""Files in folders by value, chosen by globs: what a stream reads, before and after a death, and what verify says."""
+"""Files in folders by value, chosen by globs: the rows that a stream reads, also after a crash, and verify."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ROWS: list[list[Row]] = [
 
 
 def write(at: Path, name: str, rows: list[Row], kind: str, age: int, folder: str | None = None) -> Path:
-    """Rows of one folder; the file has what its folder does not say."""
+    """Rows of one folder; the file has the columns that the folder does not give."""
     place = at / (folder if folder is not None else folder_of(["day", "land"], rows[0][:2]))
     place.mkdir(parents=True, exist_ok=True)
     path = place / f"{name}.{kind}"
@@ -54,7 +54,7 @@ def write(at: Path, name: str, rows: list[Row], kind: str, age: int, folder: str
 
 
 def expected(files: list[list[Row]]) -> list[Row]:
-    """The oracle: what the typed target takes of the rows, in their order."""
+    """The oracle: the rows that the typed target accepts, in their order."""
     rows = [(day, land, page, n * 2) for file in files for day, land, page, n in file if n > 1]
     return [row for row in rows if row[3] < 100 and (row[1] is None or len(row[1]) <= 2)]
 
@@ -146,7 +146,7 @@ def test_rows_that_a_pump_writes_into_folders_are_read_back(spark: SparkSession,
 
 
 def test_a_glob_chooses_folders_and_files(spark: SparkSession, tmp_path: Path) -> None:
-    """``*`` stays within a name; what is below a folder that is meant belongs to it; other folders are not entered."""
+    """``*`` matches within a name; everything below a chosen folder belongs to it; other folders are not read."""
     write(tmp_path / "in" / "web-1", "f0", ROWS[0], "csv", 0)
     write(tmp_path / "in" / "web-2" / "deep", "f1", ROWS[1], "csv", 1)
     write(tmp_path / "in" / "app-1", "f2", ROWS[2], "csv", 2)

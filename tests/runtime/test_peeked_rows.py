@@ -1,4 +1,4 @@
-"""Rows of Parquet files read without Spark: those that Spark reads, or none."""
+"""Rows of Parquet files that are read without Spark are the rows that Spark reads, or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where Spark's default file system is another one, files are read from where they are."""
+"""Files are read from local paths also if Spark's default file system is another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One record dated 2099: with the guard no good row is lost; without it, `waiting` names the record."""
+"""A record dated 2099: with the guard no good row is lost; without it, `waiting` names the record."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_record_is_named_in_large_ticks_too(
     monkeypatch.setattr(blocks, "BLOCK", 3)
     csv, at = tmp_path / "in", 0
     csv.mkdir()
-    for number, upto in enumerate(cuts):  # files that only Spark reads
+    for number, upto in enumerate(cuts):  # files that only Spark can read
         (csv / f"{number}.csv").write_text("".join(f"{POISONED[n]},{n}\n" for n in range(at, upto)))
         at = upto
     sql = SQL.replace("(ev TIMESTAMP, n INT)", f"(ev TIMESTAMP, n INT) USING csv OPTIONS (path '{csv}')") + guard

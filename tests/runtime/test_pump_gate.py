@@ -1,4 +1,4 @@
-"""A pump is a typed edge: what its target declares holds for every kind of target, and a bad row ends nothing."""
+"""A pump is a typed edge: the declarations of its target hold for all kinds of targets; a bad row ends no run."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def refused(query: Any, gate: str) -> list[dict[str, Any]]:
 def test_every_kind_of_target_gets_its_columns_and_no_row_that_does_not_fit(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, few: bool
 ) -> None:
-    if not few:  # then rows are distinguished by Spark, not on the driver
+    if not few:  # then Spark splits the rows, not the driver
         monkeypatch.setattr("rowtime.runtime.apart.SMALL", 0)
     select = "SELECT STREAM n, d, k AS text FROM a"
     sql = "".join(
@@ -75,7 +75,7 @@ def test_every_kind_of_target_gets_its_columns_and_no_row_that_does_not_fit(
             "function": "",
         }.items()
     )
-    sql += "SELECT STREAM l.*, 1 AS one FROM olog AS l;"  # and who reads the log in the same script
+    sql += "SELECT STREAM l.*, 1 AS one FROM olog AS l;"  # and the reader of the log in the same script
     pipeline = made(spark, tmp_path, sql)
     calls: list[tuple[Any, ...]] = []
     here: list[tuple[Any, ...]] = []
@@ -114,7 +114,7 @@ def test_every_kind_of_target_gets_its_columns_and_no_row_that_does_not_fit(
 
 @pytest.mark.slow
 def test_rejected_of_a_pump_is_a_stream_with_the_columns_of_its_query(spark: SparkSession, tmp_path: Path) -> None:
-    """Beside them, as of any gate, why, when, by which writer; those that break a declared order are there too."""
+    """The columns beside them, as at any gate: reason, time, writer; rows that break a declared order are there too."""
     sql = """CREATE STREAM q (b INT ASCENDING CHECK (b > 0), w STRING);
         CREATE PUMP p AS INSERT INTO q (w, b) SELECT STREAM k, n FROM a;
         CREATE VIEW bad AS SELECT STREAM n, k, reason, position FROM p.rejected;
@@ -164,7 +164,7 @@ def test_a_type_that_only_spark_knows_is_refused_before_anything_is_written(
 def test_a_gate_with_nothing_to_check_counts_nothing_and_files_are_taken_over(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The plan does not know the type of COUNT; Spark does. What the groups write is moved, not written again."""
+    """The plan does not know the type of COUNT; Spark does. The files of the groups are moved, not written again."""
     sql = f"""CREATE STREAM o (m TIMESTAMP, many BIGINT) USING parquet OPTIONS (path '{tmp_path}/out');
         CREATE PUMP p AS INSERT INTO o SELECT STREAM FLOOR(a.ROWTIME TO MINUTE) AS minute, COUNT(*) AS c FROM a
         GROUP BY FLOOR(a.ROWTIME TO MINUTE);"""
@@ -188,13 +188,13 @@ def test_a_gate_with_nothing_to_check_counts_nothing_and_files_are_taken_over(
 def test_a_checkpoint_from_before_pumps_were_typed_continues(
     spark: SparkSession, tmp_path: Path, columns: str, rows: list[int], counts: dict[str, int] | None
 ) -> None:
-    """Its plan has no edge: what casts and checks begins with the rows from now on; rows that wait stay."""
+    """Its plan has no edge: casts and checks begin with the new rows; waiting rows are not affected."""
     sql = f"CREATE OR REPLACE STREAM o ({columns}); CREATE PUMP p AS INSERT INTO o SELECT STREAM n FROM a WHERE n > 0;"
     old = sql.replace(columns, "n BIGINT")
     made(spark, tmp_path, old)
     with rt.writer("a", home=tmp_path / "home", writer="slow") as log:
         log.insert([{"n": 7, "rowtime": "2024-01-01 10:00:00"}])
-    send(tmp_path, [{"n": 1}, {"n": 2}])  # the second waits for the slow writer
+    send(tmp_path, [{"n": 1}, {"n": 2}])  # the second row waits for the slow writer
     got: list[tuple[Any, ...]] = []
     made(spark, tmp_path, old).sink("o", lambda batch: of(batch, got)).run_available(tmp_path / "check")
     assert got == [(1,), (7,)]
@@ -212,7 +212,7 @@ def test_a_checkpoint_from_before_pumps_were_typed_continues(
 
 
 def test_a_text_of_a_file_that_is_too_long_for_its_column_is_malformed(spark: SparkSession, tmp_path: Path) -> None:
-    """CHAR is filled, blanks beyond the length are cut off; the refused row has its text as it came."""
+    """CHAR is padded, blanks beyond the length are cut off; the refused row has its original text."""
     (tmp_path / "in").mkdir()
     texts = ["a", "abc   ", "abcd", None, "abc"]
     pq.write_table(pa.table({"c": texts, "v": ["x", "xy ", "x", "x", "xyz"]}), tmp_path / "in" / "1.parquet")

@@ -1,4 +1,4 @@
-"""Refused rows are found by masks as by a join and as by reading all rows, wherever their positions lie."""
+"""Refused rows are the same by masks, by a join and by reading all rows, for all positions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Row = tuple[object, ...]
 
 
 def split(spark: SparkSession, chosen: list[tuple[str, int]], *, peeked: bool = False) -> tuple[set[Row], set[Row]]:
-    """The rows that are left and those that were refused; ``peeked``: the rows can be read without Spark."""
+    """The accepted and the refused rows; ``peeked``: the rows can be read without Spark."""
     rows = spark.createDataFrame(
         [(f"{w}{p}", w, p) for w in WRITERS for p in PLACES], "v string, __w string, __p bigint"
     ).selectExpr("*", "timestamp_micros(5) AS __g")

@@ -1,4 +1,4 @@
-"""Refused rows go wherever a stream can go; the ledger adds up in the journal, in the query and in its progress."""
+"""Refused rows can go wherever a stream can; the sums of the ledger agree in journal, query and progress."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_ledger_that_does_not_add_up_stops_the_tick_before_its_commit(
 
 
 def _logged(spark: SparkSession, folder: Path) -> dict[int, str]:
-    """What a script of its own reads from the stream that the pump has filled."""
+    """The rows that another script reads from the stream that the pump has filled."""
     found: dict[int, str] = {}
     reader = rt.Pipeline(spark, home=folder / "home").sql("SELECT STREAM n, reason FROM logged")
     reader.sink("result", lambda b: found.update((r["n"], r["reason"]) for r in b.table().to_pylist() if b.count))

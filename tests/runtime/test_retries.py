@@ -1,4 +1,4 @@
-"""A run retries what may pass, ends at once with what will not, and says which of the two it does."""
+"""A run retries errors that may pass, ends at once with others, and says which of the two it does."""
 
 from __future__ import annotations
 

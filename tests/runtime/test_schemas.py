@@ -1,4 +1,4 @@
-"""The batches of a query have one schema in every tick, at every depth, whichever way the rows were computed."""
+"""The batches of a query have one schema in every tick, at every depth, however the rows were computed."""
 
 from __future__ import annotations
 

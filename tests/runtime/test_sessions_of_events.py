@@ -1,4 +1,4 @@
-"""Sessions of events in a run: behind a join, in front of a typed sink, over starts, with verify and traces."""
+"""Sessions of events in a run: after a join, before a typed sink, over restarts, with verify and traces."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ JOBS = [
     ([(8, None, 2, 5), (1, 9, 2, 1)], 12),
     ([(4, 13, 1, 3), (2, 30, 9, 9), (8, 15, 2, 5)], 40),
 ]
-"""Machine 1 works from 0 to 13 and is cut at 10; 2 works from 1 to 15 and is cut at 11; 9 is not ours."""
+"""Machine 1 works from 0 to 13 and is cut at 10; 2 works from 1 to 15 and is cut at 11; 9 is not in the table."""
 EXPECTED = [(0, 10, 1, 2, 5), (1, 11, 2, 2, 6), (10, 15, 1, 1, 3), (11, 17, 2, 1, 5)]
 
 

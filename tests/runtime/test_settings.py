@@ -1,4 +1,4 @@
-"""No setting of the user's Spark application changes what a pipeline computes."""
+"""No setting of the user's Spark application changes the results of a pipeline."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def told(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
 
 
 def switches(spark: SparkSession) -> dict[str, str]:
-    """All settings of Spark's SQL that are true or false, internal ones too, the other way round."""
+    """All boolean settings of Spark's SQL, also internal ones, with the opposite value."""
     settings: Any = getattr(spark._jvm, "org.apache.spark.sql.internal.SQLConf$")
     known = getattr(settings, "MODULE$").getConfigEntries().toArray()
     other = {"true": "false", "false": "true"}
@@ -66,7 +66,7 @@ def switches(spark: SparkSession) -> dict[str, str]:
 
 
 def of_this_spark(spark: SparkSession) -> dict[str, str]:
-    """Those of the settings that it has: some are of later versions."""
+    """The settings that this version has."""
     found = {key: value for key, value in CHANGED.items() if spark.conf.isModifiable(key)}
     assert len(found) > len(CHANGED) - 4
     return found
@@ -107,7 +107,7 @@ def test_derived_sessions_share_one_python_daemon(spark: SparkSession) -> None:
 
 
 def test_a_thread_has_its_own_session_again_after_a_tick(spark: SparkSession) -> None:
-    """Spark reads `TIMESTAMP` by the settings of the thread's session, so a tick has to set it."""
+    """Spark parses `TIMESTAMP` by the settings of the thread's session, so a tick has to set it."""
     mine, ours = spark.newSession(), derive(spark)
     mine.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
 

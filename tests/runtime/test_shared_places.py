@@ -1,4 +1,4 @@
-"""Places that a cluster cannot share are refused, and a session of a cluster is reached by its workers."""
+"""Places that a cluster cannot share are refused, and workers reach the session of a cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def code(refused: pytest.ExceptionInfo[Refused]) -> str:
     return refused.value.problems[0].code
 
 
-@pytest.mark.usefixtures("spark")  # else the pipelines would start a session with other settings
+@pytest.mark.usefixtures("spark")  # otherwise the pipelines would start a session with other settings
 @pytest.mark.parametrize("place", STORES)
 def test_a_place_on_a_store_is_refused_except_for_a_checkpoint_and_a_home(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

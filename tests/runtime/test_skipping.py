@@ -1,4 +1,4 @@
-"""A row that a target refuses after the commit was a dead end: every start failed, and no script could leave it out."""
+"""A row that a target refused after the commit was a dead end: every start failed, and no script could skip it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CREATE PUMP behind AS INSERT INTO o SELECT STREAM n FROM a;
 
 
 class Mine:
-    """A function that takes no row with 3, and keeps the others by their numbers."""
+    """A function that refuses rows with 3, and stores the others by their numbers."""
 
     def __init__(self) -> None:
         self.rows: dict[int, int] = {}
@@ -151,7 +151,7 @@ def test_a_log_continues_after_rows_that_were_set_aside(
     for number in (4, 5):
         send(tmp_path, number)
         go()
-        # As after a death between the delivering and the note of it: nothing comes twice.
+        # As after a crash between the delivery and its note: nothing is repeated.
         (tmp_path / "check" / "published").write_text("1")
         go()
     assert written(tmp_path)[0] == [0, 1, 4, 5]
@@ -161,7 +161,7 @@ def test_a_log_continues_after_rows_that_were_set_aside(
 def test_rows_that_a_log_has_are_not_set_aside(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The driver died when the rows were in the log, and before it knew."""
+    """The driver died after the rows were in the log and before it recorded that."""
     sql = LOG
     made = rt.Pipeline(home=tmp_path / "home").sql(sql)
     for stream in made.compile().defines:

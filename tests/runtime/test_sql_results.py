@@ -1,4 +1,4 @@
-"""What single features of the SQL give, row by row."""
+"""Results of single features of the SQL, row by row."""
 
 from __future__ import annotations
 
@@ -129,5 +129,5 @@ def test_a_table_is_any_batch_source_as_it_was_at_the_first_start(
     pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(sql).sink("result", lambda _: None)
     with rt.writer("a", home=tmp_path / "home") as log:
         log.insert([{"v": 4, "w": "x", "rowtime": "2024-01-03 00:00:00"}])
-    query = pipeline.run_available(tmp_path / "check")  # the copy in the checkpoint is what counts
+    query = pipeline.run_available(tmp_path / "check")  # the copy in the checkpoint is used
     assert query.ledger["a"]["accepted"] == 4

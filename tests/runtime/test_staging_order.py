@@ -1,4 +1,4 @@
-"""Rows that the driver puts in order stand as Spark would put them."""
+"""Rows that the driver sorts are in Spark's order."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ FEW, SECOND = 20, 1_000_000
 def test_pairs_of_unknown_number_are_written_alike_however_many_they_are(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """What is few comes to the driver; where it was too many, it is tried again with half of what made it."""
+    """Few rows come to the driver; after too many, it tries again when there are half as many."""
     came: list[bool | None] = []
     few = Stage._few
 

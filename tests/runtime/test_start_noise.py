@@ -1,4 +1,4 @@
-"""What Java and Spark write at each start is left out, and nothing else is lost."""
+"""Messages of Java and Spark at every start are dropped, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stopping ends no stream (semantics 2.6): runs over what is there follow each other; an end is an act of its own."""
+"""Stopping ends no stream (semantics 2.6): runs over the present input follow each other; an end is explicit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CREATE PUMP p AS INSERT INTO out SELECT STREAM n FROM orders;
 
 
 class Case:
-    """A directory of files and a pipeline over it that runs again and again."""
+    """A directory of files and a pipeline over it that runs several times."""
 
     def __init__(self, spark: SparkSession, folder: Path, *, sql: str = SQL, options: str = "", more: str = "") -> None:
         self.spark, self.folder, self.files = spark, folder, 0
@@ -57,17 +57,17 @@ class Case:
         os.utime(path, (1_700_000_000 + self.files, 1_700_000_000 + self.files))
 
     def run(self, *, end: bool = False) -> rt.Query:
-        """One run over what is there."""
+        """One run over the present input."""
         pipeline = rt.Pipeline(self.spark, home=self.folder / "home").sql(self.sql)
         return pipeline.run_available(self.folder / "check", end=end)
 
     def out(self) -> list[int]:
-        """The rows that came out, in the order of their rowtime."""
+        """The output rows, in the order of their rowtime."""
         rows = self.spark.read.parquet(str(self.folder / "out")).orderBy("rowtime", "n").collect()
         return [row["n"] for row in rows]
 
     def agrees(self) -> bool:
-        """True if one batch over the recorded input gives the same."""
+        """True if one batch over the recorded input has the same result."""
         return rt.verify(self.folder / "check", spark=self.spark, home=self.folder / "home").equal
 
 
@@ -122,7 +122,7 @@ def test_an_end_that_is_set_from_outside_takes_effect_at_the_next_run(spark: Spa
     case.run()
     told = CliRunner().invoke(app, ["bound", "orders", "end", "--checkpoint", str(tmp_path / "check")])
     assert told.exit_code == 0, told.output
-    case.file(2, 3)  # what is there when the run begins is read before the end
+    case.file(2, 3)  # the input at the start of the run is read before the end
     case.run()
     assert case.out() == [1, 2, 1]
     assert case.agrees()

@@ -1,4 +1,4 @@
-"""EARLY BEYOND of a stream: one row from the future makes nobody late, whatever the source."""
+"""EARLY BEYOND of a stream: one row from the future makes no other row late, whatever the source."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FUTURE = "2099-01-01 00:00:00"
 
 
 class Kept:
-    """What the two pumps gave: numbers of accepted rows, and (number, reason) of refused ones."""
+    """The results of the two pumps: numbers of accepted rows, and (number, reason) of refused ones."""
 
     def __init__(self) -> None:
         self.good: list[int] = []
@@ -89,7 +89,7 @@ def test_the_bounds_of_a_writer_count_but_make_no_row_the_first(spark: SparkSess
     with rt.writer("s", home=tmp_path / "home") as log:
         log.set_rowtime_bound("2000-01-01")
         log.insert([{"n": 0, "rowtime": "2024-01-01 10:00:00"}])
-        log.set_rowtime_bound("2024-01-01 12:00:00")  # who says so may go on at half past twelve
+        log.set_rowtime_bound("2024-01-01 12:00:00")  # the re-sync allows half past twelve
         log.insert([{"n": 1, "rowtime": "2024-01-01 12:30:00"}, {"n": 2, "rowtime": "2024-01-01 13:30:01"}])
     pipeline.run_available(tmp_path / "check")
     assert (kept.good, kept.bad) == ([0, 1], [(2, "EARLY")])
@@ -104,7 +104,7 @@ def test_times_of_arrival_are_never_early_but_move_the_clock(spark: SparkSession
         log.set_rowtime_bound("2199-01-01")
     pipeline.run_available(tmp_path / "check")
     assert (sorted(kept.good), kept.bad) == ([0, 1, 3, 4], [(2, "EARLY")])
-    assert max(row["rowtime"].year for row in kept.rows) < 2099  # what arrives after it is not raised to it
+    assert max(row["rowtime"].year for row in kept.rows) < 2099  # a later arrival is not raised to it
 
 
 def test_early_rows_come_back_with_their_rowtime(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A stream log as a sink: no value fails the run because it does not fit the stream."""
+"""A stream log as a sink: no value that does not fit the stream fails the run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def send(folder: Path, *numbers: int) -> None:
 
 
 def state(folder: Path) -> tuple[int, int]:
-    """The last tick that is committed (-1: none), and how many rows the output has."""
+    """The last committed tick (-1: none), and the number of output rows."""
     last: Any = Checkpoint(folder / "check").journal.last()
     found = scan(folder / "home" / "logs" / "o", {}).get("pump.p", [])
     return (-1 if last is None else last["tick"], sum(entry.count for entry in found if isinstance(entry, Rows)))

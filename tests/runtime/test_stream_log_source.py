@@ -1,4 +1,4 @@
-"""The stream log as a source: slices by whole files, clocks without reading rows, the rows."""
+"""The stream log as a source: slices of whole files, clocks without reading rows, the rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOW = 10_000
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    # A directory whose name would be a pattern, and has a space, to Spark's readers.
+    # A directory whose name is a pattern for Spark's readers, and has a space.
     return tmp_path / "a [b] {c}*" / "log"
 
 
@@ -272,7 +272,7 @@ def test_nested_and_precise_types_are_read_back_unchanged(spark: SparkSession, l
 
 
 def test_items_are_durable_before_they_are_recorded_as_read(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that dies must not lose what a checkpoint says was read; what a writer went on from is kept."""
+    """A crash of the machine must not lose items that a checkpoint has read, or that a writer continued from."""
     synced: set[str] = set()
 
     def note(descriptor: int) -> None:
@@ -312,7 +312,7 @@ def test_a_disk_that_fails_to_sync_is_reported(log: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("lost", range(4))
 def test_a_range_is_refused_if_any_of_its_items_is_gone(log: Path, lost: int) -> None:
-    """The first item too: a new reader begins at the first item that is there, but this range was read before."""
+    """The first item too: a new reader begins at the first present item, but this range was read before."""
     with writer(log, "a") as a, writer(log, "b") as b:
         insert(a, 1, 2)
         insert(a, 3)

@@ -1,4 +1,4 @@
-"""Semi joins with tables and sub-queries in a run: starts, other rows in the table, a typed sink, verify and traces."""
+"""Semi joins with tables and sub-queries in a run: restarts, changed tables, a typed sink, verify and traces."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_each_start_sees_the_tables_of_the_first(spark: SparkSession, tmp_path: 
                 ]
             )
         made.run_available(tmp_path / "check")
-        if not hour:  # a later start sees none of this
+        if not hour:  # a later start does not use these rows
             spark.createDataFrame([(1,), (None,)], "item INT").write.mode("overwrite").parquet(str(tmp_path / "closed"))
     expected = [{"hour": 10, "c": 2, "most": "15.00"}, {"hour": 11, "c": 1, "most": "19.00"}]
     expected += [{"hour": 12, "c": 1, "most": "1.00"}]

@@ -1,4 +1,4 @@
-"""Sub-queries in HAVING, ON, OVER and over groups: the answers are those that Spark gives for the same text."""
+"""Sub-queries in HAVING, ON, OVER and over groups: the results are Spark's for the same text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ QUERIES = {
 
 
 def of_spark(query: str) -> str:
-    """The text for Spark, which wants a sub-query about a key inside of an aggregate."""
+    """The text for Spark, which needs a sub-query about a key inside of an aggregate."""
     of_key = "(SELECT MAX(least) FROM items WHERE items.item = s.item) AS over"
     return query.replace("STREAM", "").replace(of_key, f"FIRST({of_key.removesuffix(' AS over')}) AS over")
 

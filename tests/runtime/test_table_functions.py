@@ -1,4 +1,4 @@
-"""Table functions of Python: the guard as a user would write it, what is promised to it, what is refused."""
+"""Table functions of Python: the guard as a user would write it, its promises, and refusals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MINUTES = [1, 2, 4, 5, 14, 6, 7, 1, 11, 14, None, 8, 20, 16]
 
 
 class UserGuard:
-    """The guard of the s-Server example, row by row, as its text has it."""
+    """The guard of the s-Server example, row by row, as its text describes it."""
 
     def __init__(self, column: str, limit: timedelta) -> None:
         self.column, self.limit = column, limit // timedelta(microseconds=1)
@@ -51,7 +51,7 @@ class UserGuard:
 
 
 class Pairs:
-    """Two rows for each even n, none for the others; says how many it has seen."""
+    """Two rows for each even n, none for the others; returns how many it has seen."""
 
     def columns(self, given: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
         return [(name, kind) for name, kind in given if name == "n"] + [("seen", "BIGINT")]

@@ -1,4 +1,4 @@
-"""Tables that are read again: each row meets the version of its rowtime, whatever the cut (semantics 5)."""
+"""Tables that are read again: each row meets the version of its rowtime, with any cut (semantics 5)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Case:
     every: str = "'0.000001' SECOND"
     ticks: int = 0
     versions: list[tuple[int, Version]] = field(default_factory=list)
-    """By the oracle: the second above which a version counts, and its rows."""
+    """By the oracle: the second after which a version counts, and its rows."""
     sent: list[Row] = field(default_factory=list)
 
     def pipeline(self) -> rt.Pipeline:
@@ -53,7 +53,7 @@ class Case:
             CREATE PUMP p AS INSERT INTO o {self.query};""")
 
     def tick(self, version: Version, *rows: Row) -> rt.Query:
-        """Change the table, send rows, and run what is there; what is kept is as the oracle says."""
+        """Change the table, send rows, and run; the state is checked against the oracle."""
         self._write(self.at / "t" / "rows.csv", ["k", "v"], version)
         times = [(f"{START + dt.timedelta(seconds=second):%Y-%m-%d %H:%M:%S}", k) for second, k in rows]
         self._write(self.at / "in" / f"{self.ticks:03d}.csv", ["ROWTIME", "k"], times)
@@ -75,7 +75,7 @@ class Case:
         return [(int((row["at"] - START).total_seconds()), row["k"], row["v"]) for row in found]
 
     def verified(self) -> None:
-        """The recorded input once more, in one tick, with a table that is gone."""
+        """The recorded input once more, in one tick, with a deleted table."""
         (self.at / "t" / "rows.csv").unlink()
         assert all(not one.differences for one in rt.verify(self.at / "check", self.pipeline()).outputs)
 
@@ -86,7 +86,7 @@ class Case:
 
 
 def drawn(seed: int) -> list[tuple[Version, list[Row]]]:
-    """Ticks: what the table has, and rows in ascending order; several have the time at which a tick ends."""
+    """Ticks: the rows of the table, and rows in ascending order; several have the time at which a tick ends."""
     chance, second, found = random.Random(seed), 0, []
     version = FIRST
     for _ in range(5):
@@ -175,7 +175,7 @@ def test_a_table_is_copied_when_its_rows_have_changed_and_not_before_its_time(
 
 
 def marks_of(case: Case) -> int:
-    """How many versions the checkpoint has."""
+    """The number of versions in the checkpoint."""
     last = Checkpoint(case.at / "check").journal.last()
     assert last is not None
     [paths] = [paths for key, paths in last["segments"].items() if key.endswith(f"/{VERSIONS}")]
@@ -196,7 +196,7 @@ def test_a_row_is_refused_by_what_its_own_version_makes_fail(spark: SparkSession
 
 
 def test_versions_go_through_groups_writers_and_restarts(spark: SparkSession, tmp_path: Path) -> None:
-    """Two writers, whose rows wait for each other, a view, groups and a typed sink; verified over other cuts."""
+    """Two writers, whose rows wait for each other, a view, groups and a typed sink; verified with other cuts."""
     script = f"""
         CREATE STREAM s (k STRING, n INT);
         CREATE TABLE t (k STRING, v INT) USING parquet OPTIONS (path '{tmp_path}/t')

@@ -1,4 +1,4 @@
-"""Spark may run a task several times; what only one of its attempts has reported counts."""
+"""Spark may run a task several times; only the files that one successful attempt has reported count."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def attempts(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Tasks write everything, and each file is there once more under another name."""
+    """Tasks write everything twice: each file exists once more under another name."""
     others: list[Path] = []
     write = segment_writer._write_there
 
@@ -72,7 +72,7 @@ def test_another_attempt_of_a_task_leaves_no_trace(
 
 
 def clockless(state: dict[str, Any]) -> dict[str, Any]:
-    """Without the clocks of streams whose rows come with the time of a reading."""
+    """Without the clocks of streams whose rows get the time of a reading."""
     return {**state, "clocks": {name: at for name, at in state["clocks"].items() if name not in "ab"}}
 
 

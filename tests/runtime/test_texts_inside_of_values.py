@@ -40,7 +40,7 @@ WRONG: list[dict[str, Any]] = [
     {**FITS, "s": {**FITS["s"], "it's": [None, {"v": "xy"}]}},
     {**FITS, "m": {"abc": "x"}},
     {**FITS, "m": {"k": "xy"}},
-    {**FITS, "m": {"k": "x", "k ": "y"}},  # which become one key
+    {**FITS, "m": {"k": "x", "k ": "y"}},  # these become one key
 ]
 FITTED = [
     {

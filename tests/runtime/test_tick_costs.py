@@ -1,4 +1,4 @@
-"""What ticks cost is in the journal: durations that are true, rows, and the files that are there."""
+"""The costs of ticks in the journal: right durations, rows, and the number of files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SLEPT = 0.2  # seconds
 
 
 class Ran:
-    """A checkpoint after two runs, the first of several ticks, with a sink that takes its time."""
+    """A checkpoint after two runs, the first of several ticks, with a slow sink."""
 
     by = DRIVER
 
@@ -42,7 +42,7 @@ class Ran:
         self.pipeline = rt.Pipeline(self.spark, home=self.folder / "home").sql(SQL)
         self.pipeline.sink("result", lambda _: time.sleep(SLEPT))
         self.pipeline.home.define("s", self.pipeline.compile().defines[0].as_json(), replace=True)
-        for at in seconds:  # a file each, so that ticks take them one by one
+        for at in seconds:  # one file each, so that each tick reads one
             with rt.writer("s", home=self.folder / "home", writer="w") as log:
                 log.insert([{"ev": f"2024-01-01 10:{at // 60:02}:{at % 60:02}", "n": at}])
         self.query = self.pipeline.run_available(self.folder / "check", limits=limits)
@@ -113,7 +113,7 @@ def test_live_state_has_its_size_in_the_journal(ran: Ran) -> None:
 
 
 def test_a_cost_is_short(ran: Ran) -> None:
-    assert all(len(json.dumps(entry[KEY])) < 450 for entry in ran.entries)  # with what each stream has left to read
+    assert all(len(json.dumps(entry[KEY])) < 450 for entry in ran.entries)  # with the backlog of each stream
 
 
 def test_nothing_depends_on_costs(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:

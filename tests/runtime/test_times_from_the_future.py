@@ -1,4 +1,4 @@
-"""One event or row from the future: with a guard it is EARLY; without, `waiting` names it, also where writers merge."""
+"""One event or row from the future: with a guard it is EARLY; without, `waiting` names it, also if writers merge."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_with_a_guard_it_makes_nothing_late(spark: SparkSession, tmp_path: Path)
         *(("e", k, reason, "phone", k) for k, reason in ((2, "EARLY"), (6, "NULL_ROWTIME"))),
         *(("r.event_time", k, reason, "phone", k) for k, reason in ((2, "EARLY"), (6, "NULL_ROWTIME"))),
         *((of, 11, "NULL_ROWTIME", "watch", 1) for of in ("e", "r.event_time")),
-        ("panes", 10, "LATE", "watch", 0),  # who comes after phone by name is behind its bound
+        ("panes", 10, "LATE", "watch", 0),  # a writer whose name comes after phone is behind its bound
     }
     assert query.ledger["e"] == {"in": 10, "accepted": 7, "EARLY": 1, "NULL_ROWTIME": 2}
     assert [row["n"] for row in got["counted"]] == [1] * 5

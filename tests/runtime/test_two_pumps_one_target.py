@@ -1,4 +1,4 @@
-"""Two pumps on one target: whose rows are whose, and which of two checkpoints writes there (semantics 10)."""
+"""Two pumps into one target: each row belongs to a pump, and only one of two checkpoints writes (semantics 10)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def in_log(folder: Path, writer: str = "pump.p") -> list[int]:
 
 
 def forget(folder: Path) -> None:
-    """Remove all records of who writes where, which older versions do not write."""
+    """Remove all records of owners, which older versions do not write."""
     records = list(folder.rglob(".owner"))
     assert len(records) == 2
     for record in records:
@@ -102,7 +102,7 @@ def test_recovery_of_one_pump_swept_what_another_had_staged(spark: SparkSession,
 
 
 def test_a_pipeline_that_started_swept_what_a_tick_of_another_had_staged(spark: SparkSession, tmp_path: Path) -> None:
-    """And one pipeline dies with rows that are committed, while the other starts in the same directory."""
+    """One pipeline dies with committed rows, while the other starts in the same directory."""
 
     def sql(n: int) -> str:
         return f"""CREATE STREAM a{n} (n BIGINT);
@@ -137,11 +137,11 @@ def test_the_first_rows_of_a_new_checkpoint_were_mistaken_for_repeats(spark: Spa
     assert "ALTER PUMP p TAKE OVER" in str(refused.value)
     assert in_log(tmp_path) == [0, 1, 2]
 
-    # Another name: a writer of its own, beside the other.
+    # With another name: a writer of its own, beside the other.
     run(spark, tmp_path, "check3", pump("SELECT STREAM n * 100 AS n FROM a", "q"))
     assert in_log(tmp_path, "pump.q") == [0, 100, 200, 300, 400, 500]
 
-    # The option: rows follow those that are there.
+    # With the option: rows follow the present ones.
     query = run(spark, tmp_path, "check2", second, take_over=["p"])
     assert in_log(tmp_path) == [0, 1, 2, 500], "the writer's clock stands at the last row that the first has read"
     assert query.ledger["p.takeover"] == {"in": 5, "accepted": 0, "OUT_OF_ORDER": 5}
@@ -215,7 +215,7 @@ def test_targets_of_an_older_version_are_adopted_by_their_writers(spark: SparkSe
     define(tmp_path, sql)
     send(tmp_path, range(4))
     die(spark, tmp_path, "check1", sql, "after journal")
-    # As the older version leaves it: no records, files that do not name a pump, all staged in one folder.
+    # The state of an older version: no records, files that do not name a pump, all staged in one folder.
     own = tmp_path / "out" / "_rowtime" / "d"
     [staged] = own.glob("*/*.parquet")
     staged.rename(tmp_path / "out" / "_rowtime" / staged.name)

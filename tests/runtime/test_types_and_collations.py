@@ -1,4 +1,4 @@
-"""Values of every type as keys and arguments, and text that is not compared by its bytes; row by row, tick by tick."""
+"""Values of every type as keys and arguments, and text with a collation; row by row, tick by tick."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits says since when; rows on which others decide are named."""
+"""Waiting operators and since when they wait; rows that others decide are named."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ PLAN = StoredPlan(
 
 
 def entry(clocks: dict[str, int], *, since: int) -> dict[str, Any]:
-    """A journal entry after which ``g`` holds three groups; its bound has stood since then (µs)."""
+    """A journal entry after which ``g`` holds three groups; its bound has not changed since then (µs)."""
     return {
         "held": {"g/state": 3},
         "clocks": {"s": clocks},

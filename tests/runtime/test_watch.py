@@ -1,4 +1,4 @@
-"""While a tick computes, its driver says what it does: to the query, to displays, to whoever reads the checkpoint."""
+"""While a tick computes, its driver reports the current step: to the query, to displays, in the checkpoint."""
 
 from __future__ import annotations
 

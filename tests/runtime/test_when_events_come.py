@@ -1,4 +1,4 @@
-"""When the results of events go out: a window as soon as the bound has reached its end, whatever the form."""
+"""The time at which results of events go out: a window when the bound has reached its end, in every form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rowtime makes is its owner's: folders of rows are private, and Spark's servers answer this machine alone."""
+"""Only the owner can read rowtime's files: folders of rows are private, and Spark's servers listen locally only."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def mode(path: Path) -> int:
 
 @pytest.fixture
 def open_to_all() -> Iterator[None]:
-    """Without the mask that usually hides what a program forgets."""
+    """Without the mask that usually hides missing modes."""
     before = os.umask(0)
     yield
     os.umask(before)

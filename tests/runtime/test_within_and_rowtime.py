@@ -1,4 +1,4 @@
-"""GROUP BY … WITHIN gives rows another rowtime; what the query asks of the old one is about the old one."""
+"""GROUP BY … WITHIN gives rows another rowtime; expressions of the query over the old rowtime use the old one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def time(text: str) -> dt.datetime:
 def test_a_column_that_follows_the_rowtime_keeps_its_value_where_within_groups_by_another_time(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    # Both rows come at 10:00; their event times are of 9:30.
+    # Both rows come at 10:00; their event times are at 9:30.
     parts = [[{"k": "x", "at": "2024-01-01 09:30:50"}], [{"k": "y", "at": "2024-01-01 09:30:10"}]]
     got = answers(spark, tmp_path, DEFINED, QUERIES, parts)
     ten, second, minute = time("10:00:00"), time("10:00:01"), time("09:30:00")

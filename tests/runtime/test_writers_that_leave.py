@@ -1,4 +1,4 @@
-"""Writers that leave (semantics 2.6): what they made certain stays certain, in a stream log and in what is verified."""
+"""Writers that leave (semantics 2.6): what they made certain stays certain, in a stream log and in `verify`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_writer_that_returns_after_a_restart_continues_at_its_own_clock(spark:
     for writer, minutes in (("a", [5]), ("b", [9]), ("a", [3, 7, 10]), ("a", [8, 12])):
         send(writer, *minutes)
         query = pipeline.run_available(tmp_path / "check")
-    # 3 and 8 lie below what a itself had shown; 7 only below where the stream stood when a came back.
+    # 3 and 8 are below the writer's own clock; 7 is only below the stream's clock when a returned.
     assert query.ledger["s"] == {"in": 7, "accepted": 4, "OUT_OF_ORDER": 2, "LATE": 1}
     assert got == [5, 9, 10, 12]
     found = rt.verify(tmp_path / "check", pipeline, received={"query": _table(got)})

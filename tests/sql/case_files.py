@@ -1,4 +1,4 @@
-"""The SQL of the transcripts, for tests that need a lot of it."""
+"""The SQL of the transcripts, for tests that need many statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls and operators of Spark reach Spark as they were written (semantics 5)."""
+"""Calls and operators of Spark are passed to Spark as they were written (semantics 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What queries and expressions become as trees."""
+"""The trees of queries and expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Interval literals with a precision, units behind a difference, and texts with a character set."""
+"""Interval literals with a precision, units after a difference, and texts with a character set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joins with and without a condition: read as sqlglot reads them, in a time that is in proportion to their number."""
+"""Joins with and without a condition: parsed as in sqlglot, in time proportional to their number."""
 
 from __future__ import annotations
 

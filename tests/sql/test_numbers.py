@@ -1,4 +1,4 @@
-"""Numbers that are written out in a statement."""
+"""Numeric literals in statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Spark SQL text of expressions, judged by Spark itself."""
+"""The Spark SQL of expressions, computed by Spark itself."""
 
 from __future__ import annotations
 

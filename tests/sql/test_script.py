@@ -1,4 +1,4 @@
-"""Bad text: problems with places, never an exception."""
+"""Invalid text: problems with places, never an exception."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ PIECES = some.sampled_from(
 
 @some.composite
 def mutations(draw: some.DrawFn) -> str:
-    """A valid script with up to three places cut out or filled with something odd."""
+    """A valid script with up to three parts removed or replaced by something else."""
     text = draw(some.sampled_from(CORPUS))
     for _ in range(draw(some.integers(1, 3))):
         start = draw(some.integers(0, len(text)))

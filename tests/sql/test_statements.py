@@ -1,4 +1,4 @@
-"""What statements become."""
+"""The parsed form of statements."""
 
 from __future__ import annotations
 

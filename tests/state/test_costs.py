@@ -1,4 +1,4 @@
-"""Costs of ticks: what the journal has of them, and how the parts of a tick are distinguished."""
+"""Costs of ticks: their form in the journal, and the division of a tick into parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damage to what a checkpoint keeps: it is found when it is read, never passed on as a result."""
+"""Damage to the files of a checkpoint is found when they are read, and never becomes a result."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def code(error: pytest.ExceptionInfo[rt.RowtimeError]) -> str:
     return error.value.problems[0].code
 
 
-# -- segments -------------------------------------------------------------------------
+# -- segments ---------------------------------------------------------------------------
 
 
 def test_a_changed_byte_of_a_state_file_is_found_before_its_rows_are_used(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_tasks_report_the_checksums_of_what_they_write(spark: SparkSession, tmp_
     ]
 
 
-# -- the journal ----------------------------------------------------------------------
+# -- the journal ------------------------------------------------------------------------
 
 
 def journaled(folder: Path, ticks: int) -> Checkpoint:
@@ -144,7 +144,7 @@ def test_a_journal_with_a_gap_is_refused(tmp_path: Path, ticks: int, gone: int) 
 
 def test_entries_that_pruning_removes_may_be_missing_in_any_order(tmp_path: Path) -> None:
     place = journaled(tmp_path, 2 * KEPT_ENTRIES + 1)
-    (tmp_path / "journal" / f"{3:012d}.json").write_bytes(b"")  # a machine died while it removed old entries
+    (tmp_path / "journal" / f"{3:012d}.json").write_bytes(b"")  # a machine crashed while it removed old entries
     place.check()
 
 
@@ -160,7 +160,7 @@ def test_a_damaged_delivery_record_is_ignored(tmp_path: Path, text: str | None) 
     assert place.published == 2
     path = tmp_path / "published"
     path.unlink() if text is None else path.write_text(text)
-    assert place.published == (2 if text == "2" else -1)  # a bare number is what older versions wrote
+    assert place.published == (2 if text == "2" else -1)  # older versions wrote a bare number
     place.check()
 
 
@@ -172,11 +172,11 @@ def test_a_missing_plan_is_not_written_again_under_a_journal(tmp_path: Path) -> 
         assert place.plan
 
 
-# -- refused rows ---------------------------------------------------------------------
+# -- refused rows -----------------------------------------------------------------------
 
 
 def refused_in(place: Checkpoint, ticks: Sequence[int]) -> dict[int, Path]:
-    """Commit ticks of which each refuses one row at the gate s; the files in ``rejected``."""
+    """Commit ticks, each of which refuses one row at the gate s; return the files in ``rejected``."""
     if place.plan is None:
         place.bind(StoredPlan("", {}))
     entry = place.journal.last() or {}
@@ -195,7 +195,7 @@ def refused_in(place: Checkpoint, ticks: Sequence[int]) -> dict[int, Path]:
 
 @pytest.mark.parametrize("gone", [0, 1, 2])
 def test_a_deleted_file_of_refused_rows_is_noticed(tmp_path: Path, gone: int) -> None:
-    """`rejected` gave the rows of the others, as if these had been all."""
+    """`rejected` returned the rows of the other ticks, as if they were all."""
     files = refused_in(Checkpoint(tmp_path), range(3))
     assert [*files] == [0, 1, 2]
     assert files[2].parent == tmp_path / "state" / "s"  # the driver died before it was moved
@@ -224,7 +224,7 @@ def test_refused_rows_that_an_older_version_did_not_count_are_read(tmp_path: Pat
     place.journal.commit(1, old)
     files = refused_in(place, [2, 3])
     assert [*files] == [0, 2, 3]
-    files[0].unlink()  # which nobody has counted
+    files[0].unlink()  # nobody has counted this one
     assert len(Checkpoint(place.folder).rejected("s", 3)) == 2
 
 
@@ -246,11 +246,11 @@ def test_refused_rows_have_their_checksum_in_their_names(tmp_path: Path) -> None
     assert code(found) == "R406"
 
 
-# -- a pipeline -----------------------------------------------------------------------
+# -- a pipeline -------------------------------------------------------------------------
 
 
 def test_a_pipeline_whose_state_is_damaged_stops_with_the_name_of_the_file(spark: SparkSession, tmp_path: Path) -> None:
-    """A byte that changed came out as a result: the join gave JELLY for HELLO."""
+    """A changed byte became a result: the join gave JELLY for HELLO."""
     began = datetime(2024, 1, 1, 10, tzinfo=UTC)
     window = "OVER (RANGE INTERVAL '1' MINUTE PRECEDING)"
     join = f"a {window} AS l JOIN a {window} AS r ON l.v + 1 = r.v"
@@ -313,7 +313,7 @@ def test_an_older_copy_of_a_checkpoint_writes_nothing_twice(spark: SparkSession,
     assert after == before
 
 
-# -- what is not a checkpoint ------------------------------------------------------------
+# -- paths that are no checkpoint -------------------------------------------------------
 
 
 def test_a_folder_of_data_is_not_mistaken_for_a_checkpoint(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The journal and what a checkpoint makes of it: entries that are there whole or not at all."""
+"""The journal and a checkpoint: entries are there completely or not at all."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def code(refused: pytest.ExceptionInfo[Refused]) -> str:
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """Every file and what is in it, but for the lock, which says who holds it."""
+    """Every file with its content, except the lock, which names its holder."""
     found = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != ".lock")
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
-# -- entries --------------------------------------------------------------------------
+# -- entries ----------------------------------------------------------------------------
 
 
 def test_a_fresh_journal_has_no_last_entry(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_an_entry_of_a_newer_format_is_refused(tmp_path: Path) -> None:
     assert code(refused) == "R402"
 
 
-# -- the checkpoint -------------------------------------------------------------------
+# -- the checkpoint ---------------------------------------------------------------------
 
 
 def test_a_checkpoint_has_the_plan_that_it_was_given(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_no_two_operators_share_a_folder(names: list[str]) -> None:
     assert all(0 < len(folder.encode()) <= 200 and not set(folder) & set("/\0") for folder in folders)
 
 
-# -- files ----------------------------------------------------------------------------
+# -- files ------------------------------------------------------------------------------
 
 
 def test_a_file_is_moved_whole_between_file_systems_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Large journal entries: each stores what differs from a base, and reads as it was committed."""
+"""Large journal entries: each stores the differences from a base, and is read back as it was committed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_an_object_is_restored_from_its_difference(old: dict[str, Any], new: dic
 
 
 def entry(writers: int, tick: int) -> dict[str, Any]:
-    """One as a stream has it: two writers in each tick, of ``writers`` the rest has left."""
+    """An entry like a stream's: two of ``writers`` in each tick, and the others have left."""
     offsets = {f"job-{n:06}": 1 if n < writers - 2 else tick for n in range(writers)}
     away = {f"job-{n:06}": "left" for n in range(writers - 2)}
     return {"sources": {"s": {"offsets": offsets, "away": away}}, "spans": [(0, tick)], "began": 17}
@@ -81,7 +81,7 @@ def test_bases_are_removed_with_their_entries(tmp_path: Path) -> None:
     folder, journal = tmp_path / "journal", Journal(tmp_path / "journal")
 
     def numbers(tick: int) -> dict[str, Any]:
-        return {"all": {str(n): n + tick // 8 for n in range(2_000)}}  # a new base every eight ticks or so
+        return {"all": {str(n): n + tick // 8 for n in range(2_000)}}  # a new base about every eight ticks
 
     journal.commit(0, numbers(0))
     leftover = folder / BASES / f"{1:012d}-abcdef.json"

@@ -1,4 +1,4 @@
-"""What others can tell of a driver from its checkpoint: running, retrying, stopped, crashed."""
+"""The state of a driver as others see it in its checkpoint: running, retrying, stopped, crashed."""
 
 from __future__ import annotations
 

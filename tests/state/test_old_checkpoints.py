@@ -1,4 +1,4 @@
-"""Checkpoints that an older version wrote, `tests/checkpoints`: they go on, and end as if they had never stopped."""
+"""Checkpoints of older versions, `tests/checkpoints`: they continue, and end as if they had never stopped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OLD = sorted(make.HERE.glob("format_*/*"))
 
 
 def run(spark: SparkSession) -> dict[str, int]:
-    """Run the script of this folder over what is there; the ledger of its last gate comes back."""
+    """Run the script of this folder over the present input; return the ledger of its last gate."""
     made = rt.Pipeline(spark, home="home").sql(Path("script.sql").read_text(encoding="utf-8"))
     query = made.start("checkpoint", available_now=True)
     query.awaitTermination()

@@ -1,4 +1,4 @@
-"""The segment log: what is live, what is read, what is forgotten, and how many segments there are."""
+"""The segment log: which segments are live, read and dropped, and how many there are."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ steps = st.lists(
 @settings(max_examples=200, deadline=None, derandomize=True, database=None)
 @given(steps)
 def test_whatever_happens_no_live_time_is_lost(done: list[tuple[str, object]]) -> None:
-    """Against a plain list of times: what lies above the bound can be read, and nothing is there twice."""
+    """Compared with a plain list of times: rows above the bound can be read, and no row is there twice."""
     log, names = SegmentLog(), count()
     inside: dict[str, list[int]] = {}
     alive: list[int] = []

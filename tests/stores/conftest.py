@@ -1,4 +1,4 @@
-"""Places of every kind, and what a test does between two requests of a store."""
+"""Places of every kind, and actions of a test between two requests of a store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STORES: Final = ("moto", *(pytest.param(name, marks=pytest.mark.slow) for name i
 
 @pytest.fixture
 def bucket() -> str:
-    """The URL of an empty folder on the S3 server of which the environment knows."""
+    """The URL of an empty folder on the S3 server whose address is in the environment."""
     address()
     return f"s3://{BUCKET}/{uuid.uuid4().hex}"
 
@@ -43,7 +43,7 @@ def stored(store: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.fixture
 def faults(store: Server, stored: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Faults]:
-    """What befalls the requests of the test to that folder."""
+    """The failures of the test's requests to that folder."""
     assert stored
     with faulty(store.address) as (proxy, found), _reached(store, proxy, monkeypatch):
         yield found
@@ -53,7 +53,7 @@ def faults(store: Server, stored: str, monkeypatch: pytest.MonkeyPatch) -> Itera
 def anew(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[], Place]]:
-    """Gives one and the same empty folder, each time as another process would open it."""
+    """Opens one and the same empty folder, each time as another process would."""
     with folder_of(request.param, tmp_path, monkeypatch) as url:
         yield lambda: place_of(url)
 
@@ -81,7 +81,7 @@ def folder_of(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 def _reached(store: Server, at: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     for name, value in store.environment(at).items():
         monkeypatch.setenv(name, value)
-        stores._client.cache_clear()  # the environment of a process does not change otherwise
+        stores._client.cache_clear()  # otherwise the environment of a process does not change
     rt.configure_stores(store.settings(at))
     yield f"{store.bucket}/{uuid.uuid4().hex}"
     rt.configure_stores({})

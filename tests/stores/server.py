@@ -1,4 +1,4 @@
-"""Servers of object stores for tests, on free ports of this machine, each in a process of its own."""
+"""Servers of object stores for tests, on free ports of this machine, each in its own process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUCKET: Final = "rowtime-tests"
 
 @functools.cache
 def jars_missing() -> str:
-    """Why Spark cannot read from the server; empty if it can."""
+    """Return why Spark cannot read from the server; empty if it can."""
     try:
         store_jars()
     except Failure as failure:
@@ -29,7 +29,7 @@ def jars_missing() -> str:
 
 
 def spark_jars() -> list[str]:
-    """The jars for ``spark.jars``; the server runs once the JVM does, which has to know its credentials."""
+    """The jars for ``spark.jars``. The server must run before the JVM starts, because the JVM needs its credentials."""
     if jars_missing():
         return []
     address()
@@ -38,7 +38,7 @@ def spark_jars() -> list[str]:
 
 @functools.cache
 def address() -> str:
-    """Start moto, once, and tell this process and its children where it is; the JVM must start afterwards."""
+    """Start moto, once, and give this process and its children its address; the JVM must start afterwards."""
     found, server = started(BUCKET)
     atexit.register(server.wait)
     atexit.register(server.terminate)
@@ -52,13 +52,13 @@ def address() -> str:
 
 
 def make_bucket(name: str) -> None:
-    """Make another bucket there: Spark keeps one client for a bucket, so a proxy needs a bucket of its own."""
+    """Make another bucket there: Spark keeps one client per bucket, so a proxy needs its own bucket."""
     request = urllib.request.Request(f"{address()}/{name}", method="PUT")  # noqa: S310 - of this machine
     urllib.request.urlopen(request, timeout=30).close()  # noqa: S310
 
 
 def server(name: str) -> Server:
-    """A server with a bucket of its own, of which the environment does not know; skips where it cannot be installed."""
+    """A server with its own bucket that is not in the environment; skips if it cannot be installed."""
     if missing(name):
         pytest.skip(missing(name))
     return _server(name)

@@ -1,4 +1,4 @@
-"""A program that runs `rowtime` with its arguments, so that Spark reads and writes what the driver else would.
+"""Runs `rowtime` with the given arguments, so that Spark reads and writes instead of the driver.
 
 The environment may say at which point of a migration the process dies (``DIES``).
 """
@@ -16,7 +16,7 @@ from rowtime.runtime.sinks.delta_log import DeltaLog
 from rowtime.state.memory import Memory
 from tests.upgrades.migrating import die_at
 
-DEAD = 9  # the status of a process that died
+DEAD = 9  # the exit status of a process that died
 
 if __name__ == "__main__":
     segment_writer.fits_the_driver = lambda *_: False  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""Drivers of one checkpoint in a store: the last one that came commits, and no other (semantics 14.3)."""
+"""Drivers of one checkpoint in a store: only the last one that opened it can commit (semantics 14.3)."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_an_entry_that_is_followed_by_another_driver_stays(
     def overtaken(place: ObjectPlace, data: bytes) -> None:
         monkeypatch.undo()
         create(place, data)
-        new.acquire()  # after the entry, and before the old driver looks what follows it
+        new.acquire()  # after the entry, and before the old driver reads the next one
 
     monkeypatch.setattr(ObjectPlace, "create", overtaken)
     with pytest.raises(Refused) as refused:
@@ -115,7 +115,7 @@ def test_a_former_driver_removes_nothing_of_its_successor(opened: Callable[[], C
     write_new(new.folder / "state" / "s" / "under way", b"of the new driver")
     cut = {"tick": 0, "sources": {}, "clocks": {}}
     cuts.note(new.folder, cut, [{"by": "new"}])
-    # A directory is on a disk, so what is staged there has no guard of its own.
+    # A directory is on a disk, so its staged files have no guard of their own.
     staged: list[str] = ["of the new driver"]
     stages: Any = {"p": SimpleNamespace(recover=lambda _staged: staged.clear())}
     nodes: Any = [SimpleNamespace(name="p", options=(), format="json")]
@@ -178,7 +178,7 @@ def test_a_folder_with_other_content_is_not_a_checkpoint(opened: Callable[[], Ch
     assert code(refused) == "R421"
 
 
-# -- what stores do -------------------------------------------------------------------
+# -- behaviour of stores ----------------------------------------------------------------
 
 
 def test_throttled_requests_are_repeated(stored: str, faults: Faults) -> None:

@@ -1,4 +1,4 @@
-"""Pipelines whose home is in a bucket: what they read and write is what they read and write on a disk."""
+"""Pipelines whose home is in a bucket read and write the same as with a home on a disk."""
 
 from __future__ import annotations
 
@@ -93,13 +93,13 @@ class Chain:
         engine.hook = dying(point)
         with pytest.raises(Died):
             engine.tick()
-        for stage in engine.stages.values():  # what its machine held, which is gone
+        for stage in engine.stages.values():  # the locks of its machine, which is gone
             stage.close()
         for source in engine.sources.values():
             getattr(source, "close", lambda: None)()
 
     def outputs(self) -> dict[str, Any]:
-        """What logs hold, by stream and writer; refused rows; what was counted."""
+        """The content of logs, by stream and writer; refused rows; counts."""
         found: dict[str, Any] = {}
         stream_log._buckets.clear()
         for stream in ("sorted_rows", "counts", "totals"):
@@ -161,7 +161,7 @@ def test_a_driver_that_dies_loses_and_repeats_nothing_in_a_log_in_a_bucket(
 
 
 def test_many_writers_and_a_start_from_now(spark: SparkSession, tmp_path: Path, bucket: str) -> None:
-    """With more writers than `FEW_WRITERS` their names are taken from the URLs of objects."""
+    """With more writers than `FEW_WRITERS`, their names are read from the URLs of objects."""
     text = (
         "CREATE STREAM m (v BIGINT); CREATE STREAM o (v BIGINT); CREATE PUMP p AS INSERT INTO o SELECT STREAM v FROM m"
     )

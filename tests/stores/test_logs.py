@@ -1,4 +1,4 @@
-"""Stream logs in buckets: the same items as on a disk, one of each writer at each position, whatever a store says."""
+"""Stream logs in buckets: the same items as on a disk, one per writer and position, whatever a store answers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def log(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Indexes and shards of few items."""
+    """Indexes and shards with few items."""
     for module in (log_bucket, log_folder):
         monkeypatch.setattr(module, "SHARD_FILES", 4)
     monkeypatch.setattr(log_bucket, "_FEW", 2)
@@ -49,7 +49,7 @@ def forget() -> None:
 
 
 def told(entry: Entry) -> Entry:
-    """An entry, wherever it is."""
+    """An entry, without its path."""
     return replace(entry, path="", sum=None) if isinstance(entry, Rows | ColumnBound) else replace(entry, path="")
 
 
@@ -68,7 +68,7 @@ def code(error: pytest.ExceptionInfo[Any]) -> str:
 
 
 def drawn(seed: int, log: Place) -> None:
-    """Calls of two writers, some of which are opened again, with a clock of their own."""
+    """Calls of two writers, some of which are opened again, each with its own clock."""
     draw, clock = random.Random(seed), iter(range(1000, 10_000))
     writers: dict[str, Writer] = {}
 
@@ -208,7 +208,7 @@ def test_missing_or_damaged_items_are_reported(log: Place) -> None:
         stream_log.scan(log, {"main": 5})
 
 
-# -- what stores do -------------------------------------------------------------------
+# -- behaviour of stores ----------------------------------------------------------------
 
 
 def test_throttled_requests_are_repeated_and_lost_answers_looked_up(stored: str, faults: Faults) -> None:
@@ -270,7 +270,7 @@ def test_the_requests_of_an_insert_and_a_look(stored: str, faults: Faults) -> No
     writer.insert([{"x": 2}])
     faults.seen.clear()
     assert [entry.first for entry in stream_log.survey(log, {"main": 1001})["main"].entries] == [1001]
-    an_item = 1 + stored.startswith("az:")  # which gives no range from the end of an object
+    an_item = 1 + stored.startswith("az:")  # a store that does not support ranges from the end of an object
     assert len(faults.seen) == 2 + an_item
     forget()
     faults.seen.clear()

@@ -1,4 +1,4 @@
-"""``rowtime migrate`` of a checkpoint in a store, by commands, with processes that die on the way."""
+"""``rowtime migrate`` of a checkpoint in a store, with commands and with processes that die during it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a checkpoint asks of a place, on a disk, in memory and on servers of stores: the same contract."""
+"""The operations of a place that a checkpoint uses: the same on a disk, in memory and on servers of stores."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_an_overtaken_write_asks_the_guard_again(stored: str) -> None:
     assert (len(asked), (place / "one").read_bytes()) == (2, b"mine")
 
 
-# -- what may be wrong ----------------------------------------------------------------
+# -- faults -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Pumps that write into a log in a bucket: each row once, whoever dies, sleeps or takes over between two requests."""
+"""Pumps into a log in a bucket: each row once, if a driver dies, sleeps or takes over between any two requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.deaths import Died
 
 NODE = cast("SinkNode", SimpleNamespace(rowtime="rowtime"))
 COLUMNS: Final = {"columns": [{"name": "n", "type": "BIGINT", "nullable": True}], "format": None, "options": {}}
-TICKS: Final = ((0, 3), (3, 0), (3, 2), (5, 4))  # first row, how many
+TICKS: Final = ((0, 3), (3, 0), (3, 2), (5, 4))  # first row, count
 WRITES: Final = ("create", "replace")
 
 
@@ -41,7 +41,7 @@ def home() -> Home:
 
 
 class Driver:
-    """What a driver does with a pump: it claims the log, and delivers ticks."""
+    """A driver of a pump: it claims the log, and delivers ticks."""
 
     def __init__(self, home: Home, checkpoint: str = "one") -> None:
         self.home, self.checkpoint = home, checkpoint
@@ -61,7 +61,7 @@ class Driver:
 
 
 def run(home: Home, ticks: range) -> None:
-    """A driver that starts, delivers what may not have been, and the ticks behind that."""
+    """A driver that starts, delivers the tick that may be missing, and the ticks after it."""
     driver = Driver(home)
     before = sum(count for _, count in TICKS[: ticks.start])
     driver.start((before, before + TICKS[ticks.start][1]) if ticks.start else None)
@@ -78,7 +78,7 @@ def numbers(home: Home) -> list[int]:
 
 @contextmanager
 def before(at: int, act: Callable[[], object], *, carried_out: bool = False) -> Iterator[list[str]]:
-    """Act before the write ``at`` of a store, or right after it, once; the writes come back."""
+    """Act once before the write ``at`` of a store, or right after it; return the writes."""
     written: list[str] = []
 
     def counted(write: Callable[..., Any]) -> Callable[..., Any]:
@@ -125,7 +125,7 @@ def test_a_driver_that_dies_between_two_requests_loses_and_repeats_nothing(carri
 
 
 def test_an_older_driver_that_wakes_up_at_any_request_repeats_nothing() -> None:
-    """It delivers a committed tick, while its successor delivers that and all that follow."""
+    """It delivers a committed tick, while its successor delivers that tick and the following ones."""
     for at in range(100):
         home = Home(f"memory://{uuid.uuid4().hex}/home")
         home.define("o", COLUMNS)

@@ -1,4 +1,4 @@
-"""Requests to a store that are under way while a tick goes on: who waits for them, and what becomes of their errors."""
+"""Requests to a store that run in the background of a tick: who waits for them, and what their errors do."""
 
 from __future__ import annotations
 

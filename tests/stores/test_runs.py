@@ -1,4 +1,4 @@
-"""Whole runs whose checkpoint is on an S3 server: what they write, how they go on, what is known of them."""
+"""Runs with a checkpoint on an S3 server: their output, restarts, and the state that others see."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def at(second: int) -> str:
 
 
 class Run:
-    """The pipeline in a folder, with a checkpoint somewhere."""
+    """The pipeline in a folder, with a checkpoint at some place."""
 
     def __init__(self, spark: SparkSession, folder: Path, checkpoint: str) -> None:
         self.spark, self.folder, self.checkpoint = spark, folder, checkpoint
@@ -158,7 +158,7 @@ def test_driver_workers_and_spark_use_the_settings_of_a_bucket(
     assert bucket
     urllib.request.urlopen(urllib.request.Request(f"{address()}/{own}", method="PUT")).close()  # noqa: S310 - our own
     monkeypatch.setattr(segment_writer, "fits_the_driver", lambda *_: False)
-    monkeypatch.setattr(local_rows, "MOST", 0)  # so that Spark reads
+    monkeypatch.setattr(local_rows, "MOST", 0)  # so that Spark reads the files
     with faulty(address()) as (endpoint, faults):
         rt.configure_stores(
             {f"s3://{own}": {"endpoint": endpoint, "access_key_id": "said", "secret_access_key": "not-shown"}}
@@ -190,11 +190,11 @@ def test_a_driver_that_dies_or_only_sleeps_loses_and_repeats_nothing(
     sleeping.hook = dying(point)
     with pytest.raises(Died):
         sleeping.tick()
-    for stage in sleeping.stages.values():  # what its machine held, which is gone
+    for stage in sleeping.stages.values():  # the locks of its machine, which is gone
         stage.close()
     remote.tick(2)
     sleeping.hook = lambda _point: None
-    with pytest.raises(Refused, match="R403"):  # it wakes up
+    with pytest.raises(Refused, match="R403"):  # it continues
         sleeping.tick()
     here.tick(0)
     here.tick(1) if point.startswith("after ") and point != "after state" else here.write(1)
@@ -212,13 +212,13 @@ def test_a_driver_whose_successor_removed_its_state_reports_the_successor(
     remote = Run(spark, tmp_path / "remote", bucket)
     remote.tick(0)
 
-    def send(second: int) -> None:  # without a file, whose number a driver notes before anything else
+    def send(second: int) -> None:  # without a file, whose number a driver records before anything else
         with rt.writer("s", home=tmp_path / "remote" / "home") as log:
             log.insert([{"k": "k0", "v": 1.0, "ev": at(second)}])
 
     send(40)
     sleeping = remote.start()
-    for stage in sleeping.stages.values():  # what its machine held, which is gone
+    for stage in sleeping.stages.values():  # the locks of its machine, which is gone
         stage.close()
     for second in (80, 120):
         send(second)

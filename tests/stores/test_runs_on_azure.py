@@ -1,4 +1,4 @@
-"""Whole runs on Azurite, where Spark reads by its own file system for Azure; what Spark is told of Azure."""
+"""Runs on Azurite, where Spark reads with its own file system for Azure; and the settings that Spark gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole runs on a stand-in of Google's store, where Spark reads by Google's connector; what Spark is told of it."""
+"""Runs on a stand-in for Google's store, where Spark reads with Google's connector; and Spark's settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES: Final = ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH", "GOOGLE
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """An environment that says nothing of Google."""
+    """An environment without settings of Google."""
     for name in (*NAMES, "GOOGLE_APPLICATION_CREDENTIALS", "MASTER"):
         monkeypatch.delenv(name, raising=False)
     return monkeypatch

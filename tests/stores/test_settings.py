@@ -1,4 +1,4 @@
-"""Where stores are and by whose keys: what a process says, what a file says, what the environment says."""
+"""Addresses and keys of stores: from the process, from a file, from the environment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECRET = "not-to-be-shown-anywhere"  # noqa: S105 - of no use elsewhere
 
 @pytest.fixture
 def proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Faults]]:
-    """A store of which the environment knows nothing; the working directory is empty."""
+    """A store that is not in the environment; the working directory is empty."""
     with faulty(address()) as found:
         for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
             monkeypatch.delenv(name)

@@ -1,4 +1,4 @@
-"""First starts under way in a home in a bucket: taken back or kept as a whole, whoever dies while settling one."""
+"""First starts in progress with a home in a bucket: undone or kept as a whole, whichever process dies during that."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def folder() -> str:
 
 
 def home_of(folder: str) -> Home:
-    """A home with three streams, each with a row of somebody."""
+    """A home with three streams; each has a row of some writer."""
     home = Home(f"{folder}/home")
     for name in ("again", "gone", "kept"):
         home.define(name, OLD)
@@ -40,7 +40,7 @@ def home_of(folder: str) -> Home:
 
 
 def begun(home: Home) -> starts.Start:
-    """A start that drops two streams, one of which it defines again, and defines another; its script inserts rows."""
+    """A start that drops two streams, defines one of them again, and defines another; its script inserts rows."""
     check = f"{str(home.path).removesuffix('/home')}/check"
     start = {"checkpoint": check, "tick": -1, "runs": True, "writers": ["script"]}
     found = starts.begin(home, start, {"again": NEW, "new": NEW}, ["again", "gone"])
@@ -51,7 +51,7 @@ def begun(home: Home) -> starts.Start:
 
 
 def seen(home: Home) -> dict[str, Any]:
-    """What the next one finds: definitions, and how many items each writer has."""
+    """What the next process finds: definitions, and the number of items of each writer."""
     found: dict[str, Any] = {name: home.definition(name) for name in NAMES}
     return found | {f"{name}'s log": {w: e.end for w, e in last(home.log_path(name)).items()} for name in NAMES}
 
@@ -62,7 +62,7 @@ def commit(folder: str) -> None:
 
 @contextmanager
 def dying(at: int) -> Iterator[list[str]]:
-    """Die before a write of a store; what was written comes back. Those of leases' threads do not count."""
+    """Die before a write of a store; return the writes. Writes of leases' threads do not count."""
     written: list[str] = []
 
     def counted(name: str, write: Callable[..., Any]) -> Callable[..., Any]:
@@ -96,7 +96,7 @@ def test_a_process_that_begins_or_settles_a_start_may_die(committed: bool, monke
     _, home = prepared(begins=False)
     before = seen(home)
     _, home = prepared(begins=True)
-    monkeypatch.setattr(leases, "LASTS", -1.0)  # who holds one has died long ago
+    monkeypatch.setattr(leases, "LASTS", -1.0)  # the holder has died long ago
     after = seen(home)
     assert (after == before) is not committed
     assert after["gone"] == (None if committed else OLD)

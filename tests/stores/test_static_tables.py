@@ -1,4 +1,4 @@
-"""Static tables of files in a bucket: Spark reads them by its own file system."""
+"""Static tables of files in a bucket: Spark reads them with its own file system."""
 
 from __future__ import annotations
 

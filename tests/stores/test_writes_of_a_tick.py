@@ -1,4 +1,4 @@
-"""How many writes of a store a tick waits for one after the other: three, whatever it keeps (rows, entry, commit)."""
+"""A tick waits for three writes of a store one after the other, whatever it keeps: rows, entry, commit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CREATE PUMP p AS INSERT INTO counts SELECT STREAM g.k, g.c, o.w FROM grouped AS 
   JOIN others OVER (RANGE INTERVAL '1' MINUTE PRECEDING) AS o ON g.k = o.k;
 CREATE PUMP q AS INSERT INTO copies SELECT STREAM k, v FROM sorted;
 """
-PAUSE: Final = 0.3  # seconds that each write takes longer, so that writes that do not wait for each other overlap
+PAUSE: Final = 0.3  # seconds by which each write is delayed, so that independent writes overlap
 
 
 def send(home: Path, tick: int) -> None:
@@ -46,7 +46,7 @@ def send(home: Path, tick: int) -> None:
 
 @contextmanager
 def slow(name: str) -> Iterator[tuple[str, Faults]]:
-    """A bucket whose writes take a while, and what it is asked."""
+    """A bucket whose writes are slow, and the requests to it."""
     make_bucket(name)
     with faulty(address()) as (endpoint, faults):
         faults.before = lambda *_: time.sleep(PAUSE) or ""
@@ -58,7 +58,7 @@ def slow(name: str) -> Iterator[tuple[str, Faults]]:
 
 
 def one_after_the_other(faults: Faults) -> list[str]:
-    """The longest row of PUTs of which none began before the one in front of it had been answered."""
+    """The longest sequence of PUTs, each of which began after the answer to the one before."""
     found: list[tuple[float, str]] = []
     for ended, began, path in sorted((ended, began, path) for began, ended, path in faults.puts):
         if not found or began >= found[-1][0]:
@@ -67,12 +67,12 @@ def one_after_the_other(faults: Faults) -> list[str]:
 
 
 def ticks(engine: Engine, home: Path, faults: Faults, count: int) -> list[str]:
-    """Run some ticks, and one more; the row of writes of that one."""
+    """Run some ticks, and one more; return the sequence of its writes."""
     for tick in range(count):
         send(home, tick)
         engine.tick()
     send(home, count)
-    arrived(engine.checkpoint.folder)  # what the next tick would have waited for
+    arrived(engine.checkpoint.folder)  # writes that the next tick would have waited for
     faults.puts.clear()
     report = engine.tick()
     assert report is not None

@@ -1,4 +1,4 @@
-"""Whole runs with checkpoint, home and lake tables in a store, in which Spark reads by its own file system."""
+"""Runs with checkpoint, home and lake tables in a store, in which Spark reads with its own file system."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CREATE PUMP q AS INSERT INTO twice SELECT STREAM k, n * 2 AS n FROM made;
 
 
 def rowtime(store: Server, *arguments: str, status: int = 0, dies: str = "") -> str:
-    """What a command prints; it reaches the store by way of ``store.address``. ``dies``: at which point."""
+    """The output of a command; it reaches the store by ``store.address``. ``dies``: the point of the crash."""
     done = subprocess.run(
         [sys.executable, *PROGRAM, *arguments],
         env={**os.environ, **_environment(store), "DIES": dies},
@@ -67,7 +67,7 @@ def rows(store: Server, url: str) -> list[tuple[str, int]]:
 
 
 def runs_on_server(name: str, jars: Callable[[], list[str]], agent: str, tmp_path: Path) -> None:
-    """The same on a server, by a proxy that sees Spark, which calls itself ``agent``, read with these jars."""
+    """The same on a server, through a proxy that sees Spark (as ``agent``), which reads with these jars."""
     try:
         jars()
     except Failure as failure:
@@ -115,7 +115,7 @@ CREATE PUMP fresh AS INSERT INTO anew SELECT STREAM k, COUNT(*) AS n FROM sorted
 
 
 def migrates_on(store: Server, tmp_path: Path, point: str) -> None:
-    """Other SQL goes on with a checkpoint in a store, by the command that the refusal names, and a driver that dies."""
+    """Other SQL continues a checkpoint in a store, with the command that the refusal names, and a driver that dies."""
     url = f"{store.bucket}/{tmp_path.name}"
     home, check = ["--home", f"{url}/home"], ["--checkpoint", f"{url}/check"]
     old, new = tmp_path / "old.sql", tmp_path / "new file.sql"

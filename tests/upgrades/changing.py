@@ -1,4 +1,4 @@
-"""A pipeline whose SQL changes halfway, and a row-by-row oracle of what it gives: no Spark, no operators of ours."""
+"""A pipeline whose SQL changes halfway, and a row-by-row oracle of its output: without Spark or rowtime's operators."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ Row = tuple[int, str, int, str, int]  # time µs, writer, position, k, v
 
 
 def script(*pumps: str, view: str = "sorted", within: int = 20, guard: str = "") -> str:
-    """Streams, one sorted view and some pumps; ``{out}`` is still to be put in."""
+    """Streams, one sorted view and some pumps; ``{out}`` is filled in later."""
     words = {"view": view, "within": within, "guard": guard, "out": "{out}"}
     return HEAD + "".join(part.format(**words) for part in (SORTED, *pumps))
 
 
 @dataclass
 class Place:
-    """Where a pipeline lives; each tick may be of another script."""
+    """The folders of a pipeline; each tick may run another script."""
 
     folder: Path
     spark: SparkSession
@@ -67,7 +67,7 @@ class Place:
             made.home.define(stream.name, stream.as_json(), replace=True)
 
     def send(self, rows: Sequence[tuple[str, int, str, int]]) -> None:
-        """Rows of writers: who, the second of the event, k, v."""
+        """Rows of writers: writer, second of the event, k, v."""
         for who, second, k, v in rows:
             with rt.writer("s", home=self.folder / "home", writer=who) as log:
                 at = START + second * SECOND
@@ -84,7 +84,7 @@ class Place:
         return self.pipeline(sql)._engine(self.folder / "check", rt.Limits(), ends=False)
 
     def run(self, sql: str) -> Engine:
-        """Process what is there, with a driver of its own."""
+        """Process the present input, with a new driver."""
         engine = self.engine(sql)
         while engine.tick() is not None:
             pass
@@ -92,7 +92,7 @@ class Place:
         return engine
 
     def rows(self, name: str) -> list[tuple[Any, ...]]:
-        """What a directory holds, in the order of its files, with rowtimes in µs."""
+        """The rows of a directory, in the order of its files, with rowtimes in µs."""
         files = sorted((self.folder / "out" / name).glob("part-*"))
         return [tuple(row.values()) for file in files for row in pq.read_table(file).to_pylist()]
 
@@ -101,7 +101,7 @@ class Place:
         return [(row[-2], row[-1]) for row in self.rows(name)]
 
     def verified(self, sql: str) -> Mapping[str, tuple[str, ...]]:
-        """What differs, output by output."""
+        """The differences, by output."""
         found = rt.verify(self.folder / "check", self.pipeline(sql))
         return {output.name: output.first for output in found.outputs if output.differences}
 
@@ -109,7 +109,10 @@ class Place:
 def random_rows(
     chance: random.Random, count: int, falls: Sequence[int] = (0, 0, 5, 15, 25, 40, 60)
 ) -> list[tuple[str, int, str, int]]:
-    """Two writers whose times go up by fits and starts and fall back, by so many seconds; both speak first of all."""
+    """Rows of two writers whose times rise in irregular steps and fall back by up to the given seconds.
+
+    Each writer begins with a row.
+    """
     rows, now = [(who, 0, "k0", -1) for who in WRITERS], 0
     for number in range(count):
         now += chance.randint(0, 12)
@@ -118,14 +121,14 @@ def random_rows(
 
 
 def random_cuts(chance: random.Random, count: int, change: int) -> list[int]:
-    """Ends of ticks, in order; among them the first row of each writer, the change and the last row."""
+    """Ends of ticks, in order; among them are the first row of each writer, the change and the last row."""
     more = {chance.randint(2, count) for _ in range(chance.randint(1, 3))}
     return sorted({2, change, count, *more})
 
 
 @dataclass
 class Judged:
-    """What the oracle says of rows: accepted, in the order of a T-sort, and late."""
+    """The oracle's rows: accepted, in the order of a T-sort, and late."""
 
     accepted: list[Row]
     late: list[Row]
@@ -147,9 +150,9 @@ def judged(
     early: Sequence[int | None] = (None, None),
     by: Callable[[int], int] = lambda at: at,
 ) -> Judged:
-    """Row by row: from item ``change`` on the second tolerance rules, and what the first one promised stays promised.
+    """Row by row: from item ``change`` on the second tolerance applies, but the bound of the first tolerance stays.
 
-    ``within`` and ``early``: seconds before and from the change on; ``by``: the time of a row that is compared.
+    ``within`` and ``early``: seconds before and after the change; ``by``: the time of a row that is compared.
     """
     marks: dict[str, int] = {}
     floors: dict[str, int] = defaultdict(int)
@@ -170,7 +173,7 @@ def judged(
 
 
 def minutes(rows: Sequence[Row]) -> Counter[tuple[str, int, int]]:
-    """Rows and totals a minute and k."""
+    """Number of rows and totals by minute and k."""
     groups: dict[tuple[int, str], list[int]] = defaultdict(list)
     for at, _, _, k, v in rows:
         groups[at // MINUTE, k].append(v)

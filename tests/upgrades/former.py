@@ -11,7 +11,7 @@ from rowtime.sql.generate import to_spark
 
 
 def former(program: Program, *, edges: bool = True, spelling: bool = True) -> dict[str, Any]:
-    """The plan of a program; without ``edges`` or ``spelling`` as it was before there were these."""
+    """The plan of a program; without ``edges`` or ``spelling`` as versions without these wrote it."""
     nodes, spelled = program.operators, to_spark if spelling else to_former
     inputs = {node.name: [child.name for child in node.inputs] for node in nodes}
     return {

@@ -1,4 +1,4 @@
-"""What tests of ``rowtime migrate`` share: hours of numbers, and drivers that die on the way."""
+"""Shared by the tests of ``rowtime migrate``: hours of numbers, and drivers that die during it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BEFORE_ROWS, BEHIND_ROWS = "before the rows", "behind the rows"
 
 
 def hours(numbers: Iterable[int], ends: int) -> list[tuple[int, int]]:
-    """Rows and totals of the hours that have ended at a minute; number n comes in minute n."""
+    """Number of rows and totals of the hours that have ended at a minute; number n comes in minute n."""
     given = list(numbers)
     found = [[n for n in given if n // 60 == hour] for hour in range(ends // 60)]
     return [(len(one), sum(one)) for one in found]

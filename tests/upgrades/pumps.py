@@ -1,4 +1,4 @@
-"""A pipeline whose pumps others start and stop, with two targets: a directory and a log."""
+"""A pipeline whose pumps other scripts start and stop, with two targets: a directory and a log."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CREATE PUMP a.counts STOPPED AS INSERT INTO counts
 
 
 class Pumps:
-    """A pipeline whose pumps are told by others to run or not."""
+    """A pipeline whose pumps get orders from other scripts."""
 
     def __init__(self, folder: Path, spark: SparkSession, check: str = "") -> None:
         self.folder, self.spark, self.script = folder, spark, SCRIPT
@@ -73,12 +73,12 @@ class Pumps:
         return [value for file in found for value in pq.read_table(file)[column].to_pylist()]
 
     def log(self) -> list[int]:
-        """What another pipeline reads of the log."""
+        """The rows that another pipeline reads from the log."""
         reader = rt.Pipeline(self.spark, home=self.folder / "home")
         return [int(value) for value in reader.preview("SELECT STREAM v FROM log", rows=100)["v"].to_pylist()]
 
     def orders(self) -> list[str]:
-        """The files of orders that are there."""
+        """The present files of orders."""
         return [path.name for path in (place_of(self.check) / "orders").glob("*.json")]
 
     def verified(self) -> bool:

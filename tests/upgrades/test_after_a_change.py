@@ -1,4 +1,4 @@
-"""What else looks at a checkpoint works after a change of its SQL, or says why not."""
+"""Other readers of a checkpoint work after a change of its SQL, or say why not."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AFTER = script(MINUTES, RAW, LATE, OTHER, view="in_order", within=30)
 
 @pytest.fixture(scope="module")
 def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """A pipeline whose SQL changed halfway; two ticks before it, two after it."""
+    """A pipeline whose SQL changed halfway: two ticks before the change, and two after it."""
     made = Place(tmp_path_factory.mktemp("place"), spark)
     made.define(AFTER)
     rows = random_rows(random.Random("after a change"), 40)
@@ -63,7 +63,7 @@ def test_verify_needs_no_pipeline_if_the_script_is_complete(place: Place) -> Non
 
 
 def unsealed(path: Path) -> Path:
-    """A file of refused rows as older versions named it, without a checksum."""
+    """A file of refused rows with the name of older versions, without a checksum."""
     return path.rename(path.with_name(f"{path.name.split('.')[0]}.parquet"))
 
 
@@ -184,7 +184,7 @@ CREATE PUMP r AS INSERT INTO o SELECT STREAM k FROM s;
 
 
 def test_pumps_ended_where_their_targets_were_declared_otherwise(spark: SparkSession, tmp_path: Path) -> None:
-    """Rows that waited for their turn at the change go on too, and every row by the declaration that ruled it."""
+    """Rows that waited during the change go on too, and the declaration of its arrival applies to every row."""
     place = Place(tmp_path, spark)
     before, after, narrow = (
         TARGETS.format(out="{out}", wide=wide, more=more, checked=checked)

@@ -33,7 +33,7 @@ PUMPS = ("p1", "p2", "p5")
 
 
 def started(spark: SparkSession, folder: Path, ticks: int = 3) -> Place:
-    """A pipeline that has read some ticks."""
+    """A pipeline after some ticks."""
     place = Place(folder, spark)
     place.define(NEW)
     rows = random_rows(random.Random("migration"), 36, (0, 0, 5, 15, 25, 40))
@@ -45,7 +45,10 @@ def started(spark: SparkSession, folder: Path, ticks: int = 3) -> Place:
 
 
 def test_the_history_is_computed_again_and_existing_rows_stay(spark: SparkSession, tmp_path: Path) -> None:
-    """The state is that of the new script over all items; a target that is new gets all rows; others follow theirs."""
+    """The state is that of the new script over all items.
+
+    A new target gets all rows, an existing one the rows that follow.
+    """
     place = started(spark, tmp_path)
     there = {name: place.rows(name) for name in ("raw", "minutes")}
     bound = place.engine(BEFORE)

@@ -1,4 +1,4 @@
-"""START and STOP of pumps by a later script: what the pipeline gives, where it goes on, and what is said of it."""
+"""START and STOP of pumps by a later script: the output, where a pump continues, and the messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def pumps(spark: SparkSession, tmp_path: Path) -> Pumps:
-    """They are defined, and none runs."""
+    """They are defined, and none is started."""
     made = Pumps(tmp_path, spark)
     made.run()
     return made
@@ -46,7 +46,7 @@ def test_a_stopped_pipeline_takes_orders_up_at_its_next_start(pumps: Pumps) -> N
     pumps.run()
     assert pumps.files() == [0, 1]
     pumps.send()
-    pumps.run()  # the script says STOPPED, the order holds
+    pumps.run()  # the script says STOPPED, but the order applies
     assert pumps.files() == [0, 1, 2]
     assert pumps.said() == ["a.files: started by ALTER PUMP a.files START", "a.log: stopped in the script"]
     assert pumps.verified()
@@ -135,7 +135,7 @@ def test_an_order_of_which_only_the_pipeline_knows_that_it_does_not_fit_is_refus
     assert pumps.said()[-1].startswith("refused: ALTER PUMP a.counts START")
     found = status_of(pumps.folder / "check")["orders"]["refused"]["problems"]
     assert [one["code"] for one in found] == ["R401"]
-    # Something else than a refusal does not end the run either.
+    # An error other than a refusal does not end the run either.
     monkeypatch.setattr(altering, "_go_over", lambda *_: 1 / 0)
     pump_orders.put(pumps.folder / "check", order)
     assert pumps.run().exception is None
@@ -200,7 +200,7 @@ def test_a_stopped_pump_that_leaves_the_script_is_forgotten(pumps: Pumps) -> Non
 
 @pytest.mark.slow
 def test_pumps_of_a_streaming_dataframe_start_and_stop(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark's streaming queries begin and end with the streams that somebody reads."""
+    """Spark's streaming queries begin and end with the streams that a pump reads."""
     folder, given = tmp_path / "in", list[int]()
     folder.mkdir()
 
@@ -228,7 +228,7 @@ def test_pumps_of_a_streaming_dataframe_start_and_stop(spark: SparkSession, tmp_
     assert query.exception is None
 
 
-# -- deaths ---------------------------------------------------------------------------
+# -- crashes ----------------------------------------------------------------------------
 
 
 def engine_of(pumps: Pumps) -> Engine:
@@ -236,7 +236,7 @@ def engine_of(pumps: Pumps) -> Engine:
 
 
 def dead(engine: Engine) -> None:
-    """Give back what the operating system takes from a process that is gone."""
+    """Release the locks of a process that is gone, as the operating system does."""
     for stage in engine.stages.values():
         stage.close()
     engine.checkpoint.release()
@@ -289,7 +289,7 @@ def test_a_write_that_fails_leaves_the_order_for_the_next_try(pumps: Pumps, monk
     with pytest.raises(OSError, match="No space"):
         altering.take_up(pipeline, engine)
     pumps.send(1)
-    assert engine.tick() is not None  # by the plan before
+    assert engine.tick() is not None  # with the plan before the order
     assert (pumps.files(), pumps.log()) == ([0, 1, 2], [])
     monkeypatch.setattr(Checkpoint, "change", change)
     assert altering.take_up(pipeline, engine) == [("a.log is started",)]
@@ -326,7 +326,7 @@ def test_a_death_before_any_write_of_an_order_loses_nothing(pumps: Pumps, tmp_pa
     pumps.send(1)
 
     def keep(_what: str, _path: str) -> None:
-        if not busy:  # copying writes too, elsewhere
+        if not busy:  # copying elsewhere writes too
             busy.append(True)
             images.append(tmp_path.with_name(f"{tmp_path.name}-{len(images)}"))
             shutil.copytree(pumps.folder, images[-1])

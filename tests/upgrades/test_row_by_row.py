@@ -1,4 +1,4 @@
-"""Which changes keep no state, and which do; no Spark."""
+"""Which changes of SQL need no state, and which do; without Spark."""
 
 from __future__ import annotations
 

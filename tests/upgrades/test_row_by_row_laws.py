@@ -1,4 +1,4 @@
-"""A pipeline runs on with other filters and projections: each row goes by the plan of the tick that read it."""
+"""A pipeline continues with other filters and projections: the plan of the tick that read a row computes it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ GOES: tuple[Callable[[int], bool], ...] = (lambda v: v % 2 == 0, lambda v: v % 3
 
 
 def expected(items: list[Row], change: int) -> tuple[list[tuple[str, int]], list[tuple[str, int]], list[Row]]:
-    """What the directories ``raw`` and ``typed`` hold, and which rows are late; ``change``: the first item after it."""
+    """The rows in the directories ``raw`` and ``typed``, and the late rows; ``change``: the first item after it."""
     eras = [(int(number >= change), item) for number, item in enumerate(items)]
     era_of = {item: era for era, item in eras}
     told = judged([item for era, item in eras if PASSES[era](item[4])], 0, (20, 20))
@@ -110,7 +110,7 @@ class Died(BaseException):
 def test_a_crash_around_the_change_loses_neither_plan_nor_place(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The driver dies before the entry of the change, behind it, and behind the first tick by the new plan."""
+    """The driver dies before the entry of the change, after it, and after the first tick with the new plan."""
     place = Place(tmp_path, spark)
     place.define(AFTER)
     rows = random_rows(random.Random("deaths"), 24, (0, 0, 5, 15))
@@ -157,7 +157,7 @@ def test_a_query_on_the_console_gets_columns_once_no_row_waits(spark: SparkSessi
 
 
 def test_a_change_of_a_variable_is_a_change_of_the_query(spark: SparkSession, tmp_path: Path) -> None:
-    """And verify knows the value that it had."""
+    """And verify uses the value of that time."""
     place = Place(tmp_path, spark)
     sql = HEAD.replace("{out}", str(tmp_path / "out")) + (
         "CREATE PUMP p AS INSERT INTO raw SELECT STREAM k, v FROM s WHERE v > ${least};"

@@ -1,4 +1,4 @@
-"""A change of the SQL is there whole or not at all, wherever the driver dies and whichever write fails."""
+"""A change of the SQL is there completely or not at all, wherever the driver dies and whichever write fails."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_readers_of_a_renamed_view_continue_as_if_it_had_always_had_its_name(
     for ticks in (1, 2):
         changed = Changing(number, tmp_path / f"changed after {ticks}")
         changed.define()
-        # With the times at which they arrived.
+        # With the times of their arrival.
         shutil.copytree(tmp_path / "logs", changed.folder / "home" / "logs", dirs_exist_ok=True)
         engine = changed.engine(spark)
         for _ in range(ticks):
@@ -88,7 +88,7 @@ def test_a_crash_before_any_write_of_a_change_leaves_the_old_plan_or_the_new_one
     busy: list[bool] = []
 
     def keep(_what: str, _path: str) -> None:
-        if not busy:  # copying writes too, elsewhere
+        if not busy:  # copying elsewhere writes too
             busy.append(True)
             images.append(tmp_path / f"image {len(images)}")
             shutil.copytree(old.folder, images[-1])
@@ -103,7 +103,7 @@ def test_a_crash_before_any_write_of_a_change_leaves_the_old_plan_or_the_new_one
     for number, image in enumerate(images):
         restored(old, image)
         ticks.add(old.tick)
-        if old.tick == 0:  # then the old script goes on as if nothing had happened
+        if old.tick == 0:  # then the old script continues as if nothing had happened
             close(old.engine(spark))
             assert old.state() == before
         close(new.engine(spark))
@@ -146,7 +146,7 @@ class Died(BaseException):
 
 
 def half_committed(spark: SparkSession, folder: Path, sql: str) -> Place:
-    """A pipeline that died when a tick was committed and nothing of it had gone out."""
+    """A pipeline that died after a tick was committed and before any of its rows was delivered."""
     place = Place(folder, spark)
     place.define(sql)
     place.send([("w1", 0, "a", 1), ("w1", 100, "a", 2), ("w1", 20, "a", 3)])
@@ -223,7 +223,7 @@ def test_a_pump_that_comes_back_continues_its_row_numbers(spark: SparkSession, t
     engine = place.engine(both)
     engine.stop()
     assert [v for _, v in place.pairs("raw")] == [0, 100, 200, 300, 400]
-    # 0; while it was gone 100 and 200 went out; then 300 and 400.
+    # 0; 100 and 200 were delivered while it was gone; then 300 and 400.
     assert engine.entry["control"]["p5.sink"]["sequence"] == 3
     log = next(iter(scan(tmp_path / "home" / "logs" / "log", {}).values()))
     assert sum(entry.count for entry in log if isinstance(entry, Rows)) == 3

@@ -1,4 +1,4 @@
-"""A pipeline runs on with other SQL: it gives what an oracle says that knows of the change, whatever the cuts."""
+"""A pipeline continues with other SQL: its output equals that of an oracle that knows of the change, with any cut."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.sampled(16)
 
 
 def changed(place: Place, before: str, after: str, seed: int, falls: Sequence[int] = (0, 0, 5, 15, 25, 40, 60)) -> int:
-    """Half of random rows with one script, the rest with the other; at which row it changed."""
+    """Half of random rows with one script, the rest with the other; returns the row of the change."""
     chance = random.Random(f"upgrade {seed}")
     rows = random_rows(chance, ROWS, falls)
     change = chance.randint(8, len(rows) - 8)
@@ -57,7 +57,7 @@ def changed(place: Place, before: str, after: str, seed: int, falls: Sequence[in
 
 
 def check_all(place: Place, expected: Judged, view: str, after: str) -> None:
-    """Every output of the pumps 1, 2 and 4, the ledger, and what `verify` says."""
+    """Every output of the pumps 1, 2 and 4, the ledger, and the result of `verify`."""
     engine = place.engine(after)
     engine.stop()
     totals = engine.entry["totals"][view]
@@ -272,7 +272,7 @@ def test_several_changes_one_after_the_other(spark: SparkSession, tmp_path: Path
         place.send(rows[number * 10 : (number + 1) * 10])
         place.run(sql)
         assert place.verified(sql) == {}
-    for sql in (scripts[1], scripts[2]):  # two in a row, nothing in between
+    for sql in (scripts[1], scripts[2]):  # two in a row, without a tick between
         place.run(sql)
         assert place.verified(sql) == {}
     place.send(rows[40:])
@@ -332,7 +332,7 @@ def test_before_the_first_tick_any_change_is_accepted(spark: SparkSession, tmp_p
     place = Place(tmp_path, spark)
     before, after = script(RAW), script(RAW, OTHER, view="in_order", within=30)
     place.engine(before).stop()
-    place.engine(script(RAW, MINUTES)).stop()  # a new group by, which is refused once there is a tick
+    place.engine(script(RAW, MINUTES)).stop()  # a new group by, which is refused after the first tick
     assert place.run(after).changes == ()
     place.send([("w1", 0, "a", 1), ("w1", 100, "a", 2)])
     place.run(after)

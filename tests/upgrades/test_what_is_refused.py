@@ -1,4 +1,4 @@
-"""Which changes of the SQL a checkpoint takes, and what is said of the others; no Spark."""
+"""Which changes of the SQL a checkpoint accepts, and the refusals of the others; without Spark."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def how_plans_are_written(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 
 
 def plan_of(sql: str, **given: Any) -> StoredPlan:
-    """A plan as a checkpoint gives it back."""
+    """A plan as a checkpoint returns it."""
     return read_plan(json.loads(json.dumps(_written(compiled(sql, **given)))))
 
 
@@ -146,7 +146,7 @@ def test_a_console_query_may_come_before_another() -> None:
     assert found.new[-1] == "query1.result"
 
 
-# -- refused --------------------------------------------------------------------------
+# -- refused ----------------------------------------------------------------------------
 
 HISTORY = "would need rows from before the change\nPut it into a separate script with its own --checkpoint"
 GUARDED = f"{SORTED} EARLY BEYOND INTERVAL '1' HOUR RESYNC AFTER 3 ROWS"

@@ -16,7 +16,7 @@ NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 
 @functools.cache
 def chromium() -> str:
-    """Where Chromium is, installed now if that is possible; empty if it is not."""
+    """Return the path of Chromium, installed now if possible; empty if it is not available."""
     if not (found := _found()):
         subprocess.run([str(SCRIPTS / "apt_install.sh"), "chromium"], check=False, timeout=900)
         found = _found()

@@ -1,4 +1,4 @@
-"""The console in this process: asked by Starlette's client, over generated checkpoints."""
+"""The console in this process: requests by Starlette's client, over generated checkpoints."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def console(home: Path) -> Ask:
-    """``console(CHECKPOINT, …)`` opens those, or all of the home."""
+    """``console(CHECKPOINT, …)`` opens these checkpoints, or all of the home."""
 
     def opened(*given: str, access: Access | None = None, acts: bool = False) -> TestClient:
         made = Console(Watched(Home(home), given), access or Access(port=8642), acts=acts)
@@ -39,7 +39,7 @@ def console(home: Path) -> Ask:
 
 
 def address(client: TestClient, name: str) -> str:
-    """Where the pages of a pipeline begin."""
+    """The path prefix of a pipeline's pages."""
     text = client.get("/").text
     start = text.index(f'href="/p/{name}-') + len('href="')
     return text[start : text.index("/graph", start)]

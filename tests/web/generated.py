@@ -18,7 +18,7 @@ from rowtime.state.checkpoint import Checkpoint, folder_of
 from rowtime.state.sealed import sealed
 
 BEGAN = to_micros("2026-03-02 09:00:00")
-TICK = 20 * SECOND  # event time that a tick brings
+TICK = 20 * SECOND  # event time that passes per tick
 SCRIPT = """\
 CREATE STREAM readings (device STRING, t TIMESTAMP, value DOUBLE);
 CREATE STREAM doors (device STRING, open BOOLEAN);
@@ -40,7 +40,7 @@ GATES = ("readings", "doors", "sorted", "per_minute")
 
 @dataclass(frozen=True)
 class Made:
-    """A checkpoint below ``folder``. ``hostile``: writers and devices are called so."""
+    """A checkpoint below ``folder``. ``hostile``: the name of writers and devices."""
 
     folder: Path
     ticks: int = 60
@@ -56,7 +56,7 @@ class Made:
         return self.folder.parents[1] / "out" / self.folder.name
 
     def make(self) -> Path:
-        """Write the whole of it; the driver has given it back."""
+        """Write the whole checkpoint, as a driver that has stopped leaves it."""
         place = Checkpoint(self.folder)
         place.acquire()
         program = compile_script(SCRIPT.format(out=self.out))
@@ -72,7 +72,7 @@ class Made:
         return self.folder
 
     def put(self, tick: int) -> None:
-        """The entry of a tick, as quickly as files can be written."""
+        """The entry of a tick; the times are as short as files can be written."""
         (self.folder / "journal" / f"{tick:012d}.json").write_bytes(sealed({**self.entry(tick), "tick": tick}))
 
     def name(self, stream: str, number: int) -> str:
@@ -87,7 +87,7 @@ class Made:
         closed = merged // MINUTE * MINUTE
         rows = 100 * (tick + 1)
         late = 2 * (tick // 5)
-        minutes = range(closed, max(ordered, closed) + MINUTE, MINUTE)  # those whose groups are open
+        minutes = range(closed, max(ordered, closed) + MINUTE, MINUTE)  # the minutes whose groups are open
         clocks = {
             "readings": readings,
             "doors": doors,
@@ -144,7 +144,7 @@ class Made:
             pq.write_table(self.refused(tick), place / f"{tick:012d}-abcdef-00000-rejected-0000.parquet")
 
     def write_output(self, identity: str) -> None:
-        """The files of the output: three rows a minute that is complete."""
+        """The files of the output: three rows per complete minute."""
         self.out.mkdir(parents=True)
         for tick in range(min(self.ticks, 400)):
             table = self.written(tick)
@@ -209,6 +209,6 @@ def _cost(tick: int, began: int) -> dict[str, Any]:
 
 
 def as_newer(folder: Path) -> None:
-    """Let the last entry of a checkpoint be one of a version that is not there yet."""
+    """Give the last entry of a checkpoint the format of a future version."""
     path = max((folder / "journal").glob("*.json"))
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))

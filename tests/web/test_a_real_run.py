@@ -1,4 +1,4 @@
-"""``rowtime run --ui``: the console beside a real run, and what it says once that has stopped."""
+"""``rowtime run --ui``: the console during a real run, and after it has stopped."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def asked(url: str, path: str, wanted: str) -> str:
-    """The answer, once it has what is wanted."""
+    """The answer, when it has the expected content."""
     until = time.monotonic() + PATIENCE
     text = ""
     while time.monotonic() < until:
@@ -82,7 +82,7 @@ def test_a_run_is_shown_while_it_goes_on_and_traced_after_it(run: subprocess.Pop
 
 
 def traced(watched: Watched, folder: Path) -> None:
-    """A trace takes a process of its own, which finds the output where the run has put it."""
+    """A trace runs in its own process, which finds the output of the run."""
     (pipeline,) = watched.pipelines
     wanted = Wanted(pipeline.key, "per_minute.sink", where="n = 3 AND m = TIMESTAMP '2026-03-02 09:00:00'")
     before = Path.cwd()

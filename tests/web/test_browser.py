@@ -1,4 +1,4 @@
-"""The pages in a browser: each over a running, a stopped and a crashed pipeline, and nothing from elsewhere."""
+"""The pages in a browser: each over a running, a stopped and a crashed pipeline, without requests to other hosts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def browser() -> Iterator[Browser]:
 
 
 class Pipelines:
-    """A home with a running, a stopped, a crashed and a hostile pipeline; the running one makes ticks on demand."""
+    """A home with a running, a stopped, a crashed and a hostile pipeline; the running one ticks on demand."""
 
     def __init__(self, home: Path) -> None:
         below = home / "checkpoints"
@@ -88,7 +88,7 @@ def url(pipelines: Pipelines) -> Iterator[str]:
 
 
 class Seen:
-    """What a page did: requests to others, errors, and dialogs that a script of data would open."""
+    """The events of a page: requests to other hosts, errors, and dialogs that a script in the data would open."""
 
     def __init__(self, page: Page, url: str) -> None:
         self.others: list[str] = []
@@ -102,7 +102,7 @@ class Seen:
 
 @pytest.fixture
 def page(browser: Browser, url: str) -> Iterator[Page]:
-    """A page in which everything is watched: no request to another host, no error, no dialog."""
+    """A page whose events are recorded: no request to another host, no error, no dialog."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme="light")
     made = context.new_page()
     seen = Seen(made, url)
@@ -133,7 +133,7 @@ def shoot(page: Page, name: str) -> None:
 
 
 def settled(page: Page, what: str) -> Page:
-    """Wait until a page shows what it is for."""
+    """Wait until a page shows its content."""
     mark = {
         "graph": ".node",
         "timeline": "#lanes svg",
@@ -257,7 +257,7 @@ def traced(operator: str, number: int | None, made_of: Sequence[int], at: str, *
 
 
 def lines(device: str) -> list[dict[str, Any]]:
-    """What made a row of the output: a reading from the T-sort and two rows of doors, and the bounds."""
+    """The sources of a row of the output: a reading from the T-sort, two rows of doors, and the bounds."""
     times = ["09:02:05", "09:02:20", "09:02:41"]
     found = [traced("per_minute.sink", 0, [1], "09:03:00", m="09:02:00", device=device, n=3)]
     found += [traced("per_minute.arranged", 1, [2], "09:03:00", m="09:02:00", device=device, n=3)]
@@ -283,7 +283,7 @@ class Ran:
 
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """What the console would have run."""
+    """The command that the console would have run."""
     found: list[list[str]] = []
     monkeypatch.setattr(web_commands.subprocess, "run", lambda command, **_: found.append(command) or Ran)
     return found
@@ -389,7 +389,7 @@ def test_pages_fit_a_phone_in_dark_and_in_light(browser: Browser, url: str, sche
 
 @pytest.mark.slow
 def test_ten_thousand_writers_are_shown_within_a_second(browser: Browser, tmp_path: Path) -> None:
-    """Of the console's own time: what the browser and a busy machine take besides is not its."""
+    """Only the console's own time counts, without the browser's and that of a busy machine."""
     import time
 
     from starlette.testclient import TestClient

@@ -1,4 +1,4 @@
-"""Graph: what is on boxes and edges, who is blamed, and what a box says when it is opened."""
+"""Graph: the texts on boxes and edges, the blamed operator, and the details of an open box."""
 
 from __future__ import annotations
 

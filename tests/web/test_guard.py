@@ -1,4 +1,4 @@
-"""Which requests the console answers: Host, Origin, token, and what its pages may do."""
+"""Which requests the console accepts: Host, Origin, token, and the permissions of its pages."""
 
 from __future__ import annotations
 

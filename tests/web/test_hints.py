@@ -1,4 +1,4 @@
-"""What the hints of the console offer does what they say."""
+"""The hints of the console work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOKEN = Access("127.0.0.1", 8642, "t")
 
 
 def told(answer: Response, taken: str) -> str:
-    """What the hint of an answer says where ``taken`` finds it; a page has its hint in a paragraph of its own."""
+    """The part of the hint of an answer that ``taken`` matches; a page has its hint in a paragraph of its own."""
     page = re.search(r'<p class="quiet">(.*?)</p>', answer.text, re.DOTALL)
     hint = unescape(page[1]) if page else answer.text.splitlines()[1]
     found = re.search(taken, hint)

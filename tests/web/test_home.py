@@ -1,4 +1,4 @@
-"""Home: every pipeline with its state, and what cannot be read."""
+"""Home: every pipeline with its state, and pipelines that cannot be read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def shown(client: TestClient) -> str:
-    """The page as words."""
+    """The page as text."""
     import re
 
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", client.get("/").text))

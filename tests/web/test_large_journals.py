@@ -24,7 +24,7 @@ VIEWS = (
 
 
 def spent(client: TestClient, path: str) -> float:
-    """Processor seconds for one answer: others on the machine do not count."""
+    """Processor seconds for one answer, without other programs on the machine."""
     began = time.process_time()
     answer = client.get(path)
     assert answer.status_code == 200, answer.text

@@ -1,4 +1,4 @@
-"""The rows of every edge follow from what gates and sinks count, exactly or not at all."""
+"""The number of rows on every edge follows from the counts of gates and sinks, exactly or not at all."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ CREATE VIEW both AS SELECT STREAM k FROM sorted UNION ALL SELECT STREAM k + 1 AS
 CREATE PUMP counts AS INSERT INTO many SELECT STREAM FLOOR(s.ROWTIME TO MINUTE) AS m, COUNT(*) AS n
   FROM both AS s GROUP BY FLOOR(s.ROWTIME TO MINUTE) HAVING COUNT(*) > 1;
 CREATE PUMP typed AS INSERT INTO few SELECT STREAM k, small FROM sorted WHERE k > 0;"""
-ROWS = [(0, 1, 1), (1, 0, 1), (70, 2, 70_000), (10, 3, 3), (71, 4, 4), (72, 5, 5)]  # 10 is late; 70,000 is no SMALLINT
+# 10 is late; 70,000 is not a SMALLINT
+ROWS = [(0, 1, 1), (1, 0, 1), (70, 2, 70_000), (10, 3, 3), (71, 4, 4), (72, 5, 5)]
 
 
 BEHIND = """CREATE STREAM a (t TIMESTAMP, k INT, small INT);
@@ -76,7 +77,7 @@ class Run:
         return self
 
     def all(self, tap: Tap = lambda _node, _delta: None) -> Records:
-        """Run what is there; each operator shows what it made to ``tap``."""
+        """Process the present input; each operator passes its rows to ``tap``."""
         engine = self.pipeline._engine(self.folder, Limits(rows=2), ends=False)
         engine.tap = tap
         while engine.tick() is not None:
@@ -88,7 +89,7 @@ class Run:
 
 
 class Taken:
-    """Counts the rows that come out of each operator, while they can be read."""
+    """Counts the rows of each operator while they can be read."""
 
     def __init__(self) -> None:
         self.rows: dict[str, int] = {}
@@ -129,7 +130,7 @@ def test_each_edge_has_as_many_rows_as_the_run_had(
         monkeypatch.setattr(given_rows, "FEW_ROWS", 0)
     found = edges_of(Run(spark, tmp_path / "check", sql).write().all())
     taken = Taken()
-    Run(spark, tmp_path / "again", sql).all(taken)  # looking at rows computes them, so this is a run of its own
+    Run(spark, tmp_path / "again", sql).all(taken)  # reading rows computes them, so this needs a run of its own
     unknown = {below for (below, _), rows in found.items() if rows is None}
     assert unknown == (behind_many if by == "spark that has many rows" else set())
     known = {edge: rows for edge, rows in found.items() if rows is not None}

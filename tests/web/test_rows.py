@@ -1,4 +1,4 @@
-"""Rows: of outputs and of what gates have refused, filtered and paged, and the trace that a row begins."""
+"""Rows: of outputs and refused by gates, filtered and paged, and the trace of a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page Rows shows what a pump has written into a table of Delta or Iceberg."""
+"""The page Rows shows the rows that a pump has written into a table of Delta or Iceberg."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ticks: durations by part, rows, and the slowest ones."""
+"""Ticks: durations by part, rows, and the slowest ticks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timeline: where everything was after each tick, and why something is not out yet."""
+"""Timeline: the clocks after each tick, and the reason for waiting."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_accepted_rows_are_drawn_where_the_clock_moved(shown: Shown) -> None:
 
 
 def test_accepted_rows_of_a_still_clock_are_drawn_at_their_times() -> None:
-    """A silent writer holds the clock; the rows of the others are drawn nevertheless, each tick over its own times."""
+    """A silent writer holds the clock; rows of the others are drawn all the same, each tick over its own times."""
     window = Window(0, 240)
     past = [
         Moment(
@@ -173,7 +173,7 @@ def test_accepted_rows_of_a_still_clock_are_drawn_at_their_times() -> None:
     drawn = dict(_density("s", past, window))
     assert {round(place * 240) for place in drawn} == {*range(10), *range(100, 120), *range(200, 240)}
     assert drawn[round(105 / 240, 5)] == pytest.approx(2 * drawn[round(205 / 240, 5)], rel=0.01)
-    missing = [past[0], past[2]]  # one tick is not there, so it is not known which rows came in between
+    missing = [past[0], past[2]]  # one tick is missing, so the rows between are not known
     assert {round(place * 240) for place, _ in _density("s", missing, window)} == {*range(11)}
 
 

@@ -1,4 +1,4 @@
-"""Waiting: what is held, by whom, and each way to let it out; carried out only where that is allowed."""
+"""Waiting: what is held, by which writer, and the ways to release it, which run only if actions are allowed."""
 
 from __future__ import annotations
 
