@@ -122,6 +122,24 @@ _NAMED = Spec(
 )  # fmt: skip
 
 
+def _different(view: View, *variables: str) -> int:
+    return len({*view.all("v", *variables)})
+
+
+_DIFFERENT = Spec(
+    seq(rep(A, 1, None), rep(B, 1, 2, greedy=False), C),
+    {"A": lambda m: _different(m, "A") <= 2, "B": lambda m: _different(m, "A", "B") >= len(m.all("v", "B")),
+     "C": lambda m: len(m.all("v")) > _different(m) or m.last("v") is None},
+    {"d": lambda m: _different(m, "A"), "l": lambda m: _joined(m.all("v")), "b": lambda m: _joined(m.all("n", "B")),
+     "c": lambda m: len(m.of("A")), "k": _different},
+    running=frozenset({"d", "l", "b", "c"}), all_rows=True, within=4 * SECOND, shown=lambda row: {"n": row.values["n"]},
+)  # fmt: skip
+
+
+def _joined(values: list[int]) -> str:
+    return ",".join(map(str, values))
+
+
 def _of_u(view: View) -> list[str]:
     return [name for name in view.names if name in ("A", "B")]
 
@@ -167,6 +185,12 @@ MATCHES = (
         f"LAST(CLASSIFIER(U), 1) AS u, COUNT(*) AS c PATTERN ((A | B)+ C) {SECONDS.format(3)} SUBSET U = (A, B) "
         "DEFINE A AS PREV(CLASSIFIER()) IS NULL OR PREV(CLASSIFIER()) = 'B', B AS v > 0 AND LAST(CLASSIFIER(), 1) = "
         "'A', C AS CLASSIFIER(U) = 'B' AND CLASSIFIER() = 'C') AS m", _matched(_NAMED)),
+    Law("different values and lists of the rows of a match", ("match",),
+        f"SELECT STREAM n, d, l, b, c, k {FROM}ORDER BY ROWTIME MEASURES COUNT(DISTINCT A.v) AS d, ARRAY_JOIN("
+        "COLLECT_LIST(v), ',') AS l, ARRAY_JOIN(COLLECT_LIST(B.n), ',') AS b, COUNT(A.*) AS c, "
+        f"FINAL COUNT(DISTINCT v) AS k ALL ROWS PER MATCH PATTERN (A+ B{{1,2}}? C) {SECONDS.format(4)} "
+        "SUBSET U = (A, B) DEFINE A AS COUNT(DISTINCT A.v) <= 2, B AS COUNT(DISTINCT U.v) >= SIZE(COLLECT_LIST(B.v)), "
+        "C AS COUNT(v) > COUNT(DISTINCT v) OR C.v IS NULL) AS m", _matched(_DIFFERENT)),
     Law("equal rowtimes by a further key", ("match", "order by"),
         f"SELECT STREAM * {FROM}ORDER BY ROWTIME, n DESC MEASURES A.n AS a, B.n AS b, C.n AS c "
         f"PATTERN (A B C?) {SECONDS.format(2)} DEFINE B AS n < PREV(n), C AS v IS NULL) AS m", _sorted_by_n(_BY_N)),

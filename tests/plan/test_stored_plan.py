@@ -74,6 +74,14 @@ def test_different_scripts_have_different_plans(change: tuple[str, str]) -> None
         assert not plan.is_of(other.operators)
 
 
+def test_a_count_of_different_values_is_another_function() -> None:
+    """In a frame and over the rows of a match."""
+    of_match = "MATCH_RECOGNIZE (ORDER BY ROWTIME MEASURES COUNT({}A.v) AS n PATTERN (A B) WITHIN INTERVAL '1' HOUR)"
+    for text in ("COUNT({}v) OVER (ORDER BY ROWTIME ROWS 3 PRECEDING) AS n FROM s", f"n FROM s {of_match} AS m"):
+        script = f"CREATE STREAM s (v INT); SELECT STREAM {text};"
+        assert not compiled(script.format("")).described().is_of(compiled(script.format("DISTINCT ")).operators)
+
+
 @pytest.mark.parametrize("option", ["path", "paths"])
 def test_a_text_that_looks_like_parts_of_a_plan_stays_one(option: str) -> None:
     """Older texts are split at such places; nothing is lost there."""

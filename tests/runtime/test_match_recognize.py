@@ -72,6 +72,39 @@ def test_a_condition_may_have_a_mean_of_decimals(spark: SparkSession, tmp_path: 
     ]
 
 
+def test_aggregates_of_users_are_functions_of_lists(spark: SparkSession, tmp_path: Path) -> None:
+    """In MEASURES, FINAL and RUNNING, and in DEFINE; lists are without NULL. A function in SQL may be an aggregate."""
+    functions = """CREATE FUNCTION middle(v ARRAY<INT>) RETURNS DOUBLE AS 'statistics:median';
+    CREATE FUNCTION spread(v INT) RETURNS INT RETURN MAX(v) - MIN(v);"""
+    clauses = """MEASURES middle(COLLECT_LIST(v)) AS m, FINAL COLLECT_LIST(NULLIF(v, 3)) AS l, spread(v) AS s,
+      COLLECT_LIST(note) FILTER (WHERE v < 5) AS notes
+    ALL ROWS PER MATCH PATTERN (A B+) WITHIN INTERVAL '1' HOUR
+    DEFINE B AS middle(COLLECT_LIST(B.v)) < 4 AND spread(B.v) < 3"""
+    rows = _given(spark, tmp_path, functions + FALL + SELECT.format(clauses))
+    assert [(row["v"], row["m"], row["l"], row["s"], row["notes"]) for row in rows] == [
+        (5, 5.0, [5, 2], 0, []),
+        (3, 4.0, [5, 2], 2, ["sitting"]),
+        (2, 3.0, [5, 2], 3, ["sitting", "mitten"]),
+    ]
+
+
+def test_conditions_may_count_different_values_and_fade(spark: SparkSession, tmp_path: Path) -> None:
+    """NULL is no value; the average is faded by half in each minute, also before 1970."""
+    rows = _rows(*(("a", v, note) for v, note in ((1, "x"), (2, "y"), (3, "x"), (4, "z"), (1, "z"))))
+    rows = rows.replace("2024-01-01", "1960-01-01")
+    different = """MEASURES COUNT(*) AS n, COUNT(DISTINCT f) AS f PATTERN (A+) WITHIN INTERVAL '1' HOUR
+    DEFINE A AS COUNT(DISTINCT A.note) <= 2 AND COUNT(DISTINCT NULLIF(A.note, 'y')) < 3"""
+    assert _given(spark, tmp_path, rows + SELECT.format(different)) == [
+        {"k": "a", "n": 3, "f": 3},
+        {"k": "a", "n": 2, "f": 2},
+    ]
+    fades = """MEASURES COUNT(*) AS n, EXP_AVG(v, INTERVAL '1' MINUTE) AS x PATTERN (A+) WITHIN INTERVAL '1' HOUR
+    DEFINE A AS EXP_AVG(A.v, INTERVAL '1' MINUTE) < 2.4"""
+    assert _given(spark, tmp_path / "fades", rows + SELECT.format(fades)) == [
+        {"k": "a", "n": 2, "x": pytest.approx(5 / 3)}, {"k": "a", "n": 1, "x": 1.0}
+    ]  # fmt: skip
+
+
 def test_a_condition_is_evaluated_only_for_rows_that_are_reached(spark: SparkSession, tmp_path: Path) -> None:
     """From the second row on it would divide by zero, but the match from the first row includes that row."""
     clauses = """MEASURES COUNT(*) AS n PATTERN (A B) WITHIN INTERVAL '1' HOUR DEFINE B AS 10 / (A.v - B.v) > 3"""

@@ -57,6 +57,12 @@ def layout(code: Ints, heads: int, fresh: int) -> Layout:
     return Layout(order, code, np.maximum(place, -1), at, start, first, edges[touched], ends[touched])
 
 
+def ranges(begins: Ints, counts: Ints) -> Ints:
+    """Return the numbers of all ranges, one after the other."""
+    steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.asarray(np.repeat(begins, counts) + steps)
+
+
 def by_key(code: Ints) -> Ints:
     """Return a stable order by key; short codes are sorted by their digits, which takes linear time."""
     if not len(code) or not code.max():

@@ -12,7 +12,7 @@ from typing import Final, Literal
 import numpy as np
 
 from rowtime.core.time import END
-from rowtime.kernels.frames import Ints, Known
+from rowtime.kernels.frames import Ints, Known, ranges
 from rowtime.kernels.matching.automaton import Automaton
 from rowtime.kernels.matching.paths import EXCEEDED, FOUND, NONE, Outcome, Paths
 from rowtime.kernels.matching.rows import Conditions, Rows
@@ -98,7 +98,7 @@ class _Search:
         starts, lengths, states = (np.concatenate(one) if one else np.zeros(0, np.int64) for one in self._columns())
         order = np.argsort(starts, kind="stable")
         offset = np.concatenate(([0], np.cumsum(lengths)))
-        places = _ranges(offset[order], lengths[order])
+        places = ranges(offset[order], lengths[order])
         sorted_offset = np.concatenate(([0], np.cumsum(lengths[order])))
         until = np.full(len(self.begin), END)
         if self.clause.within is not None:
@@ -121,7 +121,7 @@ class _Search:
         self.reached[todo[some]] = np.where(
             low[some] + counts[some] < high[some], self.viable[last[some]], self.rows.ends[todo[some]]
         )
-        return np.asarray(self.viable[_ranges(low, counts)])
+        return np.asarray(self.viable[ranges(low, counts)])
 
     # -- from start to start --------------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class _Search:
         self.stands[todo] = ~decided[last]
         used = turn[decided[turn] & (outcome.what[turn] == FOUND)]
         lengths = outcome.length[used]
-        self.parts.append((starts[used], lengths, outcome.states[_ranges(outcome.offset[used], lengths)]))
+        self.parts.append((starts[used], lengths, outcome.states[ranges(outcome.offset[used], lengths)]))
         self.share = self.share * 2 if len(turn) > _USEFUL * count else max(AT_ONCE, self.share // 4)
 
     def _then(self, outcome: Outcome) -> tuple[Ints, Known]:
@@ -199,14 +199,8 @@ class _Search:
     def _lower_by_matches(self, least: Ints, stands: Ints) -> None:
         low = np.searchsorted(self.viable, self.next[stands])
         counts = np.searchsorted(self.viable, self.rows.ends[stands]) - low
-        outcome = self.paths.run(np.asarray(self.viable[_ranges(low, counts)]))
+        outcome = self.paths.run(np.asarray(self.viable[ranges(low, counts)]))
         np.minimum.at(least, self.rows.partition[outcome.starts], outcome.least)
-
-
-def _ranges(begins: Ints, counts: Ints) -> Ints:
-    """Return the numbers of all ranges, one after the other."""
-    steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.asarray(np.repeat(begins, counts) + steps)
 
 
 def _visited(jump: Ints, first: Ints) -> Known:

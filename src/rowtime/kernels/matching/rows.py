@@ -69,6 +69,10 @@ class Running(Protocol):
         """Return the parts of paths that take a row each."""
         ...
 
+    def value(self, parts: Table) -> Table:
+        """Return the values of paths, as `Function.value` does."""
+        ...
+
 
 Test = Callable[[Ints, Sequence[Ints], Sequence[Table]], Known]
 """Tests which of some rows satisfy a condition: from the rows, their paths' picked rows and aggregates."""

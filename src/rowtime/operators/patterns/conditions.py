@@ -19,9 +19,10 @@ from rowtime.core.columns import TESTED
 from rowtime.frames.kinds import arrow_of
 from rowtime.frames.local import FEW, LocalFrame
 from rowtime.frames.queries import Uncomputed
-from rowtime.kernels.frames import Frames, Ints, Known
+from rowtime.kernels.frames import Ints, Known
 from rowtime.kernels.matching.rows import NOTHING, Asked, Conditions, Picked, Rows, Running
-from rowtime.kernels.window_functions import Function, Table
+from rowtime.kernels.matching.running import running, whole_array
+from rowtime.kernels.window_functions import Table
 from rowtime.operators.patterns.slots import FIRST, Condition, Fold, Pick, Told
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.exact_sums import average
@@ -52,47 +53,6 @@ class Values:
             places = known + move
             there = there & (places >= self.rows.begins[part]) & (places < self.rows.ends[part])
         return self.columns[value].take(pa.array(np.where(there, places, 0), mask=~there))
-
-
-@dataclass(frozen=True)
-class Folded:
-    """An aggregate over the rows that a path has taken (`Running`)."""
-
-    function: Function
-    parts: Table
-    variables: frozenset[int]
-
-    @classmethod
-    def of(cls, fold: Fold, values: Values, variables: frozenset[int]) -> Folded:
-        """Return the aggregate of a call in a condition."""
-        argument = values.columns[to_spark(fold.value)]
-        return cls(fold.function, fold.function.seeds(argument, values.rows.times), variables)
-
-    def begin(self, count: int) -> Table:
-        """Return the parts for no rows: those of a NULL."""
-        kinds = {name: part.type for name, part in self.parts.items()}
-        return {name: pa.nulls(count, kind) if name == "v" else _zeros(count, kind) for name, kind in kinds.items()}
-
-    def take(self, parts: Table, rows: Ints) -> Table:
-        """Return the parts with one more row each."""
-        count = len(rows)
-        pairs = pa.array(np.column_stack((np.arange(count), count + np.arange(count))).ravel())
-        both = {
-            name: pa.concat_arrays([parts[name], mine.take(pa.array(rows))]).take(pairs)
-            for name, mine in self.parts.items()
-        }
-        lows = np.arange(count) * 2
-        found = self.function.fold(both, Frames(lows, lows + 2))
-        return {name: whole_array(found[name]).cast(part.type) for name, part in self.parts.items()}
-
-
-def _zeros(count: int, kind: pa.DataType) -> pa.Array:
-    return pa.array(np.zeros(count, np.int64)).cast(kind)
-
-
-def whole_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return a column as one array."""
-    return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
 
 
 @dataclass(frozen=True)
@@ -179,7 +139,11 @@ class Built:
 
     @cached_property
     def _running(self) -> list[Running]:
-        return [Folded.of(fold, self.values, self._of(fold.variables)) for fold in self._folds]
+        rows, columns = self.values.rows, self.values.columns
+        return [
+            running(fold.function, columns[to_spark(fold.value)], rows.times, self._of(fold.variables))
+            for fold in self._folds
+        ]
 
     def _of(self, variables: Iterable[str]) -> frozenset[int]:
         return frozenset(self.numbers[name] for name in variables)
@@ -232,7 +196,8 @@ class Built:
         return names.take(pa.array(found, mask=found == NOTHING))
 
     def _folded(self, slot: Fold, parts: Table) -> dict[str, pa.Array]:
-        made = {f"{slot.column.name}{more}": whole_array(part) for more, part in slot.function.value(parts).items()}
+        value = self._running[self._folds.index(slot)].value(parts)
+        made = {f"{slot.column.name}{more}": whole_array(part) for more, part in value.items()}
         if len(made) == 1:
             made[slot.column.name] = made[slot.column.name].cast(arrow_of(self.values.types[slot.column.name]))
         return made

@@ -15,7 +15,8 @@ from rowtime.kernels.frames import Frames, Ints, Known
 from rowtime.kernels.matching.automaton import Automaton
 from rowtime.kernels.matching.matcher import Matches
 from rowtime.kernels.matching.rows import NOTHING
-from rowtime.operators.patterns.conditions import Values, whole_array
+from rowtime.kernels.matching.running import whole_array
+from rowtime.operators.patterns.conditions import Values
 from rowtime.operators.patterns.slots import CLASSIFIER, FIRST, TAKEN, Fold, Pick, Slot, Told
 from rowtime.sql.generate import to_spark
 from rowtime.sql.nodes import ONE_ROW, SHOW_EMPTY, WITH_UNMATCHED

@@ -16,7 +16,6 @@ from rowtime.core.columns import WINDOW_VALUE
 from rowtime.core.errors import Problem
 from rowtime.expr.conditions import col, conjuncts
 from rowtime.expr.many_rows import is_aggregate
-from rowtime.kernels.window_functions import Decayed, Distinct
 from rowtime.kernels.windowed import Frame
 from rowtime.operators.contract import Column
 from rowtime.operators.patterns.slots import (
@@ -44,7 +43,10 @@ from rowtime.sql.places import place_of
 _WIDE = Frame(10**6)  # of a match, which has an end
 _MOST_ROWS = 1_000  # the limit of PREV and NEXT
 _MOST_NAMED = 10  # the limit of FIRST and LAST of CLASSIFIER(); each row is kept for each variable of each path
-_SUPPORTED = "Supported are COUNT, SUM, AVG, MIN, MAX, STDDEV, VARIANCE and their kinds, and EXP_AVG."
+_SUPPORTED = (
+    "Supported are COUNT, SUM, AVG, MIN, MAX, STDDEV, VARIANCE and their kinds, EXP_AVG and COLLECT_LIST. For others, "
+    "write a function of the list of the values, such as ARRAY_MAX(COLLECT_LIST(A.price))."
+)
 
 
 class _Wrong(Exception):
@@ -123,11 +125,11 @@ class _Place:
         """Return the expression over slots."""
         if isinstance(node, MatchScope):
             return self._scoped(node)
-        if is_aggregate(node) and not isinstance(node, exp.First | exp.Last):
+        if _folds(node) and not isinstance(node, exp.First | exp.Last):
             return self._folded(node)
         if call := _call(node):
             return self._told(node, call, LAST, 0) if call in _TOLD else self._navigated(node)
-        if not any(is_aggregate(part) or _call(part) or isinstance(part, MatchScope) for part in node.walk()):
+        if not any(_folds(part) or _call(part) or isinstance(part, MatchScope) for part in node.walk()):
             of = {self._variables(column) for column in node.find_all(exp.Column)}
             if len(of) <= 1:
                 return self._pick(node, next(iter(of)), LAST, 0, 0) if of else self.values.scope.bind(node)
@@ -233,10 +235,10 @@ class _Place:
     def _plain(self, inner: exp.Expr, call: exp.Expr) -> None:
         """Refuse calls inside a call that picks or folds."""
         for part in inner.walk():
-            if is_aggregate(part) or _call(part) in _CALLS or isinstance(part, MatchScope):
+            if _folds(part) or _call(part) in _CALLS or isinstance(part, MatchScope):
                 what = f"{to_rowtime(call)} cannot contain {to_rowtime(part)}"
                 hint = "Use a column, or an expression over columns of one variable, inside."
-                if is_aggregate(call) and is_aggregate(part) and _call(part) not in _CALLS:
+                if _folds(call) and _folds(part) and _call(part) not in _CALLS:
                     raise self._refuse("R130", f"{to_rowtime(call)} contains another aggregate", part, hint)
                 raise self._refuse("R174", what, part, hint)
 
@@ -251,14 +253,10 @@ class _Place:
             if isinstance(counted.this, exp.Column) and isinstance(counted.this.this, exp.Star):
                 counted.set("this", exp.Star())
         try:
-            wants = wants_of(self._bare(call), _WIDE, None)
+            wants = wants_of(self._bare(call), _WIDE, None, lists=True)
         except NoWindow:
             what = f"{to_rowtime(node)} is not supported over the rows of a match"
             raise self._refuse("R174", what, node, _SUPPORTED) from None
-        functions = [want.function for want in wants.wants]
-        if self.variable is not None and any(isinstance(one, Distinct | Decayed) for one in functions):
-            what = f"{to_rowtime(node)} is not supported in DEFINE"
-            raise self._refuse("R174", what, node, "Use it in MEASURES, and filter the matches in WHERE.")
         made = [
             self._slot(Fold(Column(""), want.argument, want.function, of, want.typed, self.final))
             for want in wants.wants
@@ -302,7 +300,7 @@ class _Place:
             what = "FINAL is not allowed in DEFINE: the match is not complete there"
             raise self._refuse("R174", what, node, "Leave FINAL out.")
         inner = node.this.unnest()
-        if not (is_aggregate(inner) or _call(inner) in _CALLS):
+        if not (_folds(inner) or _call(inner) in _CALLS):
             what = f"{kind} stands before FIRST, LAST or an aggregate, not before {to_rowtime(inner)}"
             raise self._refuse("R174", what, node, f"Write {kind} LAST({to_rowtime(inner)}).")
         return _Place(self.values, self.variable, kind == "FINAL" or self.values.whole).read(inner)
@@ -320,6 +318,12 @@ def _call(node: exp.Expr) -> str:
         return "LAST"
     name = node.name.upper() if isinstance(node, exp.Anonymous) else ""
     return name if name in _CALLS else ""
+
+
+def _folds(node: exp.Expr) -> bool:
+    """Return True for an aggregate of the rows of a match; EXP_AVG is one, and is none in GROUP BY."""
+    call = node.this if isinstance(node, exp.Filter) else node
+    return is_aggregate(node) or (isinstance(call, exp.Anonymous) and call.name.upper() == "EXP_AVG")
 
 
 def _arguments(node: exp.Expr) -> Sequence[exp.Expr]:

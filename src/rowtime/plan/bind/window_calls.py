@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from rowtime.kernels.lists import Listed
 from rowtime.kernels.window_functions import Avg, Count, Decayed, Distinct, Extreme, Function, Levels, Nth, Spread, Sum
 from rowtime.kernels.windowed import Frame
 from rowtime.plan.bind.frames import NoWindow
@@ -43,8 +44,11 @@ _EDGES: dict[type[exp.Expr], bool] = {
 }  # fmt: skip
 
 
-def wants_of(call: exp.Expr, frame: Frame, by: exp.Expr | None) -> Wants:
-    """Return the functions of the call before OVER; ``by``: the function of the rowtime that its window orders by."""
+def wants_of(call: exp.Expr, frame: Frame, by: exp.Expr | None, *, lists: bool = False) -> Wants:
+    """Return the functions of the call before OVER; ``by``: the function of the rowtime that its window orders by.
+
+    ``lists``: COLLECT_LIST is one of them.
+    """
     condition, call = (call.expression.this, call.this) if isinstance(call, exp.Filter) else (None, call)
     ignore = isinstance(call, exp.IgnoreNulls)
     call = call.this if isinstance(call, exp.IgnoreNulls | exp.RespectNulls) else call
@@ -59,6 +63,9 @@ def wants_of(call: exp.Expr, frame: Frame, by: exp.Expr | None) -> Wants:
         return _counted(ONE, Frame(None))
     if isinstance(call, exp.Rank | exp.DenseRank):
         return _rank(call, by)
+    if lists and isinstance(call, exp.ArrayAgg):
+        argument = _if(condition, call.this)
+        return Wants((Want(Listed(), argument, frame, exp.ArrayAgg(this=argument.copy())),))
     made = _aggregate(call, condition, frame)
     if made is None:
         raise _unknown(call)
@@ -159,7 +166,8 @@ def _distinct(call: exp.Expr, condition: exp.Expr | None, frame: Frame) -> Wants
         )
         raise NoWindow("R163", "DISTINCT in a frame from the beginning would keep every value", hint)
     argument = _if(condition, values[0])
-    return Wants((Want(Distinct(), argument, frame, exp.Count(this=argument.copy())),))
+    typed = exp.Count(this=exp.Distinct(expressions=[argument.copy()]))
+    return Wants((Want(Distinct(), argument, frame, typed),))
 
 
 def _rank(call: exp.Expr, by: exp.Expr | None) -> Wants:
