@@ -119,8 +119,8 @@ GROUPS = [
     Case(f"SELECT STREAM LISTAGG(page) WITHIN GROUP (ORDER BY n) AS l FROM s GROUP BY {HOUR}", "R190", "leave out the order", " WITHIN GROUP (.*?) AS", " AS"),
     Case(f"SELECT STREAM LISTAGG(page) WITHIN GROUP (ORDER BY n) AS l FROM s GROUP BY {HOUR}", "R190", "Order by the value itself", "ORDER BY n", "ORDER BY page"),
     Case(f"SELECT STREAM EXPLODE(COLLECT_LIST(n)) AS l FROM s GROUP BY {HOUR}", "R102", "make the rows in the query around", "", f"SELECT STREAM EXPLODE(l) AS x FROM (SELECT STREAM COLLECT_LIST(n) AS l FROM s GROUP BY {HOUR}) AS g"),
-    Case("SELECT STREAM COUNT(*) AS c FROM s GROUP BY window(s.ROWTIME, '1 minute')", "R190", r"Write TUMBLE\(s.ROWTIME, INTERVAL '1' HOUR\), or (FLOOR\(s.ROWTIME TO HOUR\))", "window.*", "{0}"),
-    Case("SELECT STREAM COUNT(*) AS c FROM s GROUP BY window(s.ROWTIME, '1 minute')", "R190", "Write (TUMBLE.*?), or", "window.*", "{0}"),
+    Case(f"SELECT STREAM COUNT(*) AS c FROM s GROUP BY STAGGER(s.ROWTIME, {MINUTE})", "R190", r"Write TUMBLE\(s.ROWTIME, INTERVAL '1' HOUR\), or (FLOOR\(s.ROWTIME TO HOUR\))", "STAGGER.*", "{0}"),
+    Case(f"SELECT STREAM COUNT(*) AS c FROM s GROUP BY STAGGER(s.ROWTIME, {MINUTE})", "R190", "Write (TUMBLE.*?), or", "STAGGER.*", "{0}"),
     Case(f"SELECT STREAM TUMBLE(s.ROWTIME, {MINUTE}) AS x FROM s", "R139", r"(STEP\(s.ROWTIME BY )interval\)", "TUMBLE.* AS", f"{{0}}{MINUTE}) AS"),
     Case(f"SELECT STREAM HOP_END(s.ROWTIME, {MINUTE}, {MINUTE}) AS x FROM s", "R139", r"FROM (TABLE\(HOP\(TABLE s, DESCRIPTOR\(ROWTIME\), )…", "HOP_END.*", f"window_end AS x FROM {{0}}{MINUTE}, {MINUTE}))"),
     Case(f"SELECT STREAM COUNT(*) AS c FROM s GROUP BY HOP(s.ROWTIME, {MINUTE})", "R113", "Intervals", rf"{MINUTE}\)", f"{MINUTE}, INTERVAL '1' HOUR)"),
@@ -586,4 +586,65 @@ MATCHES = [
     Case(_match(f"{AB} DEFINE A n > 1"), "R101", "Write DEFINE A (AS) A.price", "A n", "A {0} n"),
 ]
 
-CASES = [*ELEMENTS, *JOINS, *GROUPS, *OVERS, *EVENTS, *LIFETIMES, *PANES, *FORMS, *FUNCTIONS, *STATEMENTS, *FILES, *MORE, *MATCHES]
+WINDOWED = "SELECT STREAM window.start, COUNT(*) AS c FROM s GROUP BY window"
+WINDOWS = [  # in Spark's spelling
+    Case("SELECT STREAM COUNT(*) AS c FROM s GROUP BY window(t, '5 minutes')", "R104", "far t may go back: (GROUP BY .*)[.]$", "GROUP BY .*", "{0}"),
+    Case(f"{WINDOWED}(s.ROWTIME, n)", "R113", "text such as ('90 seconds')", "ROWTIME, n", "ROWTIME, {0}"),
+    Case(f"{WINDOWED}(s.ROWTIME, '1 month')", "R113", r"For months, write TUMBLE\(t, (INTERVAL '1' MONTH)", "", "SELECT STREAM COUNT(*) AS c FROM s GROUP BY TUMBLE(s.ROWTIME, {0})"),
+    Case(f"{WINDOWED}(s.ROWTIME, '1 minute'), window(s.ROWTIME, '1 hour')", "R113", r"in a query around it, (GROUP BY window\(start, '1 hour'\))", "", f"SELECT STREAM SUM(c) AS c FROM ({WINDOWED}(s.ROWTIME, '1 minute')) AS w {{0}}"),
+    Case("SELECT STREAM window.middle, COUNT(*) AS c FROM s GROUP BY window(s.ROWTIME, '1 minute')", "R103", "Write (window.start) or (window.end)[.]", "window.middle", "{1}"),
+    Case("SELECT STREAM window(s.ROWTIME, '1 hour') AS w, COUNT(*) AS c FROM s GROUP BY window(s.ROWTIME, '1 minute')", "R106", "Write (window.start) for the window in GROUP BY", r"window\(s.ROWTIME, '1 hour'\)", "{0}"),
+    Case("SELECT STREAM window(s.ROWTIME, '1 hour', '1 minute') AS w FROM s", "R139", r"read (FROM TABLE\(HOP\(TABLE s, DESCRIPTOR\(ROWTIME\), )…", "window.*", "window_end {0}INTERVAL '1' MINUTE, INTERVAL '1' HOUR))"),
+    Case("SELECT STREAM session_window(s.ROWTIME, '1 hour') AS w, n FROM s", "R139", "(Group by) it", "session_window.*", "session_window, COUNT(*) AS c FROM s {0} session_window(s.ROWTIME, '1 hour')"),
+    Case("SELECT STREAM window_time(w) AS t FROM (SELECT STREAM window AS w, COUNT(*) AS c FROM s GROUP BY window(s.ROWTIME, '1 minute')) AS x", "R190", r"(GROUP BY window\(start, '1 hour'\))", "", f"SELECT STREAM COUNT(*) AS c FROM ({WINDOWED}(s.ROWTIME, '1 minute')) AS w {{0}}"),
+    Case("SELECT STREAM n, NTILE(4) OVER (PARTITION BY FLOOR(s.ROWTIME TO HOUR) ORDER BY n) AS q FROM s", "R162", r"Use (RANK\(\)) or (ROW_NUMBER\(\)) with", r"NTILE\(4\)", "{0}"),
+    Case("SELECT STREAM s.n, ROW_NUMBER() OVER (PARTITION BY FLOOR(s.ROWTIME TO HOUR) ORDER BY s.n DESC) AS n FROM s JOIN names ON s.page = names.page", "R164", r"its rows: (SELECT STREAM \*, .*) AS n FROM .*AS j[.]$", "", "{0} AS c FROM (SELECT STREAM s.n AS v FROM s JOIN names ON s.page = names.page) AS j"),
+]
+
+KEYED = "CREATE STREAM x (page STRING NOT NULL, n INT) USING delta OPTIONS (path '/data/x', key 'page')"
+SORTED = "(CREATE VIEW v AS SELECT STREAM )ts( AS ROWTIME, )… FROM s (ORDER BY )ts( WITHIN INTERVAL '5' SECOND)[.]"
+SYSTEMS = [  # statements and clauses of other systems
+    *(
+        Case(script, "R101", "(CREATE PUMP p AS INSERT INTO x SELECT STREAM )…", "", f"{KEYED}; {{0}} page, n FROM s")
+        for script in (
+            "MERGE INTO names USING s ON s.page = names.page WHEN MATCHED THEN UPDATE SET name = 'x'",
+            "UPDATE names SET name = 'x'",
+            "DELETE FROM names WHERE page = 'x'",
+        )
+    ),
+    Case("INSERT OVERWRITE TABLE o SELECT STREAM n, page FROM s", "R101", "Write (INSERT INTO):", "INSERT OVERWRITE TABLE", "{0}"),
+    *(
+        Case(script, "R101", r"Write (EXPLAIN SELECT STREAM \* FROM s) for", "", "{0}")
+        for script in ("DESCRIBE EXTENDED s", "DESC s", "SHOW TABLES")
+    ),
+    Case("FROM s SELECT n", "R101", r": (SELECT STREAM \* FROM s)[.]", "", "{0}"),
+    Case("CREATE OR REPLACE MATERIALIZED VIEW m AS SELECT STREAM n, page FROM s", "R101", "Write (CREATE VIEW v AS SELECT STREAM )….*(CREATE PUMP .*)[.]$", "", "{0} n, page FROM s; {1}"),
+    Case("CREATE OR REFRESH STREAMING TABLE m AS SELECT n FROM STREAM(s)", "R101", "Write (CREATE STREAM x AS SELECT STREAM) … (FROM s)[.]", "", "{0} n {1}"),
+    Case("CREATE SOURCE x (n INT) WITH (connector = 'kafka')", "R101", r"CREATE STREAM s .….( USING kafka OPTIONS \(subscribe 'topic'), …", "", "CREATE STREAM x (n INT){0}, kafka.bootstrap.servers 'h:1'); SELECT STREAM n FROM x"),
+    Case("CREATE STREAM x (n INT) WITH (kafka_topic = 'topic', value_format = 'json')", "R101", r"CREATE STREAM s .….( USING kafka OPTIONS \(subscribe 'topic'), …", " WITH .*", "{0}, kafka.bootstrap.servers 'h:1'); SELECT STREAM n FROM x"),
+    Case("CREATE SINK x FROM s WITH (connector = 'kafka')", "R101", r"CREATE STREAM x .….( USING kafka OPTIONS \(topic 'out'), ….*(CREATE PUMP p AS INSERT INTO x SELECT STREAM )", "", "CREATE STREAM x (n INT){0}, kafka.bootstrap.servers 'h:1'); {1}n FROM s"),
+    *(
+        Case(script, "R101", SORTED, "", "{0}t{1}n FROM s {2}t{3}")
+        for script in (
+            "CREATE STREAM x (n INT, t TIMESTAMP, WATERMARK FOR t AS t - INTERVAL '5' SECOND)",
+            "SELECT STREAM n FROM s WATERMARK t DELAY OF INTERVAL 10 MINUTES",
+            "SELECT STREAM n FROM s WITH WATERMARK INTERVAL 5 MINUTES",
+            "SELECT STREAM n FROM s TIMESTAMP BY t",
+        )
+    ),
+    Case("SELECT STREAM page, COUNT(*) AS c FROM s WINDOW TUMBLING (SIZE 5 MINUTES) GROUP BY page", "R101", ": (GROUP BY TUMBLE.*), k[.]", "WINDOW .* BY page", "{0}, page"),
+    Case("SELECT STREAM page, COUNT(*) AS c FROM s WINDOW HOPPING (SIZE 5 MINUTES, ADVANCE BY 1 MINUTE) GROUP BY page", "R101", ": (GROUP BY HOP.*), k[.]", "WINDOW .* BY page", "{0}, page"),
+    Case("SELECT STREAM page, COUNT(*) AS c FROM s WINDOW SESSION (5 MINUTES) GROUP BY page", "R101", ": (GROUP BY SESSION.*), k[.]", "WINDOW .* BY page", "{0}, page"),
+    Case("SELECT STREAM TOP 3 n FROM s", "R101", "Write (LIMIT 3) at the end", "TOP 3 n FROM s", "n FROM s {0}"),
+    Case("SELECT STREAM n FROM s |> WHERE n > 3", "R101", r"(SELECT STREAM) … (FROM) .query. (AS q WHERE)", "", "{0} n {1} (SELECT STREAM n FROM s) {2} n > 3"),
+    Case("SELECT STREAM page:a.b AS x FROM s", "R101", "Write (GET_JSON_OBJECT.*) for a field", "page:a.b", "{0}"),
+    Case("SELECT STREAM n FROM STREAM(s)", "R190", "(FROM s)[.]", "FROM .*", "{0}"),
+    Case(f"SELECT STREAM COUNT(*) AS c FROM s GROUP BY {HOUR}, TumblingWindow(n, 5)", "R107", "Write (TUMBLE.*)[.]", "TumblingWindow.*", "{0}"),
+    Case(f"SELECT STREAM COUNT(*) AS c FROM s GROUP BY {HOUR}, HoppingWindow(n, 5)", "R107", "Write (HOP.*)[.]", "FLOOR.*", "{0}"),
+    Case(f"SELECT STREAM COUNT(*) AS c FROM s GROUP BY {HOUR}, SessionWindow(n, 5)", "R107", "Write (SESSION.*)[.]", "FLOOR.*", "{0}"),
+    Case("SELECT STREAM PROCTIME() AS x FROM s", "R107", "Write (CURRENT_ROW_TIMESTAMP),", r"PROCTIME\(\)", "{0}"),
+    Case(f"SELECT STREAM LATEST_BY_OFFSET(n) AS x FROM s GROUP BY {HOUR}", "R107", r"Write (LAST\()x", r"LATEST_BY_OFFSET\(", "{0}"),
+    Case(f"SELECT STREAM EARLIEST_BY_OFFSET(n) AS x FROM s GROUP BY {HOUR}", "R107", r"Write (FIRST\()x", r"EARLIEST_BY_OFFSET\(", "{0}"),
+]
+
+CASES = [*ELEMENTS, *JOINS, *GROUPS, *WINDOWS, *SYSTEMS, *OVERS, *EVENTS, *LIFETIMES, *PANES, *FORMS, *FUNCTIONS, *STATEMENTS, *FILES, *MORE, *MATCHES]

@@ -96,7 +96,7 @@ REFUSED = [
         "R190",
         "a pump of this script fills it",
     ),
-    ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY window(a.ROWTIME, '1 minute')", "R190", "WINDOW"),
+    ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY STAGGER(a.ROWTIME, INTERVAL '1' MINUTE)", "R190", "STAGGER"),
     (f"SELECT STREAM DISTINCT COUNT(*) AS c FROM a {HOURS}, v", "R184", "no expression that closes them"),
     (f"SELECT STREAM LISTAGG(w) WITHIN GROUP (ORDER BY v) AS l FROM a {HOURS}", "R190", "ties"),
     ("CREATE VIEW x AS SELECT STREAM v FROM a; CREATE VIEW X AS SELECT STREAM w FROM a", "R203", "two views x"),

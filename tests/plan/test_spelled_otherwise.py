@@ -159,3 +159,49 @@ def test_sets_are_a_group_by_for_each(group: str, sets: tuple[str, ...]) -> None
 def test_a_star_is_refused_beside_sets_as_it_is_beside_groups() -> None:
     program = compile_script(f"{GIVEN}SELECT STREAM *, COUNT(*) AS c FROM s GROUP BY {HOURLY}, ROLLUP(k)")
     assert {problem.code for problem in program.problems} == {"R129"}
+
+
+@pytest.mark.parametrize(
+    ("form", "plain"),
+    [
+        (
+            "window.start FROM s GROUP BY window(s.ROWTIME, '5 minutes')",
+            "TUMBLE_START({0}) AS start FROM s GROUP BY TUMBLE({0})",
+        ),
+        (
+            "window.end FROM s GROUP BY window(s.ROWTIME, '300 seconds', '5 minutes')",
+            "TUMBLE_END({0}) AS `end` FROM s GROUP BY TUMBLE({0})",
+        ),
+        (
+            "w.n FROM (SELECT STREAM *, ROWTIME AS window FROM s) AS w GROUP BY w.n, window(w.window, '5 minutes')",
+            "w.n FROM (SELECT STREAM *, ROWTIME AS window FROM s) AS w GROUP BY w.n, TUMBLE(w.window, INTERVAL 5 MINUTES)",
+        ),
+        (
+            "window(s.ROWTIME, '5 minutes').start AS k, MAX(k) AS m FROM s GROUP BY window(s.ROWTIME, '5 minutes')",
+            "TUMBLE_START({0}) AS k, MAX(k) AS m FROM s GROUP BY TUMBLE({0})",
+        ),
+        (
+            "window(s.ROWTIME, '5 minutes') AS k, MAX(k) AS m FROM s GROUP BY window(s.ROWTIME, '5 minutes')",
+            "NAMED_STRUCT('start', TUMBLE_START({0}), 'end', TUMBLE_END({0})) AS k, MAX(k) AS m FROM s GROUP BY TUMBLE({0})",
+        ),
+        (
+            "window(s.ROWTIME, '5 minutes') AS w, COUNT(*) AS c FROM s GROUP BY w ORDER BY w, c",
+            "NAMED_STRUCT('start', TUMBLE_START({0}), 'end', TUMBLE_END({0})) AS w, COUNT(*) AS c FROM s GROUP BY TUMBLE({0}) ORDER BY TUMBLE_START({0}), c",
+        ),
+        (
+            "COUNT(*) AS c FROM s GROUP BY GROUPING SETS ((window(s.ROWTIME, '5 minutes'), k), window(s.ROWTIME, '5 minutes'))",
+            "COUNT(*) AS c FROM s GROUP BY GROUPING SETS ((TUMBLE({0}), k), TUMBLE({0}))",
+        ),
+        (
+            "FLOOR(s.ROWTIME TO HOUR) AS h, k, COUNT(*) + 1 AS c FROM s GROUP BY ALL",
+            "FLOOR(s.ROWTIME TO HOUR) AS h, k, COUNT(*) + 1 AS c FROM s GROUP BY FLOOR(s.ROWTIME TO HOUR), k",
+        ),
+        (
+            "window(s.ROWTIME, '5 minutes').start AS h, k, SUM(n) AS x FROM s GROUP BY ALL HAVING SUM(n) > 3",
+            "TUMBLE_START({0}) AS h, k, SUM(n) AS x FROM s GROUP BY TUMBLE_START({0}), k HAVING SUM(n) > 3",
+        ),
+    ],
+)
+def test_windows_of_spark_and_group_by_all_are_those_of_the_standard(form: str, plain: str) -> None:
+    minutes = "s.ROWTIME, INTERVAL 5 MINUTES"
+    assert plan_of(f"SELECT STREAM {form}") == plan_of(f"SELECT STREAM {plain.format(minutes)}")

@@ -100,7 +100,7 @@ REFUSED = [
     (f"SELECT STREAM v FROM TABLE(TUMBLE((SELECT STREAM v, t AS window_end FROM a), DESCRIPTOR(ROWTIME), {HOUR}))",
      "R119", "window_end already"),
     (f"SELECT STREAM v FROM {HOP} ORDER BY window_end, v", "R138", "several windows"),
-    ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY window(a.ROWTIME, '1 minute')", "R190", "WINDOW"),
+    ("SELECT STREAM COUNT(*) AS c FROM a GROUP BY STAGGER(a.ROWTIME, INTERVAL '1' MINUTE)", "R190", "STAGGER"),
 ]  # fmt: skip
 
 SESSION_START = f"SESSION_START(a.ROWTIME, {GAP})"

@@ -9,6 +9,7 @@ from sqlglot import Token, TokenType
 
 from rowtime.core.errors import Problem
 from rowtime.sql.filled import as_written
+from rowtime.sql.foreign_statements import foreign_hint
 from rowtime.sql.places import place_at
 from rowtime.sql.syntax_fault import SyntaxFault
 
@@ -59,7 +60,7 @@ def explain_fault(text: str, tokens: list[Token], fault: SyntaxFault) -> Problem
         "R101",
         f"This does not parse: {what}.",
         place_at(text, fault.start, fault.end),
-        fault.hint or _hint(tokens, fault),
+        fault.hint or foreign_hint(tokens) or _hint(tokens, fault),
     )
 
 

@@ -65,6 +65,11 @@ class RowtimeParser(MatchParser, IntervalParser, PeriodParser, WindowParser, Joi
         """Parse the query that follows WITH: statements do not nest in queries."""
         return self._parse_select(nested=True)
 
+    def _parse_pipe_syntax_query(self, query: exp.Query) -> exp.Query | None:  # noqa: ARG002 - sqlglot's
+        """Refuse ``query |> WHERE …``: sqlglot adds the clause to the query, and so names mean something else in it."""
+        hint = "Put the query before it in parentheses: SELECT STREAM … FROM (query) AS q WHERE …."
+        self.raise_error("|> is not supported", hint=hint)
+
     def _parse_select_query(self, *args: Any, **options: Any) -> exp.Expr | None:
         stream = self._curr.token_type == TokenType.SELECT and _is_word(self._next, "STREAM")
         query = super()._parse_select_query(*args, **options)

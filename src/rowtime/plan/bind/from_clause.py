@@ -136,7 +136,8 @@ class FromClause:
         elif isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
             node, lineage = self.sources.table(self.binder, item)
         else:
-            raise refuse_at(self.text, item, "R190", f"{to_rowtime(item)} is not a stream", "Name a stream or a view.")
+            hint = "Name a stream or a view: FROM s."
+            raise refuse_at(self.text, item, "R190", f"{to_rowtime(item)} is not a stream", hint)
         return self._renamed(node, item, lineage)
 
     def _called(self, call: exp.Anonymous, item: exp.Expr) -> BoundQuery:

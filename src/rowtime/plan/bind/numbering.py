@@ -24,7 +24,10 @@ HINT = (
     "DESCRIPTOR(ROWTIME), INTERVAL '1' HOUR)); or gather them in groups: SLICE(SORT_ARRAY(COLLECT_LIST(v), FALSE), "
     "1, 3), and LAST(v) for the last one."
 )
-
+OF_A_JOIN = (
+    "Join in a sub-query, and number its rows: SELECT STREAM *, ROW_NUMBER() OVER (PARTITION BY FLOOR(j.ROWTIME TO "
+    "HOUR) ORDER BY v DESC) AS n FROM (SELECT STREAM … JOIN …) AS j."
+)
 
 _RANKS = (exp.Rank, exp.DenseRank)
 _WINDOW = "closing_key_{}"  # the key of the window: after sorting, it is the rowtime less a width

@@ -22,13 +22,15 @@ from rowtime.operators.over.over_calls import Call
 from rowtime.operators.rows.select import Item
 from rowtime.plan.bind import rewrites
 from rowtime.plan.bind.frames import NoWindow, Window, frame_of, resolved
-from rowtime.plan.bind.numbering import HINT
+from rowtime.plan.bind.numbering import HINT, OF_A_JOIN
 from rowtime.plan.bind.orders import micros
 from rowtime.plan.bind.scope import Scope, mark_of
 from rowtime.plan.bind.sources import Sources
 from rowtime.plan.bind.window_calls import Want, wants_of
 from rowtime.sql.generate import to_spark
 from rowtime.sql.nodes import Monotonic, recognizes
+
+_OF_WHOLE_WINDOWS = ("NTILE", "PERCENT_RANK", "CUME_DIST")
 
 
 @dataclass
@@ -127,7 +129,10 @@ class Windowing:
             what = f"the rows of a stream come in stream order, not by {readable(first.this)}"
             what += f" ({reason})" if proof.order.direction <= 0 else ""
             if isinstance(node.this, exp.RowNumber | exp.Rank | exp.DenseRank):
-                raise NoWindow("R164", what, HINT)
+                raise NoWindow("R164", what, OF_A_JOIN if self._query.args.get("joins") else HINT)
+            if isinstance(node.this, exp.Anonymous) and node.this.name.upper() in _OF_WHOLE_WINDOWS:
+                hint = "Use RANK() or ROW_NUMBER() with PARTITION BY FLOOR(s.ROWTIME TO HOUR)."
+                raise NoWindow("R162", f"{readable(node.this)} depends on rows that have not arrived yet", hint)
             found = rewrites.windowed(self._query, self.scope.rowtime)
             raise NoWindow("R164", what, rewrites.shown(found, self.scope.binds, "Leave ORDER BY out."))
         ranked = columns_in([value]) == {ROWTIME}

@@ -28,7 +28,7 @@ def grouped(query: exp.Expr, keys: Sequence[exp.Expr], rowtime: str) -> Iterator
     Rows leave a join in the order of the later rowtime, so a tolerance on the time of one side would lose rows.
     """
     for n, key in enumerate(keys if not query.args.get("joins") else ()):
-        time = key.find(exp.Column) if isinstance(key, exp.Floor | exp.Ceil | exp.TimestampTrunc) else None
+        time = key.find(exp.Column) if _is_rounded(key) else None
         if time is not None:
             late = Within(this=key.copy(), interval=_minute())
             words, rewritten = _group_by(query, [*keys[:n], late, *keys[n + 1 :]])
@@ -148,6 +148,12 @@ def _hour(rowtime: str) -> exp.Expr:
 
 def _minute() -> exp.Expr:
     return parse_expression("INTERVAL '1' MINUTE")
+
+
+def _is_rounded(key: exp.Expr) -> bool:
+    """Return True for a key that one instant belongs to, so that it can have a tolerance."""
+    tumbles = isinstance(key, exp.Anonymous) and key.name.upper() == "TUMBLE"
+    return tumbles or isinstance(key, exp.Floor | exp.Ceil | exp.TimestampTrunc)
 
 
 def _is_rowtime(entry: exp.Expr) -> bool:

@@ -21,7 +21,7 @@ from rowtime.operators.rows.select import Item
 from rowtime.plan.bind.correlation import instead_of
 from rowtime.plan.bind.stream_defs import suggestion
 from rowtime.plan.bind.struct_fields import missing_fields
-from rowtime.plan.bind.windows import GROUP_FUNCTIONS, LATER, Windows, is_value
+from rowtime.plan.bind.windows import GROUP_FUNCTIONS, LATER, WINDOW_TIME, Windows, is_value
 from rowtime.sql.dialect import Rowtime
 from rowtime.sql.foreign_calls import foreign_call, word
 from rowtime.sql.generate import to_rowtime, to_spark
@@ -210,6 +210,8 @@ class Scope:
             self.refuse("R160", what, part, "Compute it in a sub-query or a view, and use its column here.")
         if isinstance(part, exp.Anonymous) and part.name.upper() in LATER:
             hint = "Write TUMBLE(s.ROWTIME, INTERVAL '1' HOUR), or FLOOR(s.ROWTIME TO HOUR)."
+            if part.name.upper() == WINDOW_TIME:
+                hint = "Select the start of the window below, and group by it: GROUP BY window(start, '1 hour')."
             self.refuse("R190", f"{part.name.upper()} is not supported yet", part, hint)
         if isinstance(part, PeriodPredicate) and not self.lifetimes and part.find(Lifetime):
             hint = "Use it in WHERE or ON over events, with AND, OR and NOT. For two times, write PERIOD (a, b)."

@@ -31,6 +31,7 @@ from rowtime.plan.bind.asked_below import asked_below, has_asked_rows
 from rowtime.plan.bind.clauses import bind_with, limited, plain, refuse_later, spread_unbounded_state
 from rowtime.plan.bind.event_time import meeting
 from rowtime.plan.bind.from_clause import FromClause
+from rowtime.plan.bind.group_all import with_listed_groups
 from rowtime.plan.bind.group_plan import GroupPlan, WithinGroup
 from rowtime.plan.bind.grouping_sets import has_sets, union_of_sets, without_clock
 from rowtime.plan.bind.groups import Grouping
@@ -46,6 +47,7 @@ from rowtime.plan.bind.qualify import qualified, refuse_in_where
 from rowtime.plan.bind.scope import From, Scope, follows
 from rowtime.plan.bind.select_list import items_of
 from rowtime.plan.bind.sources import Binder, BoundQuery, Sources
+from rowtime.plan.bind.spark_windows import without_spark_windows
 from rowtime.plan.bind.subqueries import Subqueries, has_group_subqueries, has_subqueries
 from rowtime.plan.bind.tables import Tables
 from rowtime.plan.bind.union_order import common, distinct_union, flat, sorted_union
@@ -90,6 +92,7 @@ class QueryBinder:
         if not isinstance(query, exp.Select):
             hint = "Write a LEFT ANTI JOIN b ON … for EXCEPT, and a LEFT SEMI JOIN b ON … for INTERSECT."
             raise refuse_at(self.text, query, "R114", "a query must be a SELECT, a UNION ALL or a UNION", hint)
+        query = without_spark_windows(with_listed_groups(query), self.text)
         if (rewritten := self._rewritten(query, name)) is not None:
             return self._bare(rewritten, name)
         if has_sets(query):

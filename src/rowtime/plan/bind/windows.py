@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 EDGES = ("", "_START", "_END", "_ROWTIME")
 GROUP_FUNCTIONS = frozenset(f"{name}{edge}" for name in ("TUMBLE", "HOP", "SESSION") for edge in EDGES)
-LATER = frozenset({"WINDOW", "WINDOW_TIME", "SESSION_WINDOW", *(f"STAGGER{edge}" for edge in EDGES)})
+WINDOW, SESSION_WINDOW, WINDOW_TIME = "WINDOW", "SESSION_WINDOW", "WINDOW_TIME"  # Spark's spelling
+LATER = frozenset({WINDOW, WINDOW_TIME, SESSION_WINDOW, *(f"STAGGER{edge}" for edge in EDGES)})
 _ONLY_GROUPED = GROUP_FUNCTIONS - {"TUMBLE_START", "TUMBLE_END", "TUMBLE_ROWTIME"}
 TICK = exp.Interval(this=exp.Literal.string("1"), unit=exp.var("MICROSECOND"))
 
