@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import rowtime as rt
+from rowtime.plan.program import compile_script
+from rowtime.runtime.analysis import _Analyst, analysed
+from rowtime.runtime.session import derive
+from tests.goldens.scripts import scripts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,6 +88,16 @@ def test_expressions_that_spark_accepts_have_no_problem(spark: SparkSession, tmp
         "SELECT STREAM s, COUNT(*) AS c FROM a GROUP BY SESSION(a.ROWTIME, INTERVAL '1' MINUTE), s",
         "SELECT STREAM SUM(v) AS w FROM a GROUP BY FLOOR(t TO HOUR) WITHIN INTERVAL '1' MINUTE",
     )
+
+
+@pytest.mark.slow
+def test_spark_accepts_all_expressions_that_the_driver_computes(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = derive(spark)
+    monkeypatch.setattr(_Analyst, "_not_of_the_driver", lambda _analyst, _node, trees: [*trees])
+    programs = (compile_script(script.text, variables=script.variables) for script in scripts().values())
+    assert [problem for program in programs if not program.problems for problem in analysed(session, program)] == []
 
 
 def test_a_run_is_refused_before_it_writes_anything(spark: SparkSession, tmp_path: Path) -> None:

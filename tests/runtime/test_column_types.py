@@ -11,12 +11,15 @@ import pytest
 
 import rowtime as rt
 from rowtime.plan.program import compile_script
+from rowtime.runtime.analysis import analysed
 from rowtime.runtime.column_types import ColumnTypes
 from rowtime.runtime.session import derive
 from tests.goldens.scripts import scripts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from rowtime.operators.contract import Operator
 
 pytestmark = pytest.mark.sampled(8)
 
@@ -157,11 +160,33 @@ def test_the_files_of_a_directory_have_one_schema(spark: SparkSession, tmp_path:
 
 @pytest.mark.slow
 def test_the_types_of_every_column_of_every_plan_are_known_before_the_first_row(spark: SparkSession) -> None:
-    session, unknown = derive(spark), []
+    session, unknown, other = derive(spark), [], []
     for name, script in scripts().items():
         program = compile_script(script.text, variables=script.variables)
-        types = ColumnTypes(session)
+        types, by_spark = ColumnTypes(session), _TypesOfSpark(session)
         for node in [] if program.problems else program.operators:
             found = zip(node.emits().names, types.of(node), strict=True)
             unknown += [(name, node.name, column) for column, kind in found if not kind]
+            other += [(name, node.name)] if types.of(node) != by_spark.of(node) else []
     assert unknown == []
+    assert other == []
+
+
+class _TypesOfSpark(ColumnTypes):
+    def _here(self, node: Operator) -> None:
+        """As if the driver knew none."""
+
+
+PLAIN = """CREATE STREAM a (v INT, w STRING, d DECIMAL(9, 2), at TIMESTAMP);
+SELECT STREAM v + 1 AS n, w || 'x' AS t, d * 2.5 AS m, CASE WHEN at < ROWTIME THEN v END AS c,
+  FLOOR(at TO HOUR) AS h, STRUCT(v, w) AS s FROM a WHERE v % 7 = 3 AND w IN ('a', 'b')"""
+
+
+def test_spark_is_not_asked_about_expressions_that_the_driver_computes(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, session = compile_script(PLAIN), derive(spark)
+    expected = [_TypesOfSpark(session).of(node) for node in program.operators]
+    monkeypatch.setattr(ColumnTypes, "rows", lambda _types, node: pytest.fail(f"Spark is asked about {node.name}"))
+    assert not analysed(session, program)
+    assert [ColumnTypes(session).of(node) for node in program.operators] == expected

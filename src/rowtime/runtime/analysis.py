@@ -106,19 +106,15 @@ class _Frame:
 
     def wrong(self, trees: Sequence[exp.Expr]) -> Wrong | None:
         """Return why Spark refuses some expressions; ``None`` if it accepts them."""
-        try:
-            self._typed(trees)
-        except (AnalysisException, ParseException) as wrong:
-            return None if (wrong.getCondition() or "").startswith(_UNKNOWN) else wrong
-        return None
+        return self._judged(trees)[0]
 
     def repeats(self, trees: Sequence[exp.Expr]) -> bool:
         """Return whether Spark considers some expressions functions of their row; refused ones count as such."""
-        try:
-            plan = self._typed(trees)._jdf.queryExecution().analyzed()  # noqa: SLF001 - Spark's own plan says it
-        except (AnalysisException, ParseException):
-            return True
-        return bool(plan.deterministic())
+        return self._judged(trees)[1]
+
+    def accepts(self, trees: Sequence[exp.Expr]) -> bool:
+        """Return True if Spark accepts some expressions, and considers them functions of their row."""
+        return self._judged(trees) == (None, True)
 
     def aggregates(self, tree: exp.Expr) -> bool:
         """Return whether Spark considers an expression an aggregate; a refused one is not."""
@@ -127,6 +123,14 @@ class _Frame:
         except (AnalysisException, ParseException):
             return False
         return bool(plan.nodeName() == "Aggregate")
+
+    def _judged(self, trees: Sequence[exp.Expr]) -> tuple[Wrong | None, bool]:
+        """Return the results of `wrong` and `repeats`."""
+        try:
+            plan = self._typed(trees)._jdf.queryExecution().analyzed()  # noqa: SLF001 - Spark's own plan says it
+        except (AnalysisException, ParseException) as wrong:
+            return (None if (wrong.getCondition() or "").startswith(_UNKNOWN) else wrong), True
+        return None, bool(plan.deterministic())
 
     def _typed(self, trees: Sequence[exp.Expr]) -> DataFrame:
         return self.table.selectExpr(*(f"{to_spark(tree)} AS x{n}" for n, tree in enumerate(trees)))
@@ -154,13 +158,27 @@ class _Analyst:
     def problems(self, node: Operator) -> Iterator[Problem]:
         """Yield Spark's refusals in one operator."""
         trees = [tree for tree in trees_of(node) if not isinstance(tree.unnest(), _PLAIN)]
+        trees = self._not_of_the_driver(node, trees) if trees else []
         for frame in self._frames(node, trees) if trees else ():
             scalars = [tree for tree in frame.trees if not has_aggregates(tree) and generator(tree) is None]
             for some in (scalars, [tree for tree in frame.trees if has_aggregates(tree)]):
                 found = [problem for tree in some for problem in self._of_users(tree, frame)]
                 yield from found
-                if some and not found and (frame.wrong(some) is not None or not frame.repeats(some)):
+                if some and not found and not frame.accepts(some):
                     yield from (problem for tree in some for problem in self._of(tree, frame))
+
+    def _not_of_the_driver(self, node: Operator, trees: Sequence[exp.Expr]) -> list[exp.Expr]:
+        """Return the expressions that the driver cannot compute; the others mean the same in Spark."""
+        tables = [({name.lower() for name in rows.columns}, rows) for rows in self._types.here(node)]
+
+        def computed(tree: exp.Expr) -> bool:
+            if tree.find(exp.AggFunc, exp.Window, exp.Query):
+                return False
+            wanted = _columns_of(tree)
+            rows = next((rows for names, rows in tables if wanted <= names), None)
+            return rows is not None and rows.can(to_spark(tree))
+
+        return [tree for tree in trees if not computed(tree)]
 
     def _of_users(self, tree: exp.Expr, frame: _Frame) -> Iterator[Problem]:
         """Yield problems of calls of users' functions: aggregates, and functions that are not deterministic.
@@ -208,7 +226,7 @@ class _Analyst:
         left = list(trees)
         while left:
             tree = left.pop(0)
-            wanted = {column.name.lower() for column in tree.find_all(exp.Column) if not column.table}
+            wanted = _columns_of(tree)
             frame = next((frame for names, frame in known if wanted <= names), None)
             if frame is not None:
                 frame.trees.append(tree)
@@ -218,6 +236,10 @@ class _Analyst:
 
 
 _PLAIN = (exp.Column, exp.Literal, exp.Star, exp.Identifier, exp.Var, exp.DataType, exp.Lambda, exp.Query, exp.Interval)
+
+
+def _columns_of(tree: exp.Expr) -> set[str]:
+    return {column.name.lower() for column in tree.find_all(exp.Column) if not column.table}
 
 
 def _parts(tree: exp.Expr) -> list[exp.Expr]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from rowtime.core.time import BEGINNING, END
+from rowtime.frames.local import joined
 from rowtime.operators.contract import DataFrame, Operator, micros, passed, quoted
 from rowtime.operators.contract.state import LARGE, Segments, rows_in
 
@@ -49,4 +50,4 @@ Side = tuple[Operator, Iterable[tuple[str, str]]]
 def beside(rows: Callable[[Operator], DataFrame], sides: Iterable[Side]) -> DataFrame:
     """Return an empty DataFrame with the columns of both sides."""
     parts = (rows(one).selectExpr(*(f"{quoted(old)} AS {quoted(new)}" for old, new in names)) for one, names in sides)
-    return reduce(lambda left, right: left.crossJoin(right), parts)
+    return reduce(lambda left, right: joined(left, right, "true", "inner"), parts)
