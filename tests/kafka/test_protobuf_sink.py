@@ -166,7 +166,7 @@ def test_an_enum_and_unsigned_numbers_are_written_if_checks_limit_the_columns(
     more = ", schema.registry.auto.register.schemas 'false', protobuf.message 'T'"
     columns, query = "name STRING NOT NULL, n BIGINT, m BIGINT NOT NULL", "name, CAST(n AS BIGINT), n * 4000000000"
     with pytest.raises(Refused) as refused:
-        pumped(spark, tmp_path, broker, topic, columns, query, more=more).run_available(tmp_path / "refused")
+        pumped(FORM, spark, tmp_path, broker, topic, columns, query, more=more).run_available(tmp_path / "refused")
     hints = [problem.hint for problem in refused.value.problems]
     assert hints == [
         "Declare name STRING CHECK (name IN ('NONE', 'x', 'z')).",
@@ -175,7 +175,7 @@ def test_an_enum_and_unsigned_numbers_are_written_if_checks_limit_the_columns(
     ]
     first, *others = [hint.removeprefix("Declare ").removesuffix(".") for hint in hints]
     columns = ", ".join([f"{first} NOT NULL", others[0], f"{others[1]} NOT NULL"])
-    made = pumped(spark, tmp_path, broker, topic, columns, query, more=more)
+    made = pumped(FORM, spark, tmp_path, broker, topic, columns, query, more=more)
     made.run_available(tmp_path / "check")
     insert(tmp_path, ("x", 1), ("y", 2), ("z", -3), ("NONE", None), ("z", 2))
     done = made.run_available(tmp_path / "check")

@@ -617,6 +617,10 @@ SYSTEMS = [  # statements and clauses of other systems
         Case(script, "R101", r"Write (EXPLAIN SELECT STREAM \* FROM s) for", "", "{0}")
         for script in ("DESCRIBE EXTENDED s", "DESC s", "SHOW TABLES")
     ),
+    Case("INSERT INTO o BY NAME SELECT STREAM page AS y, n AS x FROM s", "R101", r"(INSERT INTO o \(a, b\))", "INSERT INTO o BY NAME", "INSERT INTO o (y, x)"),
+    Case("SELECT STREAM * FROM s UNPIVOT (v FOR name IN (n, id))", "R190", r"each column: (FROM s LATERAL VIEW EXPLODE\(MAP\()'a', a, 'b', b(\)\) x AS name, value)", "", "SELECT STREAM name, value {0}'n', n, 'id', id{1}"),
+    Case("SELECT DISTINCT FLOOR(s.ROWTIME TO HOUR) AS h FROM s", "R105", "Write (SELECT STREAM DISTINCT)", "SELECT DISTINCT", "{0}"),
+    Case("SELECT STREAM n FROM s WHERE n > :limit", "R107", r"Write a variable, [$]{limit}, and give its value: --set limit=(3)", ":limit", "{0}"),
     Case("FROM s SELECT n", "R101", r": (SELECT STREAM \* FROM s)[.]", "", "{0}"),
     Case("CREATE OR REPLACE MATERIALIZED VIEW m AS SELECT STREAM n, page FROM s", "R101", "Write (CREATE VIEW v AS SELECT STREAM )….*(CREATE PUMP .*)[.]$", "", "{0} n, page FROM s; {1}"),
     Case("CREATE OR REFRESH STREAMING TABLE m AS SELECT n FROM STREAM(s)", "R101", "Write (CREATE STREAM x AS SELECT STREAM) … (FROM s)[.]", "", "{0} n {1}"),

@@ -94,6 +94,9 @@ def foreign_call(node: exp.Expr) -> ForeignCall | None:
                 "COUNT() does not say what to count",
                 "Write COUNT(*) for all rows, or COUNT(x) for the rows where x is not NULL.",
             )
+        case exp.Placeholder() if node.name:
+            hint = "Write a variable, ${limit}, and give its value: --set limit=3, or variables={'limit': '3'}."
+            found = ForeignCall(f":{node.name} is a parameter of Spark's Python API", hint)
         case exp.SimilarTo():
             found = ForeignCall("SIMILAR TO is not part of Spark's SQL", "Write RLIKE with a Java regular expression.")
         case exp.AtTimeZone():

@@ -31,6 +31,7 @@ _HINTS: Final[Mapping[str, str]] = {
     "DELETE": _BY_KEY,
     "INSERT OVERWRITE": "Write INSERT INTO: rows of a stream are never replaced. In a table with a key, a row replaces "
     "the row with its key.",
+    "BY NAME": "List the columns that the query gives, in its order: INSERT INTO o (a, b) SELECT STREAM ….",
     "DESCRIBE": _SHOWN,
     "DESC": _SHOWN,
     "SHOW": _SHOWN,
@@ -52,6 +53,7 @@ _FIRST: Final = ("MERGE", "UPDATE", "DELETE", "DESCRIBE", "DESC", "SHOW", "FROM"
 _CREATED: Final = ("MATERIALIZED", "STREAMING", "SOURCE", "SINK")
 _PASSED: Final = ("CREATE", "OR", "REPLACE", "REFRESH", "TEMPORARY", "LIVE")
 _INSIDE: Final = {
+    ("BY", "NAME"): "BY NAME",
     ("WATERMARK",): "WATERMARK",
     ("TIMESTAMP", "BY"): "TIMESTAMP BY",
     ("WINDOW", "TUMBLING"): "TUMBLING",

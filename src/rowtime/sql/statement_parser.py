@@ -315,6 +315,7 @@ class StatementParser(SchemaParser):
 
     def _insert(self, facts: dict[str, Any]) -> st.InsertValues | st.CreatePump:
         self._required("INTO")
+        self._match_text_seq("TABLE")
         target, listed = self._name(), self._listed_names()
         columns = tuple(name.text for name in listed)
         if not self._match_text_seq("VALUES"):

@@ -39,6 +39,20 @@ _LATER_INPUT = {
 }
 
 
+def _inputs_later(text: str, query: exp.Expr) -> Iterator[Problem]:
+    """Yield the problems of clauses behind the input."""
+    source = query.args.get("from_")
+    if source is None:
+        return
+    for key, (words, form) in _LATER_INPUT.items():
+        hint, found = form, source.this.args.get(key)
+        if found and key == "pivots" and found[0].args.get("unpivot"):
+            hint = "Make a row of each column: FROM s LATERAL VIEW EXPLODE(MAP('a', a, 'b', b)) x AS name, value."
+            yield Problem("R190", "UNPIVOT is not supported", place_of(text, source.this), hint)
+        elif found:
+            yield Problem("R190", f"{words} is not supported yet", place_of(text, source.this), hint)
+
+
 def refuse_later(text: str, query: exp.Expr) -> None:
     """Refuse the clauses that are parsed but not implemented yet."""
     problems = []
@@ -47,10 +61,7 @@ def refuse_later(text: str, query: exp.Expr) -> None:
         if part and not (key == "emit_every" and has_panes(query)):
             node = part[0] if isinstance(part, list) else part if isinstance(part, exp.Expr) else query
             problems.append(Problem("R190", f"{words} is not supported yet", place_of(text, node), hint))
-    source = query.args.get("from_")
-    for key, (words, hint) in _LATER_INPUT.items():
-        if source is not None and source.this.args.get(key):
-            problems.append(Problem("R190", f"{words} is not supported yet", place_of(text, source.this), hint))
+    problems += _inputs_later(text, query)
     for entry in (one for one in query.expressions if isinstance(one, exp.Aliases)):
         names = ", ".join(name.sql(Rowtime) for name in entry.expressions)
         hint = f"Write it after the input: FROM … LATERAL VIEW {entry.this.sql(Rowtime)} x AS {names}."

@@ -39,6 +39,7 @@ from rowtime.plan.bind.lateral_views import has_laterals, without_laterals
 from rowtime.plan.bind.lifetime_groups import LifetimeGrouping
 from rowtime.plan.bind.lifetimes import alike, emitted, refuse_in_select
 from rowtime.plan.bind.lifted import LiftedGroups
+from rowtime.plan.bind.named_entries import with_entries
 from rowtime.plan.bind.numbering import sorted_first
 from rowtime.plan.bind.orders import Sort, bind_sort, clocks_after, gates_of
 from rowtime.plan.bind.over import Windowing
@@ -191,6 +192,8 @@ class _SelectBinder:
 
     def over(self, source: From) -> BoundQuery:
         """Return the query over its input."""
+        columns = {column.lower() for one in source.inputs for column, _ in one.columns} | {"rowtime"}
+        self.query = with_entries(self.query, columns, {one.alias.lower() for one in source.inputs})
         refuse_in_where(self.query, self.text, source)
         steps = None if self._groups() or is_lifetimes(source.node) else sorted_first(self.query, self.text, source)
         if steps is not None:
@@ -247,7 +250,8 @@ class _SelectBinder:
     def _refuse_unsupported(self) -> None:
         query = self.query
         if query.args.get("stream") is not True:
-            raise refuse_at(self.text, query, "R105", "a stream cannot be read as a table", "Write SELECT STREAM.")
+            hint = f"Write SELECT STREAM{' DISTINCT' if query.args.get('distinct') else ''}."
+            raise refuse_at(self.text, query, "R105", "a stream cannot be read as a table", hint)
         later = query
         if query.args.get("keys_expire") and (recognizes(query) or not self._groups()):
             later = query.copy()  # rows in windows are checked above them

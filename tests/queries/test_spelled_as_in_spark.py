@@ -1,5 +1,8 @@
 # ruff: noqa: E501 - a query a line
-"""`window` and `session_window` give the groups that Spark computes over the same rows as a batch, however they are cut."""
+"""What Spark's own spelling gives is what Spark computes over the same rows as a batch, however they are cut.
+
+`window` and `session_window`, GROUP BY ALL, and names of the select list in the list and in HAVING.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +41,19 @@ QUERIES = [
     "SELECT STREAM window(ROWTIME, '1 minute') AS w, window(ROWTIME, '1 minute').start AS b, x FROM a",
     "SELECT STREAM window(ROWTIME, '1 minute', '1 minute', '5 seconds'), x FROM a WHERE window(ROWTIME, '1 minute').end > TIMESTAMP '2024-01-01 10:03:00'",
 ]
+NAMES = [
+    "SELECT STREAM x * 2 AS d, d + 1 AS e, e * d AS f FROM a",
+    "SELECT STREAM x + 2 AS d, d * 3 AS e FROM a WHERE x > 3",
+    "SELECT STREAM x AS k, k + 1 AS e FROM a",
+    "SELECT STREAM STRUCT(x AS f) AS q, q.f + 1 AS g FROM a",
+    "SELECT STREAM ARRAY(x) AS z, TRANSFORM(ARRAY(k, x), z -> z + 1) AS y FROM a",
+    "SELECT STREAM k, SUM(x) AS sx, sx / 2 AS half FROM a GROUP BY window(ROWTIME, '1 minute'), k HAVING half > 2 AND COUNT(*) > 1",
+    "SELECT STREAM window.start AS w, MAX(x) AS x FROM a GROUP BY window(ROWTIME, '1 minute') HAVING x > 5 AND SUM(x) > 9",
+    "SELECT STREAM k AS x, COUNT(*) AS c FROM a GROUP BY window(ROWTIME, '1 minute'), k HAVING x > 1",
+    "SELECT STREAM k AS x, COUNT(*) AS c FROM a GROUP BY window(ROWTIME, '1 minute'), k, x HAVING x > 5",
+    "SELECT STREAM date_trunc('MINUTE', ROWTIME) AS m, k, COUNT(*) AS c FROM a GROUP BY ALL HAVING c > 1",
+    "SELECT STREAM window(ROWTIME, '1 minute') AS w, k, COUNT(*) AS c FROM a GROUP BY ALL",
+]
 OTHERWISE = [
     (
         "SELECT STREAM window_time(window) AS t, COUNT(*) AS c FROM a GROUP BY window(ROWTIME, '1 minute')",
@@ -74,6 +90,8 @@ def plain(value: Any) -> Any:
         value = value.asDict()
     if isinstance(value, dict):
         return tuple((name, plain(of)) for name, of in value.items())
+    if isinstance(value, list):
+        return tuple(map(plain, value))
     return value.replace(tzinfo=None) if hasattr(value, "tzinfo") else value
 
 
@@ -85,8 +103,8 @@ def expected(session: SparkSession, query: str) -> Counter[Any]:
     return Counter(map(plain, session.sql(query.replace("SELECT STREAM", "SELECT")).collect()))
 
 
-@pytest.mark.parametrize(("query", "asked"), [*((query, query) for query in QUERIES), *OTHERWISE])
-def test_windows_of_a_stream_are_those_of_spark(spark: SparkSession, query: str, asked: str) -> None:
+@pytest.mark.parametrize(("query", "asked"), [*((query, query) for query in [*QUERIES, *NAMES]), *OTHERWISE])
+def test_rows_of_a_stream_are_those_of_spark(spark: SparkSession, query: str, asked: str) -> None:
     session = derive(spark)
     wanted = expected(session, asked)
     assert wanted
