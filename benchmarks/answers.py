@@ -14,7 +14,7 @@ COLUMNS = ["w", "k", "c", "sv"]
 def compare(ours: Path, theirs: Path, count: int) -> str:
     """Return ``equal``, or what differs.
 
-    rowtime ends its stream, so it has all groups, which count every row; Spark keeps the last windows for ever. So
+    rowtime ends its stream, so it has all groups, which count every row; Spark keeps the last windows forever. So
     every window that Spark emitted must be there with the same rows.
     """
     mine, other = rows_of(ours), rows_of(theirs)

@@ -127,9 +127,9 @@ def queries(chance: Random) -> list[Query]:
               f"SELECT window_start, AVG(CAST(v AS DOUBLE)) AS m FROM {tumble[1]} GROUP BY window_start, window_end",
               rule="12: AVG of whole numbers is a fraction, as in Spark; Flink truncates it"),
         Query("groups without a window", "SELECT STREAM k, COUNT(*) AS n FROM a GROUP BY k", refused="R104",
-              because="Flink keeps a count a key for ever and sends each change; add a window, or use COUNT OVER"),
+              because="Flink keeps a count a key forever and sends each change; add a window, or use COUNT OVER"),
         Query("join without time", "SELECT STREAM a.k FROM a JOIN b ON a.k = b.k AND a.ROWTIME < b.ROWTIME",
-              refused="R152", because="Flink keeps both sides for ever; add a range of time"),
+              refused="R152", because="Flink keeps both sides forever; add a range of time"),
     ]  # fmt: skip
 
 

@@ -12,20 +12,20 @@ from conformance.verdicts import DIFFERENT, OUTCOMES, REFUSED, RIGHT, Suite
 HEAD: Final = """\
 # Conformance
 
-Others have test suites of their own for what rowtime does too. This page says how many of their cases rowtime answers
-as they do, which it refuses and why, and where its answer is different on purpose. `make conformance ARGS="--write"`
-writes the page. Nothing may be wrong, in CI too.
+Other systems publish test suites for features that rowtime has too. This page says how many of their cases rowtime
+answers in the same way, which cases it refuses and why, and which answers differ on purpose. `make conformance
+ARGS="--write"` writes the page. CI fails if any case is wrong.
 
 - *Right*: rowtime gives the rows that the suite expects.
 - *Refused*: there is no SQL for it, or `rowtime check` refuses the query. Each reason is listed.
 - *Different on purpose*: the answer follows a rule of the [semantics](semantics.md). Each rule is listed.
 - *Wrong*: everything else.
 
-Others' tests are converted when they run, and are not part of this repository. The cases of Calcite, Spark and Nexmark
-are restated from published facts: rows, and the answer that they give (`conformance/cases`), and so are Flink's
-published row patterns. PyFlink computes Flink's other answers itself (`make flink`). `SUITES=folder make conformance`
-reads the transcripts of Beam below a folder in place of those in the wheel. With `ARGS="--noted folder"`, a run that
-was stopped goes on where it was.
+Tests of other systems are converted when they run, and are not part of this repository. The cases of Calcite, Spark and
+Nexmark (`conformance/cases`) and Flink's published row patterns are restated from published facts: rows, and their
+answer. PyFlink computes Flink's other answers itself (`make flink`). `SUITES=folder make conformance` reads the
+transcripts of Beam below a folder instead of those in the wheel. With `ARGS="--noted folder"`, a stopped run continues
+where it was.
 
 ## Suites
 

@@ -38,10 +38,10 @@ run() { # PYTHON SPARK
     crash=$("$venv/bin/python" -m reliability.crash --first 0 --stops 30 --every 8 --share 0.1 --kills 3 --kills-a-case 1 \
         --with-java 0 --faults 6 --faults-a-case 3 --first-starts 0 --runs 0 --writer-stops 0 --writer-kills 0 \
         --broker-kills 0 --stores 0 --seconds 60 2>>"$log" | tee -a "$log" | tail -1)
-    case $crash in *" 0 lost or changed anything"*) ;; *) failed "$name" "crash: $crash" "$log"; return ;; esac
+    case $crash in *", 0 results lost or changed;"*) ;; *) failed "$name" "crash: $crash" "$log"; return ;; esac
     rm -rf "build/matrix/$name-flights" "$venv"
-    local stops=${crash%% stops,*}
-    table+=("| $spark | $(minor "$of") | ${transcripts%,*} | verified | ${stops##* } stops, ${crash##*, } |")
+    local stops=${crash%% stops,*} lost=${crash##*, }
+    table+=("| $spark | $(minor "$of") | ${transcripts%,*} | verified | ${stops##* } stops, ${lost%;*} |")
     echo "$name: $transcripts; flights: $flights; crash: $crash"
 }
 

@@ -147,7 +147,7 @@ def _outputs(query: rt.Query) -> list[str]:
 
 
 def _until(holds: Callable[[], bool], query: rt.Query) -> None:
-    """Wait, but not for ever; raises what ends the query."""
+    """Wait, but not forever; raises what ends the query."""
     deadline = time.monotonic() + PATIENCE
     while not holds():
         if query.awaitTermination(0.1) or time.monotonic() > deadline:

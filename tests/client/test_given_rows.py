@@ -16,8 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import rowtime as rt
+from rowtime.client.arrow_types import arrow_type
 from rowtime.client.home import Home
 from rowtime.client.log_items import Rows
+from rowtime.client.rows import batch
 from rowtime.client.stream_log import scan
 from rowtime.core.errors import Refused
 
@@ -73,14 +75,14 @@ def test_every_form_gives_the_same_rows(home: Home, form: str) -> None:
 @pytest.mark.parametrize(
     ("given", "code", "what"),
     [
-        ({"k": "a"}, "R216", "a single dict is given"),
+        ({"k": "a"}, "R216", "insert takes a list of rows, not a single dict"),
         ([("a", 1)], "R216", "row 0 is not a dict but a value of the type tuple"),
         ([{"k": "a"}, None], "R216", "row 1 is not a dict but a value of the type NoneType"),
-        (7, "R216", "a value of the type int is given"),
-        (None, "R216", "a value of the type NoneType is given"),
-        (pd.Series([1]), "R216", "a Series of pandas is given"),
+        (7, "R216", "a value of the type int was given, but insert takes rows"),
+        (None, "R216", "a value of the type NoneType was given"),
+        (pd.Series([1]), "R216", "a Series of pandas was given"),
         (pd.DataFrame({"k": [1, "a"]}), "R206", "Arrow rejects the columns"),
-        (pd.DataFrame({"n": [1.5]}), "R206", "row 0, column n (int32): 1.5 does not fit"),
+        (pd.DataFrame({"n": [1.5]}), "R206", "row 0, column n (INT): 1.5 does not fit: it has a fraction"),
         (pl.DataFrame({"k": [1]}), "R206", "row 0, column k"),
         (pl.DataFrame({"z": [1]}), "R205", "the stream has no column z"),
         ('{"k": 1', "R206", "line 1 of the text is not JSON"),
@@ -95,6 +97,32 @@ def test_a_value_that_is_not_rows_is_refused_and_nothing_is_written(
         writer.insert(given)
     assert [problem.code for problem in refused.value.problems] == [code]
     assert not scan(home.log_path("s"), {}).get("main")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "why"),
+    [
+        ("INT", "one", "(INT): 'one' does not fit: it is a text, and the column takes a number"),
+        ("INT", 1.5, "it has a fraction"),
+        ("INT", 3_000_000_000, "it is out of range"),
+        ("TINYINT", True, "(TINYINT): True does not fit: it is a boolean, and the column takes a number"),
+        ("STRING", 7, "(STRING): 7 does not fit: it is a number, and the column takes a text"),
+        ("DOUBLE", "x", "(DOUBLE): 'x' does not fit: it is a text, and the column takes a number"),
+        ("BOOLEAN", 1, "it is a number, and the column takes a boolean"),
+        ("DECIMAL(5, 2)", "12345.67", "(DECIMAL(5, 2)): '12345.67' does not fit: it has too many digits"),
+        ("DECIMAL(5, 2)", "much", "it is not a number"),
+        ("TIMESTAMP", "soon", "(TIMESTAMP): 'soon' does not fit: it is not a timestamp, such as 2024-01-31 23:59:59"),
+        ("DATE", "soon", "(DATE): 'soon' does not fit: it is not a date, such as 2024-01-31"),
+        ("ARRAY<MAP<STRING, INT>>", 7, "(ARRAY<MAP<STRING, INT>>): 7 does not fit: "),
+        ("STRUCT<a: BIGINT>", {"b": 1}, "(STRUCT<a: BIGINT>): {'b': 1} does not fit: it has no field b"),
+    ],
+)
+def test_a_misfit_is_explained_with_types_of_sql(kind: str, value: object, why: str) -> None:
+    schema = pa.schema([pa.field("v", arrow_type(kind))])
+    for given in ([{"v": value}], *([pa.table({"v": [value]})] if kind != "DATE" else [])):
+        with pytest.raises(Refused) as refused:
+            batch(given, schema)
+        assert f"R206 row 0, column v {why}" in str(refused.value) or f" does not fit: {why}" in str(refused.value)
 
 
 def test_the_hint_works(home: Home) -> None:

@@ -275,7 +275,7 @@ def test_a_column_named_as_rowtime_stays_a_column(home: Home) -> None:
 
 def test_a_stream_that_is_unknown_or_not_embedded_is_refused(home: Home) -> None:
     home.define("topic", {**BIDS, "format": "kafka"})
-    for name, match in (("bidz", "Streams there: bids, topic"), ("topic", "is kafka")):
+    for name, match in (("bidz", "Streams there: bids, topic"), ("topic", "has the format kafka")):
         with pytest.raises(Refused, match=match) as caught:
             open_writer(name, home=home)
         assert caught.value.problems[0].code == "R202"

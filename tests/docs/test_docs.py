@@ -35,6 +35,8 @@ def blocks(page: str, kind: str) -> list[str]:
 
 SCRIPTS = ("docs/sql.md", "docs/panes.md", "docs/nested.md", "docs/from-sqlstream.md", "docs/match_recognize.md",
            "docs/from-streams-and-streaminsight.md")  # fmt: skip
+SQL_PAGES = ("README.md", "docs/kafka.md", "docs/guide.md", "docs/windows.md", "docs/lakes.md", "docs/functions.md",
+             "docs/options.md")  # fmt: skip
 RUNS = "SparkSession.builder.getOrCreate()"
 
 
@@ -64,18 +66,7 @@ def test_statements_that_the_sql_page_calls_refused_are_refused(page: str, code:
     assert {problem.code for problem in compile_script(script + sql).problems} == {code}
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        "docs/kafka.md",
-        "docs/guide.md",
-        "docs/windows.md",
-        "docs/lakes.md",
-        "docs/functions.md",
-        "docs/options.md",
-    ],
-)
+@pytest.mark.parametrize("page", SQL_PAGES)
 def test_the_sql_of_other_pages_binds(page: str) -> None:
     for sql in blocks(page, "sql"):
         assert compile_script(GIVEN + sql if "CREATE" not in sql else sql).problems == ()

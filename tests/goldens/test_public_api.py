@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +52,22 @@ def test_names_and_signatures_are_those_of_the_golden_file(rewrite_goldens: bool
     known = GOLDEN.read_text(encoding="utf-8") if GOLDEN.exists() else ""
     changed = "\n".join(difflib.unified_diff(known.splitlines(), found.splitlines(), "golden", "now", lineterm="", n=0))
     assert found == known, f"the public API has changed; if it should, run `make goldens`:\n{changed}"
+
+
+def undated(source: str) -> list[int]:
+    """The lines of the warnings of a deprecation whose text has no date."""
+    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    texts = ((call.lineno, ast.unparse(call)) for call in calls if ast.unparse(call.func).endswith("warn"))
+    return [
+        line for line, text in texts if "DeprecationWarning" in text and not re.search(r"\b20\d\d-\d\d-\d\d\b", text)
+    ]
+
+
+def test_a_deprecation_has_a_date() -> None:
+    found = {path: undated(path.read_text(encoding="utf-8")) for path in Path(rt.__file__).parent.rglob("*.py")}
+    assert {path: lines for path, lines in found.items() if lines} == {}
+    planted = 'warnings.warn("x is deprecated", DeprecationWarning)\nwarn("x, until 2027-06-01", DeprecationWarning)'
+    assert undated(planted) == [1]
 
 
 def test_the_package_says_that_it_has_types() -> None:

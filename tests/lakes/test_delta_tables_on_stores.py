@@ -156,5 +156,5 @@ def test_what_is_wrong_with_a_store_names_the_pump(
     for path in [*place_of(f"{bucket}/out").rglob()]:
         path.unlink()
     run.send(range(2, 4))
-    with pytest.raises(Refused, match="R564 the pump p has given 2 rows"):
+    with pytest.raises(Refused, match="R564 the pump p has written 2 rows"):
         run.go()

@@ -143,7 +143,7 @@ def test_what_is_wrong_with_a_store_names_the_pump(spark: SparkSession, tmp_path
         run.go()
     found = opened("here", {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": bucket})
     found.drop_table("db.o")
-    with pytest.raises(Refused, match=r"R564 the pump p has given 2 rows.*is gone"):
+    with pytest.raises(Refused, match=r"R564 the pump p has written 2 rows.*is gone"):
         run.go()
 
 

@@ -219,7 +219,7 @@ def test_a_start_that_fails_gives_its_port_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("asked", ["here", "70000", ":-1", "127.0.0.1:"])
 def test_an_invalid_port_is_refused(asked: str) -> None:
-    with pytest.raises(rt.Refused, match=r"R611 .* is no port for metrics"):
+    with pytest.raises(rt.Refused, match=r"R611 .* is not a port for metrics"):
         metrics_at(asked)
 
 
@@ -277,7 +277,7 @@ def fires(name: str, at: str, **labels: str) -> dict[str, Any]:
 ANNOTATIONS = {
     "RowtimeWriterHoldsStream": {
         "summary": "p: writer phone holds trades",
-        "description": "The bound of trades has stood for 6m 0s, and rows wait for it. "
+        "description": "The bound of trades has not advanced for 6m 0s, and rows wait for it. "
         "`rowtime status --waiting` says what releases them.",
     },
     "RowtimeManyLateRows": {

@@ -66,7 +66,7 @@ def test_settings_are_translated_for_the_other_client(options: dict[str, str], m
     ids="+".join,
 )
 def test_settings_that_affect_brokers_or_partitions_are_never_dropped(options: dict[str, str]) -> None:
-    with pytest.raises(Refused, match=r"R504 kafka.* does not go with transactions: ") as refused:
+    with pytest.raises(Refused, match=r"R504 kafka.* cannot be combined with transactions: ") as refused:
         client_settings(options)
     assert "c d" not in str(refused.value)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ import pytest
 from deltalake import write_deltalake
 from pyiceberg.catalog import load_catalog
 
+from reliability.crash.campaign import _counts
 from reliability.crash.cases import KINDS, Case, once, seen
 from reliability.crash.first_starts import first_starts
 from reliability.crash.inside import Sample, Tally, faults, stops, undisturbed
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.sampled(4)
+
+
+def test_the_matrix_of_versions_understands_the_last_line() -> None:
+    expected = re.search(r'case \$crash in \*"(.+?)"\*\)', Path("scripts/matrix.sh").read_text())
+    assert expected is not None
+    assert expected[1] in f"{_counts(Tally())}; 9 s"
 
 
 def test_a_difference_is_a_loss() -> None:

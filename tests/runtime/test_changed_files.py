@@ -397,7 +397,7 @@ def wait_for(query: rt.Query, condition: Callable[[], bool]) -> None:
 def test_a_run_skips_damaged_files_and_reads_them_when_they_are_replaced(
     running: tuple[rt.Query, list[int]], tmp_path: Path
 ) -> None:
-    """The message named a damaged file for ever, also after its removal."""
+    """The message named a damaged file forever, also after its removal."""
     query, got = running
 
     def put(name: str, data: bytes) -> None:

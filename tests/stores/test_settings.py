@@ -124,7 +124,7 @@ def test_a_bad_configuration_file_is_refused_with_what_to_do(
     with pytest.raises(Refused, match=r"R587.*cannot be read"):
         place_of("s3://bucket/folder")
     monkeypatch.setenv("ROWTIME_CONFIG", "elsewhere.toml")
-    with pytest.raises(Refused, match=r"R587.*elsewhere\.toml is not there"):
+    with pytest.raises(Refused, match=r"R587.*elsewhere\.toml does not exist"):
         place_of("s3://bucket/folder")
     with pytest.raises(Refused, match=r"R588 configure_stores.*regio is not a setting"):
         rt.configure_stores({"s3://bucket": {"regio": "x"}})

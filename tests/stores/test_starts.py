@@ -153,7 +153,7 @@ def test_a_start_that_counted_as_dead_does_not_continue(folder: str, monkeypatch
     assert seen(home) == before
     assert isinstance(start.lock, Lease)
     start.lock._renewer.join(10)
-    with pytest.raises(Failure, match=r"R501 this start showed no sign of life(.|\n)*Start again: .* sent again"):
+    with pytest.raises(Failure, match=r"R501 this start did not renew its lease(.|\n)*Start again: .* sent again"):
         start.settle(succeeded=True)
     start.settle(succeeded=False)
     assert seen(home) == before

@@ -105,7 +105,7 @@ def test_verify_of_another_script_is_refused_with_the_statement(place: Place) ->
 def test_verify_refuses_if_the_old_script_has_changed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = rt.Pipeline.compile_instead
     for change, said in (
-        (lambda text: text.replace("'20'", "'21'"), "the script before its change means something else today"),
+        (lambda text: text.replace("'20'", "'21'"), "the script before its change has another plan today"),
         (lambda text: text.replace("FROM s", "FROM nowhere"), "the script before its change no longer compiles: "),
     ):
         monkeypatch.setattr(

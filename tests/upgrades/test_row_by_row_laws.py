@@ -148,7 +148,7 @@ def test_a_query_on_the_console_gets_columns_once_no_row_waits(spark: SparkSessi
             log.insert([{"k": "a", "v": 1, "rowtime": START + (0 if who == "w1" else SECOND)}])
     place.run(scripts[0])
     with pytest.raises(
-        Refused, match=r"R401 query cannot go on: rows that wait for their turn have the columns k STRING"
+        Refused, match=r"R401 query cannot continue: rows that wait for their turn have the columns k STRING"
     ):
         place.run(scripts[1])
     place.end()

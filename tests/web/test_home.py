@@ -97,7 +97,7 @@ def test_a_half_written_entry_is_reported_and_the_others_are_shown(
     client = console()
     text = client.get(f"{address(client, 'factory')}/graph").text
     assert "R406" in text
-    assert "000000000030.json is not as rowtime wrote it" in text
+    assert "000000000030.json has changed since rowtime wrote it" in text
     assert "Restore the file, or the whole checkpoint, from a copy." in text
 
 
@@ -111,8 +111,8 @@ def test_if_the_newest_entry_is_damaged_the_one_before_it_is_shown(
     text = shown(client)
     assert " stopped 6,077 " in text, "as it was after tick 58"
     assert (
-        f"R406 {last} is not as rowtime wrote it: its checksum differs. The pages show it as it was after tick 58."
-        in text
+        f"R406 {last} has changed since rowtime wrote it: its checksum differs. "
+        "The pages show it as it was after tick 58." in text
     )
     place = address(client, "factory")
     for page in ("graph", "timeline", "waiting", "rows", "ticks"):

@@ -62,7 +62,7 @@ class GivenStream:
             raise Refused(*script.problems)
         statement, *more = script.statements
         if more:
-            raise refuse("R101", f"more than a shape stands in {text!r}")
+            raise refuse("R101", f"{text!r}")
         assert isinstance(statement, CreateStream)
         shape = stream_of(statement).shape
         if shape is not None and self.names["position"] is None and (shape.edges or shape.imports is not None):

@@ -109,7 +109,7 @@ class Pipeline:
             hint = 'Give it as a type of Spark: python_function(f, "BIGINT").'
             raise refuse("R107", f"the type that the Python function {name} returns is not specified", hint)
         if name.lower() in (known.lower() for known in python):
-            raise refuse("R203", f"there are two Python functions {name}", "Take another name.")
+            raise refuse("R203", f"there are two Python functions {name}", "Use another name.")
         python[name] = PythonFunction(function, returns)
         return name
 

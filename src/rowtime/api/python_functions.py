@@ -44,7 +44,7 @@ def check_names(spark: SparkSession, names: Collection[str]) -> None:
     taken = spark_functions(spark) if names else frozenset()
     for name in names:
         if name.lower() in taken:
-            raise refuse("R203", f"{name} is a function of Spark", "Take another name.")
+            raise refuse("R203", f"{name} is a function of Spark", "Use another name.")
 
 
 def register(spark: SparkSession, functions: Mapping[str, PythonFunction]) -> None:

@@ -138,7 +138,7 @@ class Query:
     def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
         """Wait until all available input has been processed and committed; raises the error if the query failed.
 
-        As in Spark, this is for tests and examples: while rows keep coming, it may wait for ever.
+        As in Spark, this is for tests and examples: while rows keep coming, it may wait forever.
         """
         while self._batch is None and self._driver().sources and not self._done.wait(0.01):
             pass  # the thread of the query has only just begun

@@ -43,7 +43,7 @@ class SessionTables:
             return None
         if found.isStreaming:
             what = f"{name} is a streaming view of the session, not a table"
-            raise refuse("R124", what, f"Hand it over as a stream: pipeline.source('{name}', spark.table('{name}')).")
+            raise refuse("R124", what, f"Pass it as a stream: pipeline.source('{name}', spark.table('{name}')).")
         lowered = [column.lower() for column in found.columns]
         if odd := [one for one in lowered if lowered.count(one) > 1 or one == "rowtime" or one.startswith("__")]:
             what = f"the table {name} of the session cannot have the column {odd[0]}"

@@ -158,7 +158,7 @@ class _Gate:
             below += self.plan.operators[name].inputs
             found += [name] if self.plan.operators[name].kind == Stream.kind else []
         if len(found) != 1:
-            raise refuse("R142", f"the rows of {self.name} come from {', '.join(found)}; it is not known which")
+            raise refuse("R142", f"the rows of {self.name} come from {', '.join(found)}; it is not known from which")
         return found[0]
 
     def _early(self, done: set[RowPlace]) -> pa.Table:

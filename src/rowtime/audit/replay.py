@@ -296,12 +296,12 @@ def _programs(pipeline: Pipeline, checkpoint: Checkpoint) -> list[Program]:
 
 def _compiled(pipeline: Pipeline, plan: StoredPlan) -> Program:
     """Return the program of a plan that the checkpoint no longer has."""
-    hint = "Give it what it had: its variables, functions and streams."
+    hint = "Give it the same variables, functions and streams as before."
     try:
         program = pipeline.compile_instead(plan.sql, plan.values)
     except Refused as refused:
         what = f"the script before its change no longer compiles: {refused.problems[0].message}"
         raise refuse("R407", what, hint) from None
     if not plan.is_of(program.operators):
-        raise refuse("R407", "the script before its change means something else today", hint)
+        raise refuse("R407", "the script before its change has another plan today", hint)
     return program

@@ -80,7 +80,8 @@ def trace(
     program = pipeline.compile(checkpoint)
     output = _sink(program, sink)
     if number is not None and not output.ordered:
-        raise refuse("R409", f"the rows of {output.name} have no order, so numbers say nothing", "Give values instead.")
+        what = f"the rows of {output.name} have no order, so a number does not identify a row"
+        raise refuse("R409", what, "Give values instead.")
     (alone,) = detailed([replace(output, format="memory", options=(), ordered=True)])
     place = Checkpoint(place_of(checkpoint))
     parts = recorded_by_tick(place)
@@ -106,7 +107,7 @@ def recorded_by_tick(place: Checkpoint) -> Sequence[Part]:
     """Return the recorded input of a checkpoint, tick by tick; raises ``Refused`` (R407) if its script has changed."""
     parts = recorded(place, by_tick=True)
     if place.plan is not None and place.plan.since is not None:
-        what = "the SQL of this checkpoint has changed, and a row is not traced beyond that"
+        what = "the SQL of this checkpoint has changed, and a trace cannot cross the change"
         raise refuse("R407", what, "Trace it with a checkpoint that has read the same input with one script.")
     return parts
 
@@ -117,7 +118,7 @@ def _sink(program: Program, name: str | None) -> Sink:
     if len(found) != 1:
         there = ", ".join(sink.name for sink in program.sinks)
         which = "the output is not specified" if name is None else f"there is no output {name}"
-        raise refuse("R409", f"{which} is meant", f"There are {there}.")
+        raise refuse("R409", which, f"There are {there}.")
     return found[0]
 
 

@@ -18,7 +18,7 @@ from rowtime.core.errors import refuse
 
 INSTANT: Final = pa.timestamp("us", tz="UTC")
 
-_PLAIN_TYPES: Final[Mapping[str, pa.DataType]] = {
+PLAIN_TYPES: Final[Mapping[str, pa.DataType]] = {
     "BOOLEAN": pa.bool_(),
     "TINYINT": pa.int8(),
     "BYTE": pa.int8(),
@@ -103,10 +103,10 @@ class _TypeText:
 
     def _type(self) -> Any:
         word = self._next().upper()
-        if word in _PLAIN_TYPES:
+        if word in PLAIN_TYPES:
             if word == "STRING" and self._skip("COLLATE"):  # comparison does not affect storage
                 self._next()
-            return _PLAIN_TYPES[word]
+            return PLAIN_TYPES[word]
         if word in _DECIMALS:
             return self._decimal()
         if word in _TEXTS:
@@ -183,7 +183,7 @@ class _TypeText:
         raise refuse(
             "R208",
             f"{self.text!r} is not a type of a stream's column",
-            f"Types are {', '.join(sorted(_PLAIN_TYPES))}, DECIMAL(p, s), VARCHAR(n), CHAR(n), "
+            f"Types are {', '.join(sorted(PLAIN_TYPES))}, DECIMAL(p, s), VARCHAR(n), CHAR(n), "
             "ARRAY<...>, MAP<..., ...> and STRUCT<name: ..., ...>.",
         )
 

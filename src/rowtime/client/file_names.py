@@ -26,7 +26,7 @@ def escape(name: str) -> str:
         raise refuse(
             "R207",
             f"the name {name[:40]!r} is {'too long' if escaped else 'empty'}",
-            f"A name takes 1 to {_LONGEST} bytes; each byte other than a-z, 0-9, _ and - counts three times.",
+            f"A name has 1 to {_LONGEST} bytes; each byte other than a-z, 0-9, _ and - counts three times.",
         )
     return escaped
 

@@ -41,7 +41,7 @@ def as_rows(given: Given, *, exact: bool = False) -> Rows:
     if isinstance(given, str | bytes):
         return _lines(given, exact=exact)
     if isinstance(given, Mapping):
-        raise refuse(CODE, "a single dict is given, where rows are expected", _HINT)
+        raise refuse(CODE, "insert takes a list of rows, not a single dict", _HINT)
     try:
         if type(given).__module__.partition(".")[0] == "pandas":
             return _of_pandas(given)
@@ -51,7 +51,7 @@ def as_rows(given: Given, *, exact: bool = False) -> Rows:
         what = f"Arrow rejects the columns: {str(error).splitlines()[0]}"
         raise refuse("R206", what, "Nothing of this insert was written.") from error
     if not isinstance(given, Iterable):
-        raise refuse(CODE, f"a value of the type {type(given).__name__} is given, where rows are expected", _HINT)
+        raise refuse(CODE, f"a value of the type {type(given).__name__} was given, but insert takes rows", _HINT)
     rows = [*given]
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
@@ -62,7 +62,7 @@ def as_rows(given: Given, *, exact: bool = False) -> Rows:
 def _of_pandas(given: Any) -> pa.Table:
     """Return a pandas DataFrame as a table, without an index that has no name."""
     if not hasattr(given, "columns"):
-        raise refuse(CODE, f"a {type(given).__name__} of pandas is given, where rows are expected", _HINT)
+        raise refuse(CODE, f"a {type(given).__name__} of pandas was given, but insert takes rows", _HINT)
     return pa.Table.from_pandas(given, preserve_index=any(name is not None for name in given.index.names))
 
 

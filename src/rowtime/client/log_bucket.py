@@ -142,7 +142,7 @@ class LogBucket:
         except FileNotFoundError:
             raise damaged(self._log, path, "is gone") from None
         if not log_objects.whole(found):
-            raise damaged(self._log, path, "is not as its writer wrote it: its checksum differs")
+            raise damaged(self._log, path, "has changed since it was written: its checksum differs")
         return found
 
     def _remember(self, path: str, data: bytes) -> None:
@@ -264,7 +264,7 @@ class LogBucket:
             raise lost(self._log, f"the item of the writer {writer} at position {at} is gone") from None
         entry = None if label is None else log_objects.entry_of(label, path)
         if entry is None or entry.first != at:
-            raise damaged(self._log, path, "is not as its writer wrote it: it does not say what it is")
+            raise damaged(self._log, path, "has changed since it was written: it has no label")
         return entry
 
     def _learn(self, writer: str, entry: Entry) -> None:

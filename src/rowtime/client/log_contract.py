@@ -121,7 +121,7 @@ def lost(log: Place, what: str) -> Failure:
 
 def damaged(log: Place, path: str, what: str) -> Failure:
     """Return R524: an item is missing or changed."""
-    hint = "Restore the file from a copy. Without it the reader cannot go on."
+    hint = "Restore the file from a copy. Without it the reader cannot continue."
     return Failure(Problem("R524", f"{log / path} {what}", hint=hint))
 
 

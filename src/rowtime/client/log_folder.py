@@ -104,7 +104,7 @@ class LogFolder:
             except FileNotFoundError:
                 raise damaged(self._log, path, "is gone") from None
             if found != known:
-                raise damaged(self._log, path, "is not as its writer wrote it: its checksum differs")
+                raise damaged(self._log, path, "has changed since it was written: its checksum differs")
 
     def rows(self, paths: Sequence[str]) -> Sequence[pa.Table]:
         """Return the rows of files, compared with their checksums."""

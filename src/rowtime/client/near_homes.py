@@ -24,7 +24,9 @@ def near(home: Path, folder: str, name: str) -> str:
     file = f"{escape(name.lower())}.json" if name else "*.json"
     found = next((one for one in _homes(folder) if one != home.absolute() and _defines(one, file)), None)
     what = "it" if name else "streams"
-    return f"The home {found} defines {what}: --home {found}" if found is not None else ""
+    if found is None:
+        return ""
+    return f'The home {found} defines {what}: --home {found}, or home="{found}" in Python.'
 
 
 def _homes(folder: str) -> Iterator[Path]:

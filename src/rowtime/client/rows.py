@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from rowtime.client.arrow_types import INSTANT, MOST, PADDED
 from rowtime.client.given_rows import Given, as_rows
+from rowtime.client.misfits import reason, sql_type
 from rowtime.client.text_sizes import NESTED, fitting
 from rowtime.core.columns import ARRIVAL, BOUND, MALFORMED, POSITION, ROWTIME, WRITER
 from rowtime.core.errors import Refused, refuse
@@ -56,7 +57,7 @@ def batch(rows: Given, schema: pa.Schema | None = None, rowtime: str | None = No
     given = _table_columns(rows) if isinstance(rows, pa.Table) else _row_columns(rows)
     times = _rowtimes(given, rowtime, len(rows))
     if RESERVED & given.keys():
-        raise refuse("R205", f"{', '.join(sorted(RESERVED & given.keys()))}: names that rowtime uses itself")
+        raise refuse("R205", f"{', '.join(sorted(RESERVED & given.keys()))}: these names are reserved for rowtime")
     if schema is None:
         return Batch(_inferred(given), times)
     _check_known(given, schema, (rowtime or ROWTIME_NAME).lower())
@@ -134,7 +135,8 @@ def _column(values: Values, field: pa.Field) -> pa.Array:
         array = convert(values)
     except _UNFIT as error:
         row = _first_unfit(values, convert)
-        raise _unfit(row, field, _shown(values[row]), str(error).splitlines()[0]) from error
+        value = values[row].as_py() if isinstance(values, pa.ChunkedArray) else values[row]
+        raise _unfit(row, field, _shown(value), reason(value, field.type, error)) from error
     if array.null_count and not field.nullable:
         raise _unfit(pc.index(array.is_null(), value=True).as_py(), field, "null", "it is declared NOT NULL")
     return _in_size(array, field)
@@ -181,7 +183,7 @@ def _shown(value: object) -> str:
 
 
 def _unfit(row: int, field: pa.Field, value: str, why: str) -> Refused:
-    kind = "" if pa.types.is_null(field.type) else f" ({field.type})"
+    kind = "" if pa.types.is_null(field.type) else f" ({sql_type(field.type)})"
     return refuse(
         "R206",
         f"row {row}, column {field.name}{kind}: {value} does not fit: {why}",

@@ -201,7 +201,7 @@ def _seen(home: Home, name: str) -> dict[str, int]:
 
 def _buried(home: Home) -> Failure:
     what = (
-        "this start showed no sign of life for a minute, and another process has removed what it defined in "
+        "this start did not renew its lease for a minute, and another process has removed what it defined in "
         f"{home.path}"
     )
     hint = "Start again: that defines the streams again. The rows that the script inserts must then be sent again."

@@ -87,9 +87,9 @@ def _check_embedded(stream: str, home: Home, definition: dict[str, Any] | None) 
     if definition.get("format"):
         raise refuse(
             "R202",
-            f"the stream {stream} is {definition['format']}, not an embedded stream log",
-            "Write to it with that system's own clients. A stream over files is ended by rowtime run --end, "
-            "by rowtime bound … end --checkpoint DIR, or by OPTIONS (ends 'true').",
+            f"the stream {stream} has the format {definition['format']}, and a writer needs an embedded stream log",
+            "Put files into its folder, or write with the clients of that system. A stream over files is ended by "
+            "rowtime run --end, by rowtime bound … end --checkpoint DIR, or by OPTIONS (ends 'true').",
         )
 
 

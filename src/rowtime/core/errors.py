@@ -108,7 +108,7 @@ def refuse(code: str, message: str, hint: str = "", place: Place | None = None) 
 
 def causes(error: BaseException | None, *, implied: bool = False) -> Iterator[BaseException]:
     """Yield an error and its causes, each once, even if an error is among its own causes."""
-    seen: set[int] = set()  # without this, ``raise error from error`` would loop for ever
+    seen: set[int] = set()  # without this, ``raise error from error`` would loop forever
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         yield error

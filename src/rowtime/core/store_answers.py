@@ -37,14 +37,14 @@ def failure_of(error: BaseException, bucket: str, url: str, key: str) -> Failure
     """Return R581 to R583 for a failed request for a key; ``bucket`` is in words, ``url`` its URL."""
     text, own = one_line(error), credentials(url.partition(":")[0])
     if lacks_bucket(error):
-        return _failure("R581", bucket, key, "is not there", "Create the bucket, or correct the URL.")
+        return _failure("R581", bucket, key, "does not exist", "Create the bucket, or correct the URL.")
     if type(error).__name__ in _REFUSALS or _FORBIDDEN.search(text):
-        hint = f"It takes the rights to read, write, list and delete below the folder. {own}"
+        hint = f"Access needs the rights to read, write, list and delete below the folder. {own}"
         return _failure("R582", bucket, key, f"refuses the credentials: {text}", hint)
     if _UNUSABLE.search(text):
-        return _failure("R582", bucket, key, f"cannot be asked: {text}", f"The credentials cannot be used. {own}")
+        return _failure("R582", bucket, key, f"cannot be reached: {text}", f"The credentials cannot be used. {own}")
     if _OF_THE_MACHINE in text:
-        hint = f"No credentials were found, and the machine has none to give. {own}"
+        hint = f"No credentials were found, and the machine has no role that gives any. {own}"
         return _failure("R583", bucket, key, f"does not answer: {text}", hint)
     return _failure("R583", bucket, key, f"does not answer: {text}", _ASK_AGAIN)
 

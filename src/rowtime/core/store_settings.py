@@ -95,7 +95,7 @@ def configured() -> dict[str, StoreSettings]:
         if not named:
             return {}
         hint = f"It is named by the command or by {CONFIG}. Give a file that exists."
-        raise refuse("R587", f"the configuration {path} is not there", hint) from None
+        raise refuse("R587", f"the configuration {path} does not exist", hint) from None
     except OSError as error:
         raise refuse("R587", f"the configuration {path} cannot be read: {error.strerror}") from None
     except ValueError as error:  # from TOML or UTF-8
@@ -133,10 +133,12 @@ def _settings(settings: Any, where: str) -> StoreSettings:
             raise refuse("R588", f"{where}: {name} is not a text", f'Write {name} = "…".')
     found = StoreSettings(**{name: _filled(value, f"{where}: {name}") for name, value in settings.items()})
     if bool(found.access_key_id) != bool(found.secret_access_key) or (found.session_token and not found.access_key_id):
-        hint = "Give access_key_id and secret_access_key together, with session_token where there is one; or none."
+        hint = "Give access_key_id and secret_access_key together, with session_token if there is one; or none of them."
         raise refuse("R588", f"{where} has only a part of the credentials", hint)
     if found.endpoint and not found.endpoint.startswith(("http://", "https://")):
-        raise refuse("R588", f"{where}: endpoint is not an address", "It begins with http:// or https://.")
+        raise refuse(
+            "R588", f"{where}: endpoint is not an address", "Write a URL that begins with http:// or https://."
+        )
     return found
 
 
@@ -144,7 +146,7 @@ def _filled(value: str, where: str) -> str:
     """Return a value with its environment variables filled in."""
     for name in VARIABLE.findall(value):
         if not os.environ.get(name):
-            raise refuse("R588", f"{where} names ${{{name}}}, which the environment does not have", f"Set {name}.")
+            raise refuse("R588", f"{where} names ${{{name}}}, which is not set in the environment", f"Set {name}.")
     return VARIABLE.sub(lambda one: os.environ[one[1]], value)
 
 

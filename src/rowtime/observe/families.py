@@ -79,7 +79,7 @@ HOLDING: Final = Family(
     "rowtime_holding_seconds",
     ("operator", "stream", "writer"),
     GAUGE,
-    "for how long the bound that holds the rows of an operator has stood, and whose clock that is",
+    "how long the bound that holds the rows of an operator has not advanced, and the writer whose clock it is",
 )
 STATE_ROWS: Final = Family("rowtime_state_rows", ("operator",), GAUGE, "rows of state")
 STATE_BYTES: Final = Family("rowtime_state_bytes", ("operator",), GAUGE, "bytes of the files of state")

@@ -203,7 +203,7 @@ def _new_client() -> Client:
     try:
         from openlineage.client import OpenLineageClient  # noqa: PLC0415 - an extra
     except ImportError:
-        what = "OpenLineage is asked for, and openlineage-python is not installed"
+        what = "lineage needs the package openlineage-python, which is not installed"
         raise refuse("R610", what, "Install it: pip install 'rowtime[openlineage]'.") from None
     client: Client = OpenLineageClient()
     return client

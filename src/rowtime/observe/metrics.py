@@ -137,7 +137,7 @@ def metrics_at(asked: int | str | Metrics) -> Metrics:
         return asked
     host, _, port = str(asked).rpartition(":")
     if not port.isdigit() or int(port) > 65_535:  # noqa: PLR2004 - the last possible port
-        raise refuse("R611", f"{asked} is no port for metrics", "Give a number, or host:port.")
+        raise refuse("R611", f"{asked} is not a port for metrics", "Give a number, or host:port.")
     return Metrics(int(port), host=host.strip("[]") or HERE, own=True)
 
 

@@ -70,7 +70,7 @@ def made_later(catalog: Catalog, statement: CreateStream, define: Callable[[Crea
 def _untyped(statement: CreateStream, columns: Sequence[Column]) -> Refused:
     unknown = [column.name for column in columns if not column.type]
     of = f"type of {unknown[0]} is" if len(unknown) == 1 else f"types of {', '.join(unknown)} are"
-    what = f"the {of} known to Spark alone, and a stream is defined before Spark is asked"
+    what = f"the {of} known only to Spark, which does not run yet when a stream is defined"
     listed = ", ".join(f"{column.name} {column.type or '…'}" for column in columns)
     form = f"CREATE STREAM {statement.name} ({listed}) AS SELECT STREAM …"
     return refuse(

@@ -320,7 +320,7 @@ class _Admission:
             return refuse("R401", f"the target of {pump} has changed: {why}", _OWN_TARGET)
         waiting = self._matching.changes.waiting
         if found := next((part.name for part in walk(node) if part.name in waiting), None):
-            return refuse("R401", f"{_shown(node.name)} cannot go on: {waiting[found]}", _LET_OUT)
+            return refuse("R401", f"{_shown(node.name)} cannot continue: {waiting[found]}", _LET_OUT)
         changed = [part for part in walk(node) if part.name not in self._same]
         return _refused(self._old, self._program, changed, self._kept())
 

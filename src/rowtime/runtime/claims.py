@@ -54,7 +54,7 @@ def claim(  # noqa: PLR0913 - whose pumps, and the claims on their targets
 
 
 def let_leave(checkpoint: Checkpoint, home: Home, at: int) -> None:
-    """Let the writers of dropped pumps leave their logs, which would otherwise wait for them for ever."""
+    """Let the writers of dropped pumps leave their logs, which would otherwise wait for them forever."""
     entry = checkpoint.journal.last() or {}
     for name, target in (checkpoint.plan.retired if checkpoint.plan else {}).items():
         if stream := log_of(target):

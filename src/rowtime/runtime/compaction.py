@@ -43,9 +43,9 @@ def optimize(
     tables = lake_targets(place.plan, home, variables)
     chosen = {name: target for name, target in tables.items() if pump in ("", name)}
     if not chosen:
-        what = f"the pump {pump} writes" if pump else "no pump of it writes"
+        what = f"the pump {pump} does not write" if pump else "none of its pumps writes"
         hint = f"Pumps that do: {', '.join(tables)}." if tables else ""
-        raise refuse("R571", f"{checkpoint}: {what} to no lake table", hint)
+        raise refuse("R571", f"{checkpoint}: {what} to a lake table", hint)
     return [Compacted(name, target.called, _compacted(name, target)) for name, target in chosen.items()]
 
 
@@ -53,5 +53,5 @@ def _compacted(pump: str, target: LakeTarget) -> int:
     for _ in range(_TRIES):
         with contextlib.suppress(Conflict):
             return target.table(pump).compact()
-    what = f"the table {target.called} cannot be compacted: other writers change the same files again and again"
+    what = f"the table {target.called} cannot be compacted: other writers keep changing the same files"
     raise Failure(Problem("R565", what, hint="Try again later. Nothing was changed."))

@@ -51,7 +51,7 @@ def declare(derived: SparkSession, names: Collection[str]) -> None:
     for name in names:
         found = _python_function(derived, name)
         if found is None:
-            hint = "Functions of Python can be declared; others say it of themselves."
+            hint = "Only Python functions can be declared; Spark knows this of its own."
             raise refuse("R107", f"the session has no function of Python with the name {name}", hint)
         arguments = [name, found.func(), found.dataType(), found.evalType(), True]
         more = [jvm.java.util.ArrayList() for _ in range(made.getParameterCount() - len(arguments))]  # since 4.3

@@ -124,7 +124,7 @@ def _spark(*, start: bool) -> Finding:
         problem = failure.problems[0]
         return Finding("Spark", "failed", f"{found} does not start: {problem.message}", problem.hint)
     except Exception as error:  # noqa: BLE001 - the user has to know any error
-        what = "Look at what Spark printed. `rowtime doctor --no-spark` checks the rest."
+        what = "Read what Spark has printed. `rowtime doctor --no-spark` checks the rest."
         return Finding("Spark", "failed", f"{found} does not work: {headline(error)}", what)
     assert rows == 3  # noqa: PLR2004 - as above
     return Finding("Spark", "ok", f"{found}, ran a job with a Python worker")
@@ -190,7 +190,7 @@ def _address() -> Finding:
         with socket.create_server(("127.0.0.1", 0)):
             return Finding("network", "ok", "127.0.0.1 has free ports")
     except OSError as error:
-        what = "Java and Python talk over 127.0.0.1: let processes listen there."
+        what = "Java and Python communicate over 127.0.0.1. Allow processes to listen there."
         return Finding("network", "failed", f"no port of 127.0.0.1 is free: {headline(error)}", what)
 
 

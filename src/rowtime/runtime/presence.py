@@ -29,7 +29,7 @@ class Presence:
         self._heard: dict[tuple[str, str], int] = {}
 
     def forget(self, stream: str, writer: str) -> None:
-        """Treat a writer as silent for ever, until it sends something."""
+        """Treat a writer as silent forever, until it sends something."""
         self._heard[stream, writer] = BEGINNING
 
     def held(self, node: Stream, part: Slice, before: Notes, now: int) -> Held:

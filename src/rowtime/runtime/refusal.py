@@ -116,7 +116,9 @@ class Refusal:
         """Return rows on the driver, with the reasons on the driver."""
         found, refused = found.sort_by(_KEYS), self._refused.sort_by(_KEYS)
         if not all(found[name].equals(refused[name]) for name in (WRITER, POSITION)):
-            raise Failure(Problem("R901", f"{refused.num_rows} rows were refused, and {found.num_rows} of them found"))
+            raise Failure(
+                Problem("R901", f"{refused.num_rows} rows were refused, but only {found.num_rows} of them were found")
+            )
         times = those_in_calendar(found["refused_time"].cast(pa.int64())).cast(found["refused_time"].type)
         found = found.set_column(found.column_names.index("refused_time"), "refused_time", times)
         marks = refused["mark"].to_numpy()

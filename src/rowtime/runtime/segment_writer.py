@@ -112,8 +112,8 @@ def _write_there(rows: DataFrame, target: _Target, routes: Mapping[str, Route]) 
     folder = target.folder
     for line in report.to_pylist():
         if isinstance(folder, Path) and not (folder / line["path"]).exists():
-            what = f"a task has written {line['path']} below {target.folder}, and it is not there"
-            hint = "Let the checkpoint and the folders of sinks be on a file system that all workers share."
+            what = f"a task has written {line['path']} below {target.folder}, but it does not exist there"
+            hint = "Put the checkpoint and the folders of sinks on a file system that all workers share."
             raise Failure(Problem("R508", what, hint=hint))
         times, known = (line["lowest"], line["highest"]), {"sum": line["sum"], "size": line["size"]}
         written[line["route"]].append(Segment(line["path"], line["rows"], *times, **known))

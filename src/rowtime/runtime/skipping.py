@@ -120,9 +120,9 @@ def _skipped(place: Checkpoint, pump: str, tick: int, given: _Given) -> Skipped:
     plan = place.plan.operators[name].fields if name in place.plan.operators else {}
     files = _waiting(place, entry, name, plan, given) if plan else []
     if not files:
-        listed = ", ".join(f"tick {at} of {pump_of(one)}" for one, at in pending.items()) or "nothing"
+        listed = ", ".join(f"tick {at} of {pump_of(one)}" for one, at in pending.items()) or "none"
         what = f"no rows of tick {tick} of the pump {pump} wait for delivery"
-        raise refuse("R445", what, f"What may wait: {listed}.")
+        raise refuse("R445", what, f"Waiting for delivery: {listed}.")
     place.show_refused(entry)  # before the entry that names its own
     rows = [_rejected(file, number, many, pump, plan) for file, number, many in files]
     number, table = entry["tick"] + 1, pa.concat_tables(rows, promote_options="permissive")

@@ -30,7 +30,7 @@ def url_for_spark(place: ObjectPlace, what: str = "the checkpoint") -> str:
     """Return the URL of an object for Spark's file systems. Raises ``Refused`` (R585) if they cannot read it."""
     scheme, _, name = place.bucket.url.partition("://")
     if scheme == "memory" or (scheme == "az" and not account()):
-        hint = "Take one on a store; for Azure, set AZURE_STORAGE_ACCOUNT_NAME or write abfss://container@account.…"
+        hint = "Use a place in a store that Spark can read; for Azure, set AZURE_STORAGE_ACCOUNT_NAME or write abfss://container@account.…"
         raise refuse("R585", f"Spark has no file system for {what} {place}", hint)
     root = {"s3": f"s3a://{name}", "az": f"abfss://{name}@{account()}.dfs.core.windows.net"}.get(
         scheme, place.bucket.url

@@ -34,12 +34,12 @@ JOURNAL: Final = "journal"
 
 PARTS: Final[Mapping[str, str]] = {
     INPUT: "asking the sources what is new",
-    PLANNING: "building queries, and what operators compute by themselves",
+    PLANNING: "building queries, and computations inside operators",
     CLOCK: "deciding which rows gates refuse, with the Spark jobs for that",
     JOBS: "Spark jobs of operators",
     DRIVER: "queries of operators on the driver",
-    SINKS: "writing what sinks get, with its Spark jobs, and handing it over",
-    JOURNAL: "the journal entry, and what is cleaned up after it",
+    SINKS: "writing the rows for sinks, with the Spark jobs for that, and delivering them",
+    JOURNAL: "the journal entry, and the cleanup after it",
 }
 """The parts of a tick. They do not overlap, and their sum is the whole."""
 

@@ -146,7 +146,7 @@ def check_sum(path: Place, expected: int | None) -> None:
     if found is None and not path.exists():
         raise damaged(f"{path}, which the journal names, is gone")
     if found != expected:
-        raise damaged(f"{path} is not as rowtime wrote it: its checksum differs")
+        raise damaged(f"{path} has changed since rowtime wrote it: its checksum differs")
 
 
 def _sum(path: Place) -> int:

@@ -41,7 +41,7 @@ def unsealed(path: Place) -> dict[str, Any]:
         raise refuse("R402", what, hint)
     seal = _SEAL.fullmatch(data[-_SEALED:])
     if seal is None or zlib.crc32(data[:-_SEALED]) != int(seal[1], 16):
-        raise damaged(f"{path} is not as rowtime wrote it: its checksum differs")
+        raise damaged(f"{path} has changed since rowtime wrote it: its checksum differs")
     return found
 
 

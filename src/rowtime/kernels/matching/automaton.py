@@ -2,7 +2,7 @@
 
 Quantifiers are expanded, so states do not count. The followers of a state stop where the pattern may end: followers
 less preferred than an end are never tried. An optional repetition must take a row (`_Follower`), otherwise it could
-continue for ever.
+continue forever.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Automaton:
     # -- facts about all matches --------------------------------------------------------------
 
     def endless(self) -> str | None:
-        """Return a variable that may take rows for ever before a match is certain; ``None`` for none."""
+        """Return a variable that may take rows forever before a match is certain; ``None`` for none."""
         done: set[int] = set()
         for root in self.starts:
             on, path = [(root, iter(self.follows[root].states))], {root}

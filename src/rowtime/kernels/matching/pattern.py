@@ -171,7 +171,7 @@ class _Parser:
         if self.now.kind != "end":
             self._fault(f"the pattern ends before {self.now.text}")
         if not any(isinstance(part, Variable) for part in found.walk()):
-            what = "the pattern has no variable, so it could match no rows only"
+            what = "the pattern has no variable, so it could only match no rows"
             raise PatternFault(what, 0, self.now.end, "Name at least one variable, for example PATTERN (A B+).")
         return found
 
@@ -241,7 +241,7 @@ class _Parser:
             found.append(self._choice())
         self._need(")", opened)
         if len(found) > MOST_PERMUTED:
-            what = f"PERMUTE of {len(found)} parts stands for too many orders"
+            what = f"PERMUTE of {len(found)} parts has too many orders"
             raise PatternFault(what, token.start, token.end, f"Give it at most {MOST_PERMUTED} parts.")
         return Permuted(tuple(found))
 

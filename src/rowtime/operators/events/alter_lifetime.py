@@ -22,7 +22,7 @@ How = Literal["TO_POINT", "POINT_AT_END", "SHIFT", "EXTEND", "ALTER_DURATION", "
 
 @dataclass(frozen=True)
 class AlterLifetime(Unary):
-    """Changes lifetimes: ``how``, ``by`` how many µs (EXTEND without it: for ever); ``offset`` of steps.
+    """Changes lifetimes: ``how``, ``by`` how many µs (EXTEND without it: forever); ``offset`` of steps.
 
     ``computed``: the input has the new end of each event (`NEW_END`), and for WITHIN the new start (`NEW_START`).
     """

@@ -48,7 +48,7 @@ class SessionsSoFar(UpTo):
 
 @dataclass(frozen=True)
 class LifetimeSessions(EventGroups):
-    """``aggregates`` of each session of ``keys``; ``gap`` and ``longest`` in µs, 0 if a session may last for ever.
+    """``aggregates`` of each session of ``keys``; ``gap`` and ``longest`` in µs, 0 if a session may last forever.
 
     ``point`` and ``clips`` as in `LifetimeWindows`.
     """

@@ -216,7 +216,7 @@ class TSort(Unary):
         kind = rows.schema[PROMOTED_TIME].dataType.typeName()
         if kind not in ("timestamp", "timestamp_ntz", "timestamp_ltz", "void"):
             what = f"{self.name}: only a timestamp can be ROWTIME, and the promoted expression has type {kind.upper()}"
-            raise refuse("R188", what, "Make a timestamp of it: CAST(… AS TIMESTAMP), timestamp_millis(…).")
+            raise refuse("R188", what, "Convert it to a timestamp: CAST(… AS TIMESTAMP), timestamp_millis(…).")
         tick.remember(self, timed=True)
 
     def _time_at(self, tick: Tick, bound: int) -> int:

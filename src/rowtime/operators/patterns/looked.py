@@ -112,7 +112,7 @@ class Looked:
             raise
         except Exception as wrong:
             what = f"{self.node.name}: a condition in DEFINE cannot be computed: {headline(wrong)}"
-            hint = "Let it give NULL instead, with NULLIF, TRY_CAST or try_divide."
+            hint = "Make it return NULL instead, with NULLIF, TRY_CAST or try_divide."
             raise Failure(Problem("R179", what, hint=hint)) from wrong
 
     def _beyond(self, wrong: Overflow) -> Failure:

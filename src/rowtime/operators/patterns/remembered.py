@@ -34,7 +34,7 @@ from rowtime.operators.patterns.partitions import (
 
 @dataclass(frozen=True)
 class Span:
-    """How long (µs) state is needed after a row; END: for ever.
+    """How long (µs) state is needed after a row; END: forever.
 
     ``row``: the row itself; ``partition``: the state of the partition, after its last row.
     """

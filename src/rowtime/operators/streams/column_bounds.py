@@ -43,7 +43,7 @@ def with_column_bounds(  # noqa: PLR0913 - a stream's tick
     control = tick.control(stream)
     tick.remember(stream, said=control.said + len(intake.columns))
     senders = {writer for writer, _, _ in intake.columns}
-    # A writer that sent only such a bound gets a clock, so that the bound is not held for ever.
+    # A writer that sent only such a bound gets a clock, so that the bound is not held forever.
     clocks = with_clocks_of(tick, stream, delta.clocks, senders)
     since = [_since(intake, before, control.floors, writer, place) for writer, place, _ in intake.columns]
     known = {SINCE: pa.array(since, pa.timestamp("us", "UTC"))}

@@ -62,4 +62,4 @@ def written(tick: Tick, node: Operator, state: Kept, rows: DataFrame) -> Sequenc
             raise
         tables = ", ".join(table.name for table in node.inputs)
         what = f"a sub-query of {tables} cannot be computed: {str(wrong).partition(' SQLSTATE')[0]}"
-        raise refuse("R168", what, "Leave such rows out: … AND v <> 0, or TRY_CAST(v AS INT).") from wrong
+        raise refuse("R168", what, "Exclude such rows: … AND v <> 0, or use TRY_CAST(v AS INT).") from wrong

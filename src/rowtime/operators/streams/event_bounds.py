@@ -54,7 +54,7 @@ def with_bounds(
 ) -> Delta:
     """Return the rows of a stream with the bounds among them."""
     senders = {writer for writer, _, _ in given.items}
-    # A writer that sent only a bound gets a clock, so that the bound is not held for ever.
+    # A writer that sent only a bound gets a clock, so that the bound is not held forever.
     clocks = with_clocks_of(tick, stream, delta.clocks, senders)
     if not given.items:
         rows = None if delta.rows is None else delta.rows.selectExpr("*", f"CAST(NULL AS BIGINT) AS {GIVEN}")

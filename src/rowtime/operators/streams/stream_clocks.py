@@ -17,7 +17,7 @@ class StreamClocks(Waiting):
     itself, if that is below its clock. ``floors``: by writer that is present, the stream's clock when it came; rows
     below it are late. ``away``: by writer that has left, what it had shown, until it is back. ``starts``: by writer
     that comes in this tick, where it starts. ``started``: the writers whose clock the guard knows. ``modes``: by
-    writer, for ever, whether it gives rowtimes: ``given``, ``arrival`` or ``mixed``. ``clock``: the least clock of
+    writer, forever, whether it gives rowtimes: ``given``, ``arrival`` or ``mixed``. ``clock``: the least clock of
     present writers, which never goes back; ``None`` before the first writer. ``shown``: the greatest that any writer
     has shown. ``given``: the greatest bound of the event time that was given to the stream as a whole; ``None`` before
     one was. ``said``: how many bounds of columns have been emitted. ``early``, ``ahead`` (µs): the distances of the

@@ -98,7 +98,7 @@ class TableSelect(ComputedOnce, Unary):
         if known.groupBy(*keys).count().where("count > 1").limit(1).collect():
             where = f" for one value of {', '.join(columns_of(self))}" if keys else ""
             what = f"a sub-query is used as a value, and {self.input.name} has several rows{where}"
-            hint = "Choose one: SELECT MAX(…), or a condition that only one row meets."
+            hint = "Choose one of them with SELECT MAX(…), or with a condition that only one row satisfies."
             raise refuse("R167", what, hint)
 
 

@@ -93,7 +93,7 @@ def _unit(column: Column, unit: str | None, place: Place) -> str | None:
     if kind is Kind.INTEGER:
         if unit is None:
             hint = f"Write EVENT TIME ({column.name}, RESOLUTION MILLISECONDS), or SECONDS, MICROSECONDS, NANOSECONDS."
-            what = f"{column.name} is {column.type}, and no RESOLUTION says what its numbers count since 1970"
+            what = f"{column.name} is {column.type}, and no RESOLUTION says in which unit its numbers count from 1970"
             raise refuse("R170", what, hint, place)
         return unit
     if kind not in (Kind.TIMESTAMP, Kind.OTHER):

@@ -293,7 +293,7 @@ class Grouping:
         order = ambiguous_order(call.this if isinstance(call, exp.Filter) else call)
         if order is not None:
             hint = "Order by the value itself, for example as the last key; or leave out the order to get stream order."
-            self.scope.refuse("R190", "the order inside the aggregate does not decide ties", order, hint)
+            self.scope.refuse("R190", "the order inside the aggregate leaves ties undecided", order, hint)
         name = f"{AGGREGATE}{len(self.aggregates)}"
         self.aggregates.append(Item(Column(name), call.copy()))
         return name

@@ -25,7 +25,7 @@ FUNCTIONS = {
     "TO_POINT": "TO_POINT(s)",
     "POINT_AT_END": "POINT_AT_END(s)",
     "SHIFT": "SHIFT(s, INTERVAL '1' MINUTE)",
-    "EXTEND": "EXTEND(s, INTERVAL '1' MINUTE), or EXTEND(s) for ever",
+    "EXTEND": "EXTEND(s, INTERVAL '1' MINUTE), or EXTEND(s) forever",
     "ALTER_DURATION": "ALTER_DURATION(s, INTERVAL '1' MINUTE), or with an interval made of the event's columns",
     "QUANTIZE": "QUANTIZE(s, INTERVAL '10' MINUTE), perhaps with an offset",
     "CHOP": "CHOP(s, INTERVAL '1' HOUR), perhaps with an offset",

@@ -58,7 +58,8 @@ class LifetimeGrouping(Grouping):
         having = self.query.args.get("having")
         condition = self._over_groups(having.this) if having else None
         if stamp is not None:
-            self.scope.refuse("R193", "AS ROWTIME does not go with events, whose start is their rowtime", self.query)
+            what = "AS ROWTIME is not supported for events: the start of an event is its rowtime"
+            self.scope.refuse("R193", what, self.query)
         keys, aggregates = tuple(map(_of_start, self.keys)), tuple(map(_of_start, self.aggregates))
         asks = any(column.name == _START for i in (*keys, *aggregates) for column in i.expression.find_all(exp.Column))
         made = self._windows(windows[0], keys, aggregates, items, condition)
@@ -129,7 +130,7 @@ class LifetimeGrouping(Grouping):
         numbers = [duration_of(argument) for argument in arguments]
         if not wanted <= len(numbers) <= wanted + 1 or any(n is None for n in numbers) or (numbers[0] or 0) <= 0:
             sizes = "a hop and a size" if wanted > 1 else "a size"
-            what = f"{call.name.upper()} over events takes {sizes}, perhaps an offset"
+            what = f"{call.name.upper()} over events takes {sizes} and optionally an offset"
             raise refuse_at(self.scope.text, call, "R196", what, f"{_HINT} After these you can write {_OPTIONS}.")
         hop, size = numbers[0] or 0, numbers[wanted - 1] or 0
         if size <= 0:
@@ -143,15 +144,15 @@ class LifetimeGrouping(Grouping):
             arguments.pop(0)
         numbers = [duration_of(argument) or 0 for argument in arguments]
         if not 1 <= len(numbers) <= 2 or min(numbers) <= 0:  # noqa: PLR2004 - the gap and the longest duration
-            what = "SESSION over events takes a gap, perhaps a longest duration, both above zero"
-            hint = f"For example SESSION(INTERVAL '5' MINUTE, INTERVAL '1' DAY). Behind them may stand {_OPTIONS}."
+            what = "SESSION over events takes a gap and optionally a longest duration, both above zero"
+            hint = f"For example SESSION(INTERVAL '5' MINUTE, INTERVAL '1' DAY). After these you can write {_OPTIONS}."
             raise refuse_at(self.scope.text, call, "R196", what, hint)
         gap, longest = numbers[0], numbers[1] if len(numbers) > 1 else 0
         if not longest and self.scope.input.opens_events() and not self.query.args.get("unbounded_state"):
-            what = "events come here before their end is known, so a session of them may never be over"
+            what = "events come here before their end is known, so a session of them may never end"
             hint = (
                 "Give it a longest duration: SESSION(INTERVAL '5' MINUTE, INTERVAL '1' DAY). Or limit the events: "
-                "FROM CLIP(s, AT MOST INTERVAL '1' DAY). Or say WITH UNBOUNDED STATE."
+                "FROM CLIP(s, AT MOST INTERVAL '1' DAY). Or write WITH UNBOUNDED STATE."
             )
             raise refuse_at(self.scope.text, call, "R195", what, hint)
         return gap, longest

@@ -42,7 +42,7 @@ def _changes(text: str, sources: Sources, query: exp.Expr, node: Operator, name:
     _refuse_endless(text, query, node)
     if any(one.final_only for one in walk(node)):
         calls = [call for call in query.find_all(exp.Anonymous) if call.name.upper() == "SESSION"]
-        hint = "Leave EMIT CHANGES out: a session goes out when it is over."
+        hint = "Leave EMIT CHANGES out: a session goes out when it has ended."
         what = "sessions of events have no changes to show: this is not supported yet"
         raise refuse_at(text, calls[0] if calls else query, "R190", what, hint)
     return with_changes(sources, node, name)
@@ -81,7 +81,8 @@ def refuse_in_select(query: exp.Select, scope: Scope) -> None:
     for entry in query.expressions:
         if isinstance(entry, exp.Alias) and entry.alias.lower() == "rowtime":
             hint = "Move events with SHIFT(s, interval)."
-            scope.refuse("R193", "AS ROWTIME does not go with events, whose start is their rowtime", entry, hint)
+            what = "AS ROWTIME is not supported for events: the start of an event is its rowtime"
+            scope.refuse("R193", what, entry, hint)
         if isinstance(entry, exp.Column) and entry.name.lower() == "rowtime" and not is_rowtime(scope.bind(entry)):
             table = entry.text("table")
             what = f"{table}.ROWTIME, the start of one side of a join, is a column here and needs a name"

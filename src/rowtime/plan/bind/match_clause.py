@@ -74,7 +74,7 @@ class MatchClause:
         try:
             return automaton(self.pattern)
         except TooLarge:
-            what = f"the pattern stands for more than {MOST_STATES:,} places of variables"
+            what = f"the pattern expands to more than {MOST_STATES:,} variables"
             hint = "Use smaller numbers in quantifiers, and fewer parts in PERMUTE."
             raise refuse("R172", what, hint, place_of(self.binder.text, self.node.args["pattern"])) from None
 
@@ -224,7 +224,7 @@ class MatchClause:
         if self.machine.lacks(wanted):
             self.scope.refuse("R176", f"SKIP TO {name}: a match may have no row of {name}", node, hint)
         elif self.machine.leads(wanted, last=node.name == "last"):
-            what = f"SKIP TO {name}: that may be the first row of the match, which would be found again for ever"
+            what = f"SKIP TO {name}: that may be the first row of the match, which would be found again and again"
             self.scope.refuse("R176", what, node, hint)
         return node.name, found
 
@@ -241,11 +241,11 @@ class MatchClause:
             what = f"{'NEXT' if ahead else '$'} waits for a further row of the partition, which may never come"
             self._forever("", what, f"Write {_EXPIRE}, or WITH UNBOUNDED STATE.")
         elif within is None and endless is not None:
-            what = f"the variable {endless} may take rows for ever, so a match may never become certain"
+            what = f"the variable {endless} may match rows forever, so a match may never become certain"
             hint = f"Write {_WITHIN}; or {self._limited(endless)} with {_EXPIRE}; or WITH UNBOUNDED STATE at the end."
             self._forever(endless, what, hint)
         elif within is None and second is not None and expires is None:
-            what = f"the variable {second} may wait for its row for ever"
+            what = f"the variable {second} may wait forever for its row"
             self._forever(second, what, f"Write {_WITHIN}; or {_EXPIRE}; or WITH UNBOUNDED STATE at the end.")
 
     def _limited(self, name: str) -> str:

@@ -288,7 +288,7 @@ class _Place:
         if self.variable in of and which == LAST and not offset:  # the row that DEFINE is about
             return exp.Literal.string(self.values.names.variables[self.variable])
         if offset > _MOST_NAMED:
-            what = f"{to_rowtime(node)} is known of {_MOST_NAMED} rows further on or back at most"
+            what = f"{to_rowtime(node)} can refer to rows at most {_MOST_NAMED} further on or back"
             raise self._refuse("R174", what, node, f"Write LAST({to_rowtime(node)}, {_MOST_NAMED}).")
         if (which, offset) == (LAST, 0):
             return self._slot(Told(Column("", "STRING"), CLASSIFIER, of, self.final))
@@ -301,7 +301,7 @@ class _Place:
             raise self._refuse("R174", what, node, "Leave FINAL out.")
         inner = node.this.unnest()
         if not (_folds(inner) or _call(inner) in _CALLS):
-            what = f"{kind} stands before FIRST, LAST or an aggregate, not before {to_rowtime(inner)}"
+            what = f"{kind} must come before FIRST, LAST or an aggregate, not before {to_rowtime(inner)}"
             raise self._refuse("R174", what, node, f"Write {kind} LAST({to_rowtime(inner)}).")
         return _Place(self.values, self.variable, kind == "FINAL" or self.values.whole).read(inner)
 

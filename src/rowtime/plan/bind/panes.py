@@ -75,13 +75,13 @@ class PaneGrouping(Grouping):
         latest = all(isinstance(call, exp.ArgMax) and call.expression.name in fires.indices for call in calls)
         if columns_in(calls) & fires.signs or (latest and not fires.changes):
             return
-        what = "the panes below fire again, and what is made of all their fires counts a pane more than once"
+        what = "the panes below fire again, so an aggregate over all their fires counts a pane more than once"
         hint = (
             "Take the complete fires: add HAVING PANE_TIMING = 'COMPLETE' to the query of the panes below. Or group by "
             "the pane and its keys, and take MAX_BY(n, i) of each, where i is PANE_INDEX."
         )
         if fires.changes:
-            hint = "Take back what is retracted: SUM(CASE WHEN change = 'INSERT' THEN 1 ELSE -1 END)."
+            hint = "Subtract retracted rows: SUM(CASE WHEN change = 'INSERT' THEN 1 ELSE -1 END)."
         raise refuse_at(self.scope.text, node, "R170", what, hint)
 
     def _event(self, node: nodes.Panes) -> EventTimed | None:

@@ -95,7 +95,7 @@ class Starts:
     def _check(catalog: Catalog, name: str, place: Place | None) -> None:
         stream = None if name in catalog.views or name in catalog.tables else catalog.stream(name)
         if stream is None and name in catalog.names():
-            hint = "A view reads from now if it says so of its streams."
+            hint = "If it is a view, write FROM NOW after the streams inside it."
             raise refuse("R157", f"{name} is not a stream, so FROM NOW does not apply to it", hint, place)
         if stream is not None and stream.format not in FROM_NOW:
             hint = "Leave it out; it has no rows from before the start."
@@ -346,7 +346,7 @@ def _check_filled(stream: Stream, pump: CreatePump) -> None:
     """Refuse pumps whose rows the guard of a stream cannot judge yet (R190), and topics. Raises ``Refused``."""
     kind = stream.source[0]
     if kind == "kafka" or kind in LAKES:  # it would deliver again what the pump has delivered
-        hint = "Read what the pump reads, through a view say; or read the stream in a script of its own."
+        hint = "Read the input of the pump, for example through a view; or read the stream in a script of its own."
         raise refuse("R504", f"a {kind} stream cannot be read in the script whose pump fills it", hint, pump.place)
     for words, given in {"RESYNC": stream.resync, "EARLY BEYOND … AFTER ARRIVAL": stream.ahead is not None}.items():
         if given:

@@ -184,7 +184,7 @@ def check_times(shape: EventShape, types: Mapping[str, str], place: Place) -> No
         kind, unit = kind_of(types[name]), shape.resolution
         what, hint = "", ""
         if kind is Kind.INTEGER and unit is None:
-            what = f"{name} is {types[name]}, and no RESOLUTION says what its numbers count since 1970"
+            what = f"{name} is {types[name]}, and no RESOLUTION says in which unit its numbers count from 1970"
             hint = f"Write RESOLUTION MILLISECONDS after EVENT SHAPE {shape.kind} (…), or SECONDS, MICROSECONDS, …"
         elif kind is not Kind.INTEGER and unit is not None:
             what = f"{name} is {types[name]}; RESOLUTION says what whole numbers count"

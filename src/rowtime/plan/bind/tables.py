@@ -159,7 +159,7 @@ class Tables:
                 raise refuse_at(self.text, part, "R111", what, hint)
             limited = isinstance(part, exp.Query) and (part.args.get("limit") or part.args.get("offset"))
             if limited and not part.args.get("order"):
-                hint = "Say which rows these are: ORDER BY k LIMIT 10."
+                hint = "Choose the rows: ORDER BY k LIMIT 10."
                 raise refuse_at(self.text, part, "R186", "LIMIT of a table without ORDER BY", hint)
 
     def _names(self, item: exp.Expr, query: exp.Expr, schema: dict[str, Any]) -> list[str]:

@@ -156,9 +156,9 @@ def _lines(given: Given, place: Place) -> Iterator[Problem]:
         return
     for name, alike in (("multiline", ("false",)), ("linesep", ("\n", "\\n")), *_ENCODINGS):
         if name in options and options[name] not in alike:
-            what = f"a file that grows is read to its last full line, and {name} '{options[name]}' has no such lines"
+            what = f"a growing file is read up to its last complete line, but {name} '{options[name]}' has no lines"
             yield Problem(
-                "R542", what, place, f"Leave {name} out; or leave growing out, and rename a file when it is whole."
+                "R542", what, place, f"Leave {name} out; or leave growing out, and rename a file when it is complete."
             )
 
 

@@ -114,4 +114,4 @@ def _login(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _vain(name: str, why: str, hint: str) -> Refused:
-    return refuse("R504", f"{PREFIX}{name} does not go with transactions: {why}", hint)
+    return refuse("R504", f"{PREFIX}{name} cannot be combined with transactions: {why}", hint)

@@ -97,7 +97,7 @@ def endless_misfits(columns: Sequence[tuple[str, str]], shape: Shape) -> Iterato
         asked = type_of(kind)
         for path in (name, *(f"{name}.{below}" for below in _paths(asked))):
             if path in shape.endless:
-                what = f"the field {path} is a {shape.endless[path]} inside of a {shape.endless[path]}, without an end"
+                what = f"the field {path} is a {shape.endless[path]} in a {shape.endless[path]}, and so on without end"
                 hint = f"Declare {name} without it, or read the topic with format 'raw', as bytes."
                 yield Misfit(name, what, hint if "." in path else "Leave the column out, or read with format 'raw'.")
                 break

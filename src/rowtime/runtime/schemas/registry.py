@@ -202,7 +202,7 @@ class MockRegistry:
             found = json.loads(file.read_text())
             schema = found["schema"]
         except (ValueError, KeyError, TypeError):
-            what = f"{file} is no schema of a mock registry"
+            what = f"{file} is not a schema of a mock registry"
             raise Failure(Problem("R501", what, hint='Write {"subject": "topic-value", "schema": {…}}.')) from None
         return {**found, "schema": schema if isinstance(schema, str) else json.dumps(schema)}
 

@@ -177,8 +177,8 @@ class TransactionalSink(KafkaSink):
         mark = self._session.mark()
         if mark is not None and mark.identity != self._asked.identity:
             return fenced(mark.record, self._target, shared=True)
-        what = f"another process has begun to write {self._target}, and this one can commit no more"
-        return refuse("R441", what, "Let that one go on. If there is none, a transaction took too long: start again.")
+        what = f"another process has begun to write {self._target}, and this one can no longer commit"
+        return refuse("R441", what, "Let that process run. If there is none, a transaction took too long: start again.")
 
     # -- stored state -----------------------------------------------------------------
 

@@ -274,10 +274,10 @@ class LakeSink(DirectorySink):
     def _another(self, found: Found | None, rows: int) -> Refused:
         """Return R564: the table does not have the rows that it was given."""
         there = f"has {found.mark.rows:,} of them" if found else "is gone"
-        what = f"the pump {self._pump} has given {rows:,} rows to {self._wanted.place}, which {there}"
+        what = f"the pump {self._pump} has written {rows:,} rows to {self._wanted.place}, which {there}"
         hint = (
-            "It was removed, created again or restored from an older copy. Rowtime does not fill it again. Restore "
-            "it, or start with a new --checkpoint and a new table, which reads the streams from their beginning."
+            "It was removed, created again or restored from an older copy. Rowtime does not write its rows again. "
+            "Restore it, or start with a new --checkpoint and a new table, which reads the streams from the start."
         )
         return refuse("R564", what, hint)
 
@@ -319,7 +319,7 @@ class LakeSink(DirectorySink):
                     raise self._another(found, before)
                 self._commit(batch, before)
                 return
-        what = f"the pump {self._pump} cannot commit to {self._wanted.place}: another writer was faster {_TRIES} times"
+        what = f"the pump {self._pump} cannot commit to {self._wanted.place}: others committed first {_TRIES} times"
         raise Failure(Problem("R565", what, hint="The tick is repeated. Let the other writers commit less often."))
 
     def _opened(self, before: int) -> Found:

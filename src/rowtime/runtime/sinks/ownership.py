@@ -197,13 +197,13 @@ def _other(asked: Asked, target: str, whose: str, there: There | None) -> Refuse
     name = spelled(pump)
     if asked.shared:
         hint = (
-            "Go on with that pipeline's checkpoint; or write into another topic; or let this pump take over with "
+            "Continue with that pipeline's checkpoint; or write into another topic; or let this pump take over with "
             f"ALTER PUMP {name} TAKE OVER (rowtime run … --take-over {quote(pump)}): its rows follow the existing "
             "ones, and the other pipeline stops."
         )
         return refuse("R440", what, hint)
     hint = (
-        "Go on with that pipeline's checkpoint; or give this pump another name, so that its rows are written next "
+        "Continue with that pipeline's checkpoint; or give this pump another name, so that its rows are written next "
         "to the others; "
         f"or let it take over with ALTER PUMP {name} TAKE OVER (rowtime run … --take-over {quote(asked.pump)}): "
         "its rows follow the existing ones, nothing is removed, and the other pipeline can no longer write there."
@@ -221,7 +221,7 @@ def fenced(record: Record, target: str, *, shared: bool = False) -> Refused:
     what = f"the pipeline of {record.place} has taken over {target} from this one (pump {record.pump})"
     since = to_text(record.since)
     if shared:
-        hint = f"It did so at {since}. Go on with that pipeline, or write into another topic with a new --checkpoint."
+        hint = f"It did so at {since}. Continue with that pipeline, or write to another topic with a new --checkpoint."
         return refuse("R441", what, hint)
-    hint = f"It did so at {since}. Go on with that pipeline, or give this pump another name."
+    hint = f"It did so at {since}. Continue with that pipeline, or give this pump another name."
     return refuse("R441", what, hint)

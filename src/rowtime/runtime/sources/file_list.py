@@ -178,7 +178,7 @@ class FileList:
         if len(lines) < committed:
             raise damaged(f"{self.path} lists {len(lines)} of the {committed} files that have been read")
         if known is not None and committed and sums[committed - 1] != known:
-            raise damaged(f"{self.path} is not as rowtime wrote it: its checksum differs")
+            raise damaged(f"{self.path} has changed since rowtime wrote it: its checksum differs")
         lines = lines if whole else lines[:committed]
         files = [_parsed(self.path, line) for line in lines]
         kept = b"".join(lines)

@@ -29,7 +29,7 @@ class GrownParts:
         if not file.grows:
             return file
         if not isinstance(self.notes, Path):
-            what = "a file that grows is read by way of the checkpoint, which is in a store"
+            what = "the parts of a growing file are copied to the checkpoint, which is in a store"
             raise refuse("R542", what, "Use a checkpoint on a disk that all machines mount.")
         place = self._folder / f"{number}{Path(file.path).suffix}"
         place.parent.mkdir(parents=True, exist_ok=True)

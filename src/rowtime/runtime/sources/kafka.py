@@ -171,7 +171,7 @@ class KafkaSource:
                 raise refuse("R504", f"the option {name} has no effect here: ticks choose their own ranges")
         if self._envelopes and self._rowtime:
             hint = "Promote a time of the envelope: SELECT STREAM timestamp_millis(ts_ms) AS ROWTIME, … ORDER BY …."
-            raise refuse("R504", "rowtime.column does not go with envelopes of Debezium", hint)
+            raise refuse("R504", "rowtime.column cannot be combined with envelopes of Debezium", hint)
         if self._raw and self._rowtime:
             raise refuse("R504", "rowtime.column names a field of JSON; a raw record has its timestamp as arrival time")
         if "assign" in self._options:

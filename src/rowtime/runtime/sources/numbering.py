@@ -125,7 +125,7 @@ class Numbering:
         """Return files without a number, in the order in which they get one."""
         if not self.path.exists():
             hint = "Create the directory, or correct the path."
-            raise Failure(Problem("R501", f"the source {self.path} is not there", hint=hint))
+            raise Failure(Problem("R501", f"the source {self.path} does not exist", hint=hint))
         there = _listed(self.path, self.chosen)
         fresh = (self._found(path, facts) for path, facts in there if self._known.get(path) != facts)
         found = [file for file in (*fresh, *self._unreadable_now()) if file is not None]

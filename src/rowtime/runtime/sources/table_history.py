@@ -85,7 +85,7 @@ def unreached(called: str, error: Exception) -> Failure:
 
 def missing(called: str) -> Failure:
     """Return R501: there is no table."""
-    return Failure(Problem("R501", f"{called} is not there", hint="Create the table, or correct the path."))
+    return Failure(Problem("R501", f"{called} does not exist", hint="Create the table, or correct the path."))
 
 
 def gone(called: str, what: str) -> Refused:
