@@ -205,3 +205,11 @@ def test_a_star_is_refused_beside_sets_as_it_is_beside_groups() -> None:
 def test_windows_of_spark_and_group_by_all_are_those_of_the_standard(form: str, plain: str) -> None:
     minutes = "s.ROWTIME, INTERVAL 5 MINUTES"
     assert plan_of(f"SELECT STREAM {form}") == plan_of(f"SELECT STREAM {plain.format(minutes)}")
+
+
+@pytest.mark.parametrize("start", ["", "CREATE PUMP p AS "])
+def test_table_before_the_target_of_insert_means_nothing(start: str) -> None:
+    target = "CREATE STREAM o (k STRING, n INT) USING console;"
+    forms = (f"{target}{start}INSERT INTO {word}o (n, k) SELECT STREAM n, k FROM s" for word in ("", "TABLE "))
+    one, other = map(plan_of, forms)
+    assert one == other

@@ -294,7 +294,7 @@ class StatementParser(SchemaParser):
         comment = comment or self._comment()
         self._required("AS")
         self._required("INSERT", "INTO")
-        target, listed = self._name(), self._listed_names()
+        target, listed = self._target()
         return st.CreatePump(
             target=target, query=self._query(), started=not stopped, comment=comment, **_list(listed), **facts
         )
@@ -315,8 +315,7 @@ class StatementParser(SchemaParser):
 
     def _insert(self, facts: dict[str, Any]) -> st.InsertValues | st.CreatePump:
         self._required("INTO")
-        self._match_text_seq("TABLE")
-        target, listed = self._name(), self._listed_names()
+        target, listed = self._target()
         columns = tuple(name.text for name in listed)
         if not self._match_text_seq("VALUES"):
             return st.CreatePump(name=None, target=target, query=self._query(), **_list(listed), **facts)
@@ -324,6 +323,11 @@ class StatementParser(SchemaParser):
         if not rows:
             self.raise_error("VALUES needs a row in parentheses")
         return st.InsertValues(stream=target, columns=columns, rows=rows, **facts)
+
+    def _target(self) -> tuple[st.Name, tuple[st.Name, ...]]:
+        """Parse what INSERT INTO writes to, and its columns."""
+        self._match_text_seq("TABLE")
+        return self._name(), self._listed_names()
 
     def _alter(self, facts: dict[str, Any]) -> st.Statement:
         if self._match_text_seq("PUMP"):
