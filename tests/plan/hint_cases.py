@@ -603,6 +603,10 @@ WINDOWS = [  # in Spark's spelling
 
 KEYED = "CREATE STREAM x (page STRING NOT NULL, n INT) USING delta OPTIONS (path '/data/x', key 'page')"
 SORTED = "(CREATE VIEW v AS SELECT STREAM )ts( AS ROWTIME, )… FROM s (ORDER BY )ts( WITHIN INTERVAL '5' SECOND)[.]"
+EMITS = [
+    Case("SELECT STREAM k, n FROM e EMIT EDGES (change, at)", "R192", r"Write (EMIT EDGES \(.*\)),", "EMIT .*", "{0}"),
+    Case("SELECT STREAM k, n FROM e EMIT INTERVALS (at)", "R192", r"Write (EMIT INTERVALS \(.*\)),", "EMIT .*", "{0}"),
+]
 SYSTEMS = [  # statements and clauses of other systems
     *(
         Case(script, "R101", "(CREATE PUMP p AS INSERT INTO x SELECT STREAM )…", "", f"{KEYED}; {{0}} page, n FROM s")
@@ -651,4 +655,4 @@ SYSTEMS = [  # statements and clauses of other systems
     Case(f"SELECT STREAM EARLIEST_BY_OFFSET(n) AS x FROM s GROUP BY {HOUR}", "R107", r"Write (FIRST\()x", r"EARLIEST_BY_OFFSET\(", "{0}"),
 ]
 
-CASES = [*ELEMENTS, *JOINS, *GROUPS, *WINDOWS, *SYSTEMS, *OVERS, *EVENTS, *LIFETIMES, *PANES, *FORMS, *FUNCTIONS, *STATEMENTS, *FILES, *MORE, *MATCHES]
+CASES = [*ELEMENTS, *JOINS, *GROUPS, *WINDOWS, *EMITS, *SYSTEMS, *OVERS, *EVENTS, *LIFETIMES, *PANES, *FORMS, *FUNCTIONS, *STATEMENTS, *FILES, *MORE, *MATCHES]

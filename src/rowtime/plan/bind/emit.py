@@ -24,7 +24,8 @@ def as_rows(
     wanted = NAMES[form] or ("start",)
     place = place_of(text, clause) if clause is not None else None
     if names and len(names) != len(wanted) and not (form == "POINTS" and not names):
-        raise refuse("R192", f"EMIT {form} names {len(wanted)} columns: {', '.join(wanted)}", place=place)
+        what = f"EMIT {form} names {len(wanted)} columns"
+        raise refuse("R192", what, f"Write EMIT {form} ({', '.join(wanted)}), with names of your own.", place)
     if form == "EDGES" and clause is not None and (clause.args.get("fully") or clause.args.get("chain")):
         what = "EMIT EDGES can only order edges by their times: a start goes out before its end is known"
         hint = "Leave the order out; or EMIT INTERVALS … FULLY ORDERED, for whole events in the order of their starts."
