@@ -542,6 +542,10 @@ MATCHES = [
     Case(_match(f"{MEASURED} PATTERN (A{{5000}}) {IN_TIME}"), "R172", r"or \* or (\+) for", r"\{5000\}", "{0}"),
     Case(_match(f"{MEASURED} PATTERN (PERMUTE(A, B, C, D, E, F, G, H, I)) {IN_TIME}"), "R172", "at most 8 parts", ", I", ""),
     Case(_match(f"{MEASURED} PATTERN ((A{{900}}){{900}}) {IN_TIME}"), "R172", "Use smaller numbers", "900", "2"),
+    Case(_match(f"{MEASURED} PATTERN (A B{{-2}}) {IN_TIME}"), "R172", "Write {n}, ({n,}),", r"\{-2\}", "{{2,}}"),
+    Case(_match(f"{MEASURED} PATTERN (A | ) {IN_TIME}"), "R172", r"or write (\(\)) for no row", r"A \| ", "A | {0}"),
+    Case(_match(f"{MEASURED} PATTERN (A | | B) {IN_TIME}"), "R172", r"Leave \| out", r"\| \|", "|"),
+    Case(_match(f"{MEASURED} PATTERN (PERMUTE(A, )) {IN_TIME}"), "R172", r"with commas, (PERMUTE\(A, B\))", r"PERMUTE\(A, \)", "{0}"),
     # Names.
     Case(_match(f"{AB} DEFINE C AS n > 1"), "R173", "There are: A, (B)", "DEFINE C", "DEFINE {0}"),
     Case(_match(f"{AB} SUBSET A = (A, B)"), "R173", "Choose another name", "SUBSET A", "SUBSET U"),
@@ -563,6 +567,10 @@ MATCHES = [
     Case("SELECT STREAM PREV(n) AS x FROM s", "R107", r"elsewhere (LAG)\(price(\) OVER \(ORDER BY ROWTIME\))[.]$", r"PREV\(n\)", "{0}(n{1}"),
     Case("SELECT STREAM NEXT(n) AS x FROM s", "R107", r"in (MEASURES) or DEFINE", "SELECT.*", _match(f"ORDER BY ROWTIME {{0}} NEXT(n) AS x PATTERN (A) {IN_TIME}", " KEYS EXPIRE AFTER INTERVAL '1' HOUR")),
     Case(_match(f"ORDER BY ROWTIME MEASURES MATCH_ROWTIME() AS x PATTERN (A B) {IN_TIME}"), "R107", r"Write (LAST\(ROWTIME\));", r"MATCH_ROWTIME\(\)", "{0}"),
+    Case(_match(f"ORDER BY ROWTIME MEASURES SUM(A.n) OVER (ORDER BY ROWTIME) AS x PATTERN (A B) {IN_TIME}"), "R160", "or in the query (around) the matches", "SELECT STREAM .*", "SELECT STREAM SUM(m.x) OVER (ORDER BY ROWTIME ROWS 3 PRECEDING) AS y FROM s MATCH_RECOGNIZE (ORDER BY ROWTIME MEASURES SUM(A.n) AS x PATTERN (A B) WITHIN INTERVAL '1' HOUR) AS m"),
+    Case(_match(f"ORDER BY ROWTIME MEASURES EXPLODE(COLLECT_LIST(A.n)) AS x PATTERN (A+ B) {IN_TIME}"), "R174", "in the SELECT list (around) the matches", "SELECT STREAM .*", "SELECT STREAM EXPLODE(m.x) AS y FROM s MATCH_RECOGNIZE (ORDER BY ROWTIME MEASURES COLLECT_LIST(A.n) AS x PATTERN (A+ B) WITHIN INTERVAL '1' HOUR) AS m"),
+    Case(_match(f"{AB} DEFINE B AS B.n + 1"), "R174", "by (> 0)[.]$", r"B.n \+ 1", "B.n + 1 {0}"),
+    Case(_match(f"{AB} DEFINE B AS B.page IN (SELECT page FROM names)"), "R190", "(sub-query) after FROM, and use its column", "SELECT STREAM .*", f"SELECT STREAM * FROM (SELECT STREAM s.n, names.name FROM s JOIN names ON names.page = s.page) MATCH_RECOGNIZE ({AB} DEFINE B AS B.name = 'x') AS m"),
     # Endless inputs.
     Case(_match(f"{MEASURED} PATTERN (A B $) {IN_TIME}"), "R175", "Write (KEYS .*) at the end of", "AS m", "AS m {0}"),
     Case(_match(f"{MEASURED} PATTERN (A+ B)"), "R175", "Write (WITHIN .*) after the pattern;", "B\\)", "B) {0}"),

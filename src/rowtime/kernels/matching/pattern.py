@@ -155,6 +155,11 @@ def _tokens(text: str) -> Iterator[_Token]:
     yield _Token("end", "", len(text), len(text) + 1)
 
 
+def _is_sign(token: _Token, *signs: str) -> bool:
+    """Return True if a token is one of some signs, or the end of the text."""
+    return token.kind == "end" or (token.kind in ("sign", "open", "close") and token.text in signs)
+
+
 class _Parser:
     """Parses a pattern by recursive descent."""
 
@@ -195,6 +200,11 @@ class _Parser:
             self._fault(f"the pattern has more than {_DEEPEST} parentheses inside each other", "Write it shorter.")
         found = [self._in_turn()]
         while self._takes("|"):
+            bar = self.tokens[self.index - 1]
+            before = self.tokens[self.index - 2]
+            if _is_sign(before, "(", "{-", "|", ",") or _is_sign(self.now, ")", "-}", "|", ","):
+                what = "an alternative of | is empty"
+                raise PatternFault(what, bar.start, bar.end, "Leave | out, or write () for no row.")
             found.append(self._in_turn())
         self.depth -= 1
         return found[0] if len(found) == 1 else Choice(tuple(found))
@@ -230,6 +240,8 @@ class _Parser:
             return Anchor(first=token.text == "^")
         for sign, end in (("(", ")"), ("{-", "-}")):
             if self._takes(sign):
+                if sign == "{-" and self.now.kind == "number":
+                    self._fault("a quantifier cannot be negative", "Write {n}, {n,}, {,m} or {n,m}.")
                 found = self._choice()
                 self._need(end, token)
                 return found if sign == "(" else LeftOut(found)
@@ -240,6 +252,9 @@ class _Parser:
         while self._takes(","):
             found.append(self._choice())
         self._need(")", opened)
+        if any(isinstance(part, InTurn) and not part.of for part in found):
+            what = "PERMUTE has a part without a variable"
+            raise PatternFault(what, token.start, token.end, "Write its parts with commas, PERMUTE(A, B).")
         if len(found) > MOST_PERMUTED:
             what = f"PERMUTE of {len(found)} parts has too many orders"
             raise PatternFault(what, token.start, token.end, f"Give it at most {MOST_PERMUTED} parts.")

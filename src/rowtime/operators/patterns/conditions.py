@@ -88,6 +88,8 @@ class Tester:
 
 
 def _true(column: pa.Array) -> Known:
+    if not pa.types.is_boolean(column.type):
+        raise TypeError(f"it is {column.type}, not BOOLEAN")
     return np.asarray(pc.fill_null(column, fill_value=False), dtype=np.bool_)
 
 

@@ -86,6 +86,7 @@ class MatchClause:
             strange = next((part for part in subset.expressions if part.name.upper() not in known), None)
             if strange is not None:
                 self._unknown(strange, strange.name, list(known.values()))
+                subsets[subset.name.upper()] = tuple(known)  # so that its name is no further problem
             elif subset.name.upper() in (*known, *subsets):
                 what = f"SUBSET {subset.name}: there is a variable or a subset of that name"
                 self.scope.refuse("R173", what, subset, "Choose another name.")

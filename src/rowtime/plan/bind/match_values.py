@@ -15,7 +15,7 @@ from sqlglot import exp
 from rowtime.core.columns import WINDOW_VALUE
 from rowtime.core.errors import Problem
 from rowtime.expr.conditions import col, conjuncts
-from rowtime.expr.many_rows import is_aggregate
+from rowtime.expr.many_rows import generator, is_aggregate
 from rowtime.kernels.windowed import Frame
 from rowtime.operators.contract import Column
 from rowtime.operators.patterns.slots import (
@@ -47,6 +47,9 @@ _SUPPORTED = (
     "Supported are COUNT, SUM, AVG, MIN, MAX, STDDEV, VARIANCE and their kinds, EXP_AVG and COLLECT_LIST. For others, "
     "write a function of the list of the values, such as ARRAY_MAX(COLLECT_LIST(A.price))."
 )
+
+_NO_CONDITION = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Literal, exp.Count, exp.Sum, exp.Avg)
+"""Expressions that are never BOOLEAN; of others Spark says the type."""
 
 
 class _Wrong(Exception):
@@ -88,14 +91,35 @@ class MatchValues:
 
     def measure(self, node: exp.Expr) -> exp.Expr:
         """Return a measure over slots."""
-        return self._read(node, _Place(self, None, final=self.whole))
+        return self._read(node, _Place(self, None, final=self.whole)) if self._is_value(node) else node
 
     def conditions(self, variable: str, node: exp.Expr) -> Iterator[Condition]:
         """Yield the conditions of a variable in DEFINE, each part between AND by itself."""
-        for part in conjuncts(node.unnest()):
+        for part in conjuncts(node.unnest()) if self._is_value(node) else ():
+            if isinstance(part.unnest(), _NO_CONDITION):
+                what = f"the condition {to_rowtime(part)} of {self.names.variables[variable]} is not BOOLEAN"
+                self.refuse("R174", what, part, "Compare it with a value, for example by > 0.")
+                continue
             before = len(self.slots)
             test = self._read(part, _Place(self, variable, final=False))
             yield Condition(variable, test, tuple(self.slots[before:]))
+
+    def _is_value(self, node: exp.Expr) -> bool:
+        """Note a problem if an expression is more than one value of the rows of a match."""
+        for part in node.walk():
+            if isinstance(part, exp.Query):
+                hint = "Join the table in a view or in a sub-query after FROM, and use its column here."
+                self.refuse("R190", "a sub-query is not supported in MEASURES and DEFINE", part, hint)
+            elif isinstance(part, exp.Window):
+                hint = "Compute it in a sub-query after FROM, or in the query around the matches."
+                self.refuse("R160", "OVER is not allowed in MEASURES and DEFINE", part, hint)
+            elif (call := generator(part)) is not None:
+                what = f"{to_rowtime(call)} gives several rows, and a measure or a condition is one value"
+                self.refuse("R174", what, call, "Use it in the SELECT list around the matches.")
+            else:
+                continue
+            return False
+        return True
 
     def _read(self, node: exp.Expr, place: _Place) -> exp.Expr:
         try:

@@ -63,7 +63,7 @@ def wants_of(call: exp.Expr, frame: Frame, by: exp.Expr | None, *, lists: bool =
         return _counted(ONE, Frame(None))
     if isinstance(call, exp.Rank | exp.DenseRank):
         return _rank(call, by)
-    if lists and isinstance(call, exp.ArrayAgg):
+    if lists and isinstance(call, exp.ArrayAgg) and not isinstance(call.this, exp.Order):
         argument = _if(condition, call.this)
         return Wants((Want(Listed(), argument, frame, exp.ArrayAgg(this=argument.copy())),))
     made = _aggregate(call, condition, frame)
