@@ -16,6 +16,7 @@ import pytest
 
 from rowtime.client.home import Home
 from rowtime.core.time import to_micros
+from rowtime.operators.patterns.match import TAKEN_AS
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.liveness import note_failure
 from rowtime.web import commands as web_commands
@@ -303,6 +304,29 @@ def test_a_trace_is_begun_by_a_button(at: Callable[[str, str], Page], commands: 
     assert page.locator("#trace-graph .edge.on").count() == 8, "the way of one reading, up to the output"
     page.keyboard.press("Enter")
     assert page.locator("tr.on").get_attribute("data-id") == "14"
+
+
+def test_a_trace_shows_as_which_variables_rows_were_taken(
+    at: Callable[[str, str], Page], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The column of a match (`operators.patterns.match.TAKEN_AS`), whose name is that of no column of a stream."""
+    taken = f"A 2024-01-01 09:02:05, B 2024-01-01 09:02:20, {HOSTILE} 2024-01-01 09:02:41"
+    found = lines("sensor-00002")
+    next(row for row in found if row["operator"] == "per_minute.group")["columns"][TAKEN_AS] = taken
+
+    class Found(Ran):
+        stdout = "\n".join(map(json.dumps, found))
+
+    monkeypatch.setattr(web_commands.subprocess, "run", lambda *_, **__: Found)
+    page = settled(at("stopped", "rows"), "rows")
+    page.locator("tr.pick a").nth(2).click()
+    page.locator("button.primary").click()
+    page.wait_for_selector("#trace-graph svg")
+    step = page.locator(".step[data-name='per_minute.group']")
+    heads = step.locator("th").all_inner_texts()
+    assert heads[-1].lower() == TAKEN_AS
+    assert step.locator("tr[data-id='3'] td").all_inner_texts()[len(heads) - 1] == taken
+    assert page.locator("th", has_text=re.compile(f"^{TAKEN_AS}$", re.IGNORECASE)).count() == 1
 
 
 def test_boxes_of_a_trace_do_not_overlap(at: Callable[[str, str], Page], monkeypatch: pytest.MonkeyPatch) -> None:
