@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 import rowtime as rt
-from rowtime.cli.pumps import pump_lines
 from rowtime.cli.status import status_of
 from rowtime.core.stores import place_of
+from rowtime.observe.pump_states import pump_lines
 from rowtime.state.checkpoint import Checkpoint
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ import typer
 
 from rowtime.cli.options import AsJson, CheckpointFolder
 from rowtime.cli.outcome import FAILED, write_json
-from rowtime.cli.pumps import pump_lines, pumps_of
 from rowtime.core.clock import least
 from rowtime.core.counts import counted
 from rowtime.core.errors import refuse
 from rowtime.core.stores import place_of
 from rowtime.core.time import BEGINNING, SECOND, to_text, wall_clock
+from rowtime.observe.pump_states import pump_lines, pumps_of
 from rowtime.plan.waiting import waiting
 from rowtime.state.costs import left_in
 from rowtime.web.records import Records

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rowtime.core.errors import refuse
+from rowtime.core.errors import Refused, refuse
 from rowtime.core.time import SECOND, wall_clock
+from rowtime.observe.pump_states import pump_lines, pumps_of
 from rowtime.web.pages import data, fragment, mark_of, page
 from rowtime.web.views.explained import Explained, held_over_time, writers
 from rowtime.web.views.graph import graph
@@ -32,9 +33,22 @@ def facts_of(pipeline: Pipeline) -> dict[str, Any]:
     faults = records.damage
     last = moments[-1] if records.last is not None and moments else None
     beat = wall_clock() // SECOND if alive.under_way else 0  # its text includes how long
-    mark = mark_of(alive, records.number, records.read, faults, beat)
+    pumps = _pumps(pipeline)
+    mark = mark_of(alive, records.number, records.read, faults, beat, pumps)
     journal = {"read": records.read, "wanted": records.wanted, "first": moments[0].tick if last is not None else None}
-    return {"alive": alive, "last": last, "faults": faults, "mark": mark, **journal}
+    return {"alive": alive, "last": last, "faults": faults, "mark": mark, "pumps": pumps, **journal}
+
+
+def _pumps(pipeline: Pipeline) -> tuple[str, ...]:
+    """Return which pumps are stopped and which orders wait; nothing if the plan cannot be read."""
+    records = pipeline.records
+    try:
+        plan = records.plan
+    except Refused:
+        return ()  # the page says why
+    if plan is None:
+        return ()
+    return tuple(pump_lines({**pumps_of(records.checkpoint.folder, plan), "state": records.liveness.state}))
 
 
 def facts(request: Request, pipeline: Pipeline) -> Response:

@@ -1,4 +1,4 @@
-"""What ``rowtime status`` says of pumps: which are stopped, by whom, and which orders are not in force."""
+"""What ``rowtime status`` and the console say of pumps: which are stopped, by whom, and which orders wait."""
 
 from __future__ import annotations
 
