@@ -7,7 +7,7 @@ commits end between two ticks, or has a tick twice or not at all, gives a behavi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -28,14 +28,17 @@ from rowtime.runtime.sinks.stream_log import writer_of
 from rowtime.state.checkpoint import Checkpoint
 from rowtime.state.memory import read_table
 
-DELTA, ICEBERG = "delta", "iceberg"
+DELTA, ICEBERG, DATABASE = "delta", "iceberg", "jdbc"
 KINDS: Final[Mapping[str, str]] = {
     "parquet": "directory",
     **dict.fromkeys(TEXT_FORMATS, "directory"),
     "log": "log",
     DELTA: "lake",
     ICEBERG: "lake",
+    DATABASE: "database",
 }
+Counted = Callable[[str], Sequence[int]]
+"""Returns how many rows each transaction has added to a table, oldest first."""
 BETWEEN: Final = 1_000_000  # stands for a number of rows at which no tick ends
 
 
@@ -57,19 +60,22 @@ class Behaviour:
         return self.kind, self.place, entries, tuple(self.commits), self.published
 
 
-def behaviours(checkpoint: Place, home: Place, name: str) -> list[Behaviour]:
-    """Return one for each sink that the model knows and whose commits can be read."""
+def behaviours(checkpoint: Place, home: Place, name: str, transactions: Counted | None = None) -> list[Behaviour]:
+    """Return one for each sink that the model knows and whose commits can be read.
+
+    Those of a database need its ``transactions``; a table with a key does not show them, because rows replace others.
+    """
     place = Checkpoint(checkpoint)
     plan = place.plan
     entries = [(number, place.journal.read(number)) for number in place.journal.numbers()]
     if plan is None or not entries:
         return []
-    sinks = [one for one in plan.operators.values() if one.kind == "sink" and one.fields["format"] in KINDS]
+    sinks = [one for one in plan.operators.values() if one.kind == "sink" and _shows_commits(one, transactions)]
     found = []
     for sink in sinks:
         format_ = sink.fields["format"]
         given = Given([_told(number, entry, sink.name) for number, entry in entries], place.published)
-        counts = _counts(sink, place, home)
+        counts = _counts(sink, place, home, transactions)
         where = "store" if isinstance(checkpoint, ObjectPlace) else "disk"
         found.append(given.behaviour(f"{name}, {sink.name}", KINDS[format_], where, counts))
     return found
@@ -113,9 +119,17 @@ def _told(number: int, entry: Mapping[str, Any], sink: str) -> tuple[int, int, i
     return number, entry["tick"], entry.get("epoch", 0), max(0, rows - base), max(0, named - base)
 
 
-def _counts(sink: StoredOperator, checkpoint: Checkpoint, home: Place) -> list[int]:
+def _shows_commits(sink: StoredOperator, transactions: Counted | None) -> bool:
+    if sink.fields["format"] == DATABASE:
+        return transactions is not None and "key" not in dict(sink.fields["options"])
+    return sink.fields["format"] in KINDS
+
+
+def _counts(sink: StoredOperator, checkpoint: Checkpoint, home: Place, transactions: Counted | None) -> list[int]:
     """Return how many rows of the pump its target had after each commit."""
     options, pump = dict(sink.fields["options"]), pump_of(sink.name)
+    if transactions is not None and sink.fields["format"] == DATABASE:
+        return _running(transactions(options["dbtable"]))
     if sink.fields["format"] == "log":
         log = Home(home).log_path(options["stream"])
         return _running(entry.count for entry in entries_of(log, writer_of(pump)) if isinstance(entry, Rows))
