@@ -46,10 +46,11 @@ def grouped_by_places(
     groups = ranked.grouped(keys, made)
     if groups is None:
         return None
-    kinds = dict(rows.fields)
-    for name in placed:
-        at = ranks[of[name]].rows_at(groups.column(name))
-        groups = groups.with_column(name, kinds[name], rows.column(name).take(at))
+    kinds, found = dict(rows.fields), {}
+    for name, way in placed.items():
+        if (of[name], way) not in found:
+            found[of[name], way] = ranks[of[name]].rows_at(groups.column(name))
+        groups = groups.with_column(name, kinds[name], rows.column(name).take(found[of[name], way]))
     return groups
 
 

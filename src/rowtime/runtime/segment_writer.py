@@ -37,6 +37,7 @@ from rowtime.frames.local import MOST, is_local
 from rowtime.operators.contract.state import Route, Segment
 from rowtime.operators.rows.collected import collected, loosened
 from rowtime.runtime.file_form import FileForm
+from rowtime.runtime.local_rows import INSIDE
 from rowtime.state.files import arrived, begin, make_folder, sync_names
 
 PARQUET, STATE = FileForm(), FileForm(dictionary=False)
@@ -73,7 +74,7 @@ def write_routes(  # noqa: PLR0913 - what, where, and in which form
     target = _Target(folder, stem, form)
     tables: dict[str, pa.Table] = {}
     if is_local(rows):  # later readers have them on the driver too
-        written, tables = _write_here(rows.toArrow(), target, routes, held, MOST)
+        written, tables = _write_here(rows.toArrow(), target, routes, held, INSIDE * MOST)
     elif isinstance(rows, pa.Table):
         written, tables = _write_here(rows, target, routes, held, SMALL)
     elif fits_the_driver(rows, count):

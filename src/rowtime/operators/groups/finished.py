@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from rowtime.operators.rows.select import Item
 
 KEPT, COMPLETE, FAILED = 0, 1, 2  # the routes of a group: to the state, out, or refused
+ALL = "true"
+"""The condition that all groups are complete."""
 FAILING = "failed"
 """The route of groups that are refused."""
 
@@ -59,7 +61,7 @@ class Finished:
     ) -> Mapping[str, Sequence[Segment]]:
         """Write the ``wanted`` groups to their routes, in one job; count those that fail in the ledger."""
         rows = self._routed(tick, groups)
-        written = tick.write(self.node, rows.where(wanted) if wanted else rows, self.routes, count)
+        written = tick.write(self.node, rows.where(wanted) if wanted else rows, self._needed, count)
         if found := written.get(FAILING, ()):
             failing = tick.segments(self.node, FAILING).read(found)
             tick.refuse_computed(self.node, failing, BROKEN, rows_in(found))
@@ -77,9 +79,14 @@ class Finished:
         return groups.selectExpr(*columns, f"CASE WHEN {complete} THEN {COMPLETE} ELSE {KEPT} END AS {ROUTE}")
 
     @property
+    def _needed(self) -> Mapping[str, Route]:
+        """Return the routes that may have rows: if all groups are complete, none is kept."""
+        return {name: route for name, route in self.routes.items() if route.key != KEPT or self.complete != ALL}
+
+    @property
     def _taken(self) -> dict[str, None]:
         """Return the columns of the routes, each once."""
-        routes = self.routes.values()
+        routes = self._needed.values()
         return dict.fromkeys(name for route in routes for name in (*route.columns.values(), route.time))
 
     def _made(self, complete: str) -> dict[str, str]:
@@ -102,7 +109,7 @@ class Finished:
         kept = [DONE, *(name for name in taken if name not in {*texts, ROWTIME, WRITER, POSITION, BROKEN})]
         beyond = self.node.accumulators.beyond(groups)
         broken = [(f"{DONE} AND {condition}", in_words(call)) for condition, call in beyond]
-        time = next(iter(self.routes.values())).time
+        time = next(iter(self._needed.values())).time
         found = judged(groups, tests, {**values, ROWTIME: when}, demands, kept, broken)
         others = [name for name in taken if name not in (ROWTIME, WRITER, POSITION)]
         route = f"CASE WHEN NOT {DONE} THEN {KEPT} WHEN {BROKEN} IS NULL THEN {COMPLETE} ELSE {FAILED} END"
