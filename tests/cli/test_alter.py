@@ -42,12 +42,12 @@ def test_an_order_says_what_it_does_and_waits(rowtime: Callable[..., Result], ch
     assert result.stdout.splitlines() == [
         "app.keep: started",
         "app.more: already started",
-        "the pipeline takes this up at its next start",
+        "the pipeline carries this out at its next start",
     ]
     lines = rowtime("status", "check").stdout.splitlines()
     assert lines[2:4] == ["pumps", "  app.keep: stopped in the script"]
     assert lines[4].startswith("  waits: ALTER PUMP app.* START of 2")
-    assert lines[4].endswith(" UTC; it is taken up at the next start")
+    assert lines[4].endswith(" UTC; it is carried out at the next start")
 
 
 def test_statements_are_given_in_the_command_as_well(rowtime: Callable[..., Result], checkpoint: Checkpoint) -> None:

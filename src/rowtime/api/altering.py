@@ -109,9 +109,9 @@ def _go_over(pipeline: Pipeline, engine: Engine, order: Order) -> None:
     check_plan(place, program)
     with active(spark), hiding(program.secrets):
         keep(place, check_with_spark(pipeline, program, place, spark))
-        there = {node.name: node for node in engine.program.streams}
+        running = {node.name: node for node in engine.program.streams}
         sources = {
-            name: engine.sources[name] if name in there and there[name] == node else source
+            name: engine.sources[name] if name in running and running[name] == node else source
             for (name, source), node in zip(pipeline.sources(program, place).items(), program.streams, strict=True)
         }
         stages = {**pipeline.stages(program, place)}

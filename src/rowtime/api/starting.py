@@ -71,8 +71,8 @@ def _check_schemas(pipeline: Pipeline, program: Program, place: Checkpoint, spar
     """Return the mismatches with registry schemas at a first start; later schemas may have other fields."""
     from rowtime.runtime.schema_checks import schema_problems  # noqa: PLC0415 - only a run needs Spark
 
-    begun = place.journal.last() is not None
-    return [] if begun else schema_problems(program, pipeline.home.path, spark)
+    has_begun = place.journal.last() is not None
+    return [] if has_begun else schema_problems(program, pipeline.home.path, spark)
 
 
 def _with_all_pumps(pipeline: Pipeline, start: Start) -> Program:

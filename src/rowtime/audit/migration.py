@@ -197,7 +197,7 @@ class _Choice:
     @property
     def kept(self) -> dict[str, Fields]:
         """Return the removed ones."""
-        return {name: its for name, its in self.known.items() if self.program.sink(name) is None}
+        return {name: known for name, known in self.known.items() if self.program.sink(name) is None}
 
     def takes_over(self, name: str) -> bool:
         """Return True if a sink keeps its target."""
@@ -209,10 +209,12 @@ class _Choice:
             raise Refused(*problems)
 
     def _without_choice(self, node: SinkNode) -> Iterator[Problem]:
-        there = [name for name, its in self.known.items() if its["format"] != "console" and self._same(node, its)]
+        existing = [
+            name for name, known in self.known.items() if known["format"] != "console" and self._same(node, known)
+        ]
         pump, where = pump_of(node.name), dict(node.options).get("stream", node.format)
         into = pumps_into(node, self.program.catalog.pumps) or [pump]
-        if node.name in there and not {*into, pump} & {*self.pumps}:
+        if node.name in existing and not {*into, pump} & {*self.pumps}:
             what = f"{pump} has written rows to {where}, and it is not specified what happens to its new ones"
             does = "writes the rows of the whole history by key: each replaces the existing row with its key"
             if not key_of_rows(node):
@@ -222,15 +224,15 @@ class _Choice:
                 f"{_NEW}"
             )
             yield Problem("R447", what, hint=hint)
-        elif node.name not in there and node.format != "console" and (there or node.name in self.known):
-            whose = pump_of(there[0]) if there else pump
+        elif node.name not in existing and node.format != "console" and (existing or node.name in self.known):
+            whose = pump_of(existing[0]) if existing else pump
             what = f"{pump} writes to {where} now, and that name already has rows of the pump {whose}"
             hint = "Keep the name and the target of an existing pump; give a new pump others."
             yield Problem("R447", what, hint=hint)
 
-    def _same(self, node: SinkNode, its: Fields) -> bool:
+    def _same(self, node: SinkNode, known: Fields) -> bool:
         now = self.old.of(node)
-        before = replace(now, fields={**now.fields, **its})
+        before = replace(now, fields={**now.fields, **known})
         return untuned(before).target == untuned(now).target
 
 

@@ -147,33 +147,33 @@ def of_lake(node: SinkNode, tick: int, identity: str, since: int = 0) -> pa.Tabl
     return found.select(names) if found is not None and found.num_columns else found
 
 
-def beside_others(node: SinkNode, checkpoint: Checkpoint, base: int, there: pa.Table, rows: pa.Table) -> pa.Table:
+def beside_others(node: SinkNode, checkpoint: Checkpoint, base: int, table: pa.Table, rows: pa.Table) -> pa.Table:
     """Return a keyed table's rows for the keys of certain rows; all of it, unless its pump has taken over.
 
     ``base``: how many rows an older script of the checkpoint has written, which may be of other keys.
     """
     key = key_of_rows(node) if node.format in LAKES else ()
-    if not (key and there.num_columns and rows.num_rows):
-        return there
+    if not (key and table.num_columns and rows.num_rows):
+        return table
     record = read(lake_sink(node).path / STAGING / folder_of(pump_of(node.name)))
     if not (base or (record is not None and record.before and record.identity == checkpoint.identity)):
-        return there
-    keys = rows.select(key).cast(pa.schema([there.schema.field(name) for name in key])).group_by(list(key))
-    numbers = pa.table({**dict(zip(key, there.select(key).columns, strict=True)), ROW_NUMBER: np.arange(len(there))})
+        return table
+    keys = rows.select(key).cast(pa.schema([table.schema.field(name) for name in key])).group_by(list(key))
+    numbers = pa.table({**dict(zip(key, table.select(key).columns, strict=True)), ROW_NUMBER: np.arange(len(table))})
     found = numbers.join(keys.aggregate([]), list(key), join_type="left semi")[ROW_NUMBER]
-    return there.take(found.sort())
+    return table.take(found.sort())
 
 
-def left_in(node: SinkNode, rows: pa.Table, there: pa.Schema) -> pa.Table:
+def left_in(node: SinkNode, rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return what the rows of a sink leave in its table: all rows, or with a key the last one of each.
 
-    ``there``: the schema of the table, in which a decimal may have fewer digits after the point.
+    ``schema``: that of the table, in which a decimal may have fewer digits after the point.
     """
     if node.format not in LAKES or not rows.num_rows:
         return rows
     options = LakeOptions.of(dict(node.options))
     for at, field in enumerate(rows.schema):
-        found = there.field(field.name).type if field.name in there.names else field.type
+        found = schema.field(field.name).type if field.name in schema.names else field.type
         if pa.types.is_decimal(found) and pa.types.is_decimal(field.type) and found.scale < field.type.scale:
             rounded = pc.round(rows.column(at), ndigits=found.scale, round_mode="half_towards_infinity")
             rows = rows.set_column(at, field, rounded)

@@ -177,8 +177,8 @@ class _Gate:
         # A guard of the stream judges rowtimes; one of a T-sort or of events judges a column.
         ours = self.name.partition(".")[0] == stream and not self._of_events
         gives = {"rowtime": rows["refused_time"]} if ours else {}
-        there = {name.lower(): name for name in rows.column_names}
-        known = {name: there.get(shown_as(name).lower()) for name in writer.schema.names}
+        columns = {name.lower(): name for name in rows.column_names}
+        known = {name: columns.get(shown_as(name).lower()) for name in writer.schema.names}
         missing = [name for name, found in known.items() if found is None]
         if missing:
             what = f"the rows of {self.name} no longer have all columns of {stream}: {', '.join(missing)} is gone"

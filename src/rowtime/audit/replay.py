@@ -112,8 +112,8 @@ class Replay(Engine):
 
     def _set_by_hand(self) -> Sequence[Mapping[str, Any]]:
         """Return the manual bounds; those for operators that a migration has removed are in no later plan."""
-        there = {node.name for node in self.program.operators}
-        return [setting for setting in self._part.settings if setting["operator"] in there]
+        names = {node.name for node in self.program.operators}
+        return [setting for setting in self._part.settings if setting["operator"] in names]
 
     def _skips(self) -> Sequence[Mapping[str, Any]]:
         return [{**skip, SEEN: self.entry["tick"] + 1} for skip in self._part.skips]

@@ -161,8 +161,8 @@ def at_places(rows: DataFrame, places: DataFrame, how: str = "left_semi") -> Dat
     """Return the rows at some places, or with ``left_anti`` all others."""
     if not (is_local(rows) and is_local(places)):
         return rows.join(F.broadcast(places), [*PLACE], how)
-    there = places.selectExpr(*(f"{place} AS __at_{place}" for place in PLACE))
-    return joined(rows, there, " AND ".join(f"{place} = __at_{place}" for place in PLACE), how)
+    wanted = places.selectExpr(*(f"{place} AS __at_{place}" for place in PLACE))
+    return joined(rows, wanted, " AND ".join(f"{place} = __at_{place}" for place in PLACE), how)
 
 
 def with_spans(rows: DataFrame, places: DataFrame) -> DataFrame:
@@ -171,10 +171,12 @@ def with_spans(rows: DataFrame, places: DataFrame) -> DataFrame:
     columns = [*map(quoted, rows.columns), ASKED_FROM, ASKED_UPTO]
     grouped = places.grouped([*PLACE], spans) if is_local(rows) and is_local(places) else None
     if grouped is None:
-        there = places.groupBy(*PLACE).agg(*map(F.expr, spans))
-        return rows.join(there, [*PLACE]).select(*columns)
-    there = grouped.toDF(*(f"__at_{place}" for place in PLACE), ASKED_FROM, ASKED_UPTO)
-    return joined(rows, there, " AND ".join(f"{place} = __at_{place}" for place in PLACE), "inner").selectExpr(*columns)
+        wanted = places.groupBy(*PLACE).agg(*map(F.expr, spans))
+        return rows.join(wanted, [*PLACE]).select(*columns)
+    wanted = grouped.toDF(*(f"__at_{place}" for place in PLACE), ASKED_FROM, ASKED_UPTO)
+    return joined(rows, wanted, " AND ".join(f"{place} = __at_{place}" for place in PLACE), "inner").selectExpr(
+        *columns
+    )
 
 
 def in_order(rows: DataFrame, terms: Sequence[str], number: str, first: int) -> DataFrame:

@@ -88,19 +88,19 @@ def trace(
     with tempfile.TemporaryDirectory(prefix="rowtime-trace-") as folder:
         engine = replay(pipeline, place, Path(folder), lambda known: replace(known, sinks=(alone,)))
         taps = engine.tap = Taps(engine.spark, Path(folder) / "taps")
-        sought = Sought(alone, number, row)
+        wanted = Sought(alone, number, row)
         try:
             for number_of, part in enumerate(engine.run(parts), 1):
                 taps.ticks.append(part.until["tick"])
                 after = engine.entry["control"][alone.name]["sequence"]
                 last = number_of == len(parts)
-                chosen = sought.among(taps, after) if last or sought.is_due(taps, after) else None
+                chosen = wanted.among(taps, after) if last or wanted.is_due(taps, after) else None
                 if chosen is not None:
                     tracing = Tracing(engine.program, alone, taps)
                     return with_edges(tracing.trace(chosen), engine.program, tracing)
         finally:
             engine.stop()
-    raise refuse("R409", f"{output.name} has no row {sought}", f"It has the rows 0 to {sought.rows - 1}.")
+    raise refuse("R409", f"{output.name} has no row {wanted}", f"It has the rows 0 to {wanted.rows - 1}.")
 
 
 def recorded_by_tick(place: Checkpoint) -> Sequence[Part]:

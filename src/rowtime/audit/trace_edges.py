@@ -88,6 +88,6 @@ def _joined(
 
 def _at(rows: pa.Table, places: Sequence[Place]) -> pa.Table:
     """Return the rows of these places."""
-    there = zip(rows[TRACE_TICK].to_pylist(), rows[TRACE_ROW].to_pylist(), strict=True)
+    found = zip(rows[TRACE_TICK].to_pylist(), rows[TRACE_ROW].to_pylist(), strict=True)
     chosen = {*places}
-    return rows.filter(pa.array([place in chosen for place in there], pa.bool_()))
+    return rows.filter(pa.array([place in chosen for place in found], pa.bool_()))

@@ -100,8 +100,8 @@ def _compared(
         if given is None:
             skipped = skipped_lines(place, entry, node)
             given = read_back(node, home, entry["tick"], numbers, place, skipped=skipped)
-        there = None if given is None else put_back(place, entry, node, numbers[0], given)
-        yield _output(node, entry, engine, place, there)
+        table = None if given is None else put_back(place, entry, node, numbers[0], given)
+        yield _output(node, entry, engine, place, table)
     ledgers = unskipped(entry), engine.entry["totals"]
     for gate in sorted({*ledgers[0], *ledgers[1]}):
         files = (
@@ -117,7 +117,7 @@ def _compared(
 
 
 def _output(
-    node: SinkNode, entry: Mapping[str, Any], engine: Replay, place: Checkpoint, there: pa.Table | None
+    node: SinkNode, entry: Mapping[str, Any], engine: Replay, place: Checkpoint, table: pa.Table | None
 ) -> Compared:
     written, computed = (at["control"].get(node.name, {}) for at in (entry, engine.entry))
     counts = [
@@ -126,14 +126,14 @@ def _output(
     ]
     sink = engine.stages[node.name].sink
     assert isinstance(sink, KeptSink)
-    if there is None:
+    if table is None:
         return _one(node.name, node.format, written.get("sequence", 0), "counted", counts)
     mixed = node.format in LAKES or (entry.get("skipped") and partitions_of(node.format, node.options))
     ordered = node.ordered and not mixed
     compare, rows = _in_order if ordered else _as_sets, rows_of(node, sink.files)
-    there = beside_others(node, place, written.get("base", 0), there, rows)
-    found = [*counts, *compare(there, left_in(node, rows, there.schema))]
-    return _one(node.name, node.format, there.num_rows, "in order" if ordered else "as a set", found)
+    table = beside_others(node, place, written.get("base", 0), table, rows)
+    found = [*counts, *compare(table, left_in(node, rows, table.schema))]
+    return _one(node.name, node.format, table.num_rows, "in order" if ordered else "as a set", found)
 
 
 def _one(name: str, kind: str, rows: int, how: str, found: Sequence[str]) -> Compared:

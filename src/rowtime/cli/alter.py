@@ -34,7 +34,7 @@ def alter(
 ) -> None:
     """Start or stop pumps of a pipeline, running or not, by ALTER PUMP … START | STOP.
 
-    A running pipeline takes the order up between two ticks, another one at its next start.
+    A running pipeline carries out the order between two ticks, a stopped one at its next start.
     """
     if (file is None) == (statements is None):
         raise typer.BadParameter("give a file or -e, one of the two", param_hint="FILE, -e")
@@ -53,7 +53,7 @@ def _lines(given: Ordered) -> list[str]:
     when = {True: "between two ticks", False: "at its next start", None: "between two ticks, or at its next start"}
     changes = [f"  {line}" for line in given.changes or ()]
     final = [f"note: the opposite order will be refused: {given.final}"] if given.final else []
-    return [*pumps, *changes, *final, f"the pipeline takes this up {when[given.running]}"]
+    return [*pumps, *changes, *final, f"the pipeline carries this out {when[given.running]}"]
 
 
 def _state(start: bool) -> str:

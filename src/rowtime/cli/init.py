@@ -28,9 +28,9 @@ Target = Annotated[
 
 def init(folder: Target = Path()) -> None:
     """Create a small project for `rowtime run` and `rowtime test`; existing files stay."""
-    there = [name for name in STARTER if (folder / name).exists()]
-    if there:
-        raise refuse("R215", f"{folder.absolute()} already has {', '.join(there)}", "Name an empty folder.")
+    existing = [name for name in STARTER if (folder / name).exists()]
+    if existing:
+        raise refuse("R215", f"{folder.absolute()} already has {', '.join(existing)}", "Name an empty folder.")
     source = files("rowtime.cli") / "starter"
     for name, kept in STARTER.items():
         target = folder / name

@@ -18,7 +18,7 @@ HomeFolder = Annotated[
     typer.Option(
         "--home",
         metavar="DIR",
-        help="Where named streams live: a folder or s3://bucket/folder; default ROWTIME_HOME, else .rowtime.",
+        help="The home of named streams: a folder or s3://bucket/folder; default ROWTIME_HOME, else .rowtime.",
     ),
 ]
 Settings = Annotated[
@@ -36,7 +36,7 @@ StreamName = Annotated[str, typer.Argument(metavar="STREAM", help="A stream of t
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON instead of text.")]
 Conf = Annotated[
     list[str] | None,
-    typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark, as spark-submit takes it; may be repeated."),
+    typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark, as in spark-submit; may be repeated."),
 ]
 Jars = Annotated[
     list[str] | None,

@@ -54,7 +54,7 @@ class Lease:
         with suppress(FileNotFoundError, Taken):
             if dead or _age(place) > LASTS:
                 before = place.read_bytes()
-                lease = cls(place, {name: its for name, its in json.loads(before).items() if name not in _MEMBERS})
+                lease = cls(place, {name: value for name, value in json.loads(before).items() if name not in _MEMBERS})
                 lease._write(before)
                 lease._renewer.start()
                 return lease

@@ -71,18 +71,18 @@ class LogBucket:
             for known in (self._entries, self._before, self._read):
                 known.clear()
         limit = None if most is None else most * SHARD_FILES
-        there: list[int] = []
+        firsts: list[int] = []
         for first in _numbers(self._log / escape(writer), self._start(writer, after)):
-            there.append(first)
-            if limit is not None and len(there) - bisect_left(there, after) > limit:
+            firsts.append(first)
+            if limit is not None and len(firsts) - bisect_left(firsts, after) > limit:
                 break  # a backlog is not listed completely for each step
-        at = bisect_left(there, after)
-        new = there[at:][:limit]
+        at = bisect_left(firsts, after)
+        new = firsts[at:][:limit]
         found = self.described(writer, new)
-        reached = found[-1].end if found else self.described(writer, there[at - 1 : at])[0].end if at else 0
+        reached = found[-1].end if found else self.described(writer, firsts[at - 1 : at])[0].end if at else 0
         if reached < after:
             raise lost(self._log, f"the writer {writer} is at position {reached}, the reader at {after}")
-        return found, len(new) == len(there) - at
+        return found, len(new) == len(firsts) - at
 
     def _start(self, writer: str, after: int) -> int:
         """Return a position from which a listing has the item before ``after`` and few others."""
@@ -96,8 +96,8 @@ class LogBucket:
         """Return the last entry (of a kind): two listings, and a request for each examined item."""
         indexes = self.indexes(writer)
         for first, end in reversed([*zip([0, *indexes], [*indexes, None], strict=True)]):
-            there = self.firsts(writer, first)
-            for at in reversed(there[: None if end is None else bisect_left(there, end)]):
+            firsts = self.firsts(writer, first)
+            for at in reversed(firsts[: None if end is None else bisect_left(firsts, end)]):
                 [entry] = self.described(writer, [at], near=end)
                 if kind is None or isinstance(entry, kind):
                     return entry
@@ -132,9 +132,9 @@ class LogBucket:
         for path in paths:
             writer, _, first = path.partition("/")
             firsts.setdefault(writer, []).append(int(first))
-        many = {writer: its for writer, its in firsts.items() if len(its) > _FEW}
-        found = {writer: self.packs.contents(unescape(writer), its) for writer, its in many.items()}
-        return {f"{writer}/{at:020}": data for writer, its in found.items() for at, data in its.items()}
+        many = {writer: positions for writer, positions in firsts.items() if len(positions) > _FEW}
+        found = {writer: self.packs.contents(unescape(writer), positions) for writer, positions in many.items()}
+        return {f"{writer}/{at:020}": data for writer, positions in found.items() for at, data in positions.items()}
 
     def _sound(self, path: str) -> bytes:
         try:
@@ -219,8 +219,8 @@ class LogBucket:
 
     def write_index(self, writer: str, start: int, end: int) -> None:
         """Write an index of the labels of items before a position."""
-        there = [at for at in self.firsts(writer, start) if at < end]
-        names = [file_name(entry) for entry in self.described(writer, there)]
+        firsts = [at for at in self.firsts(writer, start) if at < end]
+        names = [file_name(entry) for entry in self.described(writer, firsts)]
         (self._log / INDEX / escape(writer) / f"{end:020}").upload("\n".join(names).encode())
 
     def write_pack(self, writer: str, start: int, end: int, known: Mapping[int, bytes]) -> None:
@@ -232,9 +232,9 @@ class LogBucket:
                 data, size = (self._log / escape(writer) / f"{at:020}").tail(_TAIL)
             return data if len(data) >= size else b""
 
-        there = [at for at in self.firsts(writer, start) if at < end]
+        firsts = [at for at in self.firsts(writer, start) if at < end]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            found = zip(there, pool.map(content, there), strict=True)
+            found = zip(firsts, pool.map(content, firsts), strict=True)
             self.packs.write(writer, end, {at: data for at, data in found if 0 < len(data) <= SMALL})
 
     def _read_index(self, writer: str, end: int) -> None:
@@ -278,10 +278,10 @@ class BucketPen:
     def __init__(self, log: ObjectPlace, writer: str, seen: LogBucket) -> None:
         self._log, self._writer, self._seen = log, writer, seen
         self._indexed = [0, *seen.indexes(writer)][-1]
-        there = seen.firsts(writer, self._indexed)
-        self._last = seen.described(writer, there[-1:])[0] if there else seen.last(writer)
+        firsts = seen.firsts(writer, self._indexed)
+        self._last = seen.described(writer, firsts[-1:])[0] if firsts else seen.last(writer)
         self._next = self._last.end if self._last else 0
-        self._since = len(there)  # items after the last index
+        self._since = len(firsts)  # items after the last index
         self._own: dict[int, bytes] = {}  # the small ones of these that this process has written
         self.arrival = self._arrival()
         self._doubt: list[tuple[bytes, Entry]] = []  # what may have been written at the next position
@@ -334,14 +334,14 @@ class BucketPen:
         try:
             place.create(data)
         except FileExistsError:
-            there = place.read_bytes()
-            if there == _GONE:
+            stored = place.read_bytes()
+            if stored == _GONE:
                 raise _dropped(self._log) from None
-            mine = [one for content, one in self._doubt if content == there]
+            mine = [one for content, one in self._doubt if content == stored]
             if not mine:
                 self._lost, self._doubt = True, []
                 raise overtaken(self._log, self._writer) from None
-            [entry], data = mine, there
+            [entry], data = mine, stored
         if len(data) <= SMALL:
             self._own[entry.first] = data
         self._doubt, self._last, self._next = [], entry, entry.end

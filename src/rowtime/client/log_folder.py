@@ -142,9 +142,9 @@ class FolderPen:
     def _recover(self) -> None:
         """Find where the last writer of this name stopped, from the names of its files."""
         (self._directory / UNDER_WAY).unlink(missing_ok=True)
-        there = LogFolder(self._log)
-        last, present = there.last(self._writer), shards(self._directory)
-        timed = [there.last(self._writer, kind) for kind in (Rows, Bound)]
+        opened = LogFolder(self._log)
+        last, present = opened.last(self._writer), shards(self._directory)
+        timed = [opened.last(self._writer, kind) for kind in (Rows, Bound)]
         arrivals = [entry.arrival for entry in timed if isinstance(entry, Rows | Bound)]
         self._next = last.end if last else 0
         self.arrival = max((at for at in arrivals if at is not None), default=None)

@@ -50,8 +50,8 @@ class Packs:
         found: dict[int, bytes] = {}
         ends = sorted(int(name) for name in self._folder(writer).names() if name.isdecimal())
         for end in dict.fromkeys(ends[at] for at in (bisect_right(ends, first) for first in firsts) if at < len(ends)):
-            there = self._pack(writer, end)
-            found |= {first: there[first] for first in firsts if first in there}
+            packed = self._pack(writer, end)
+            found |= {first: packed[first] for first in firsts if first in packed}
         return found
 
     def _pack(self, writer: str, end: int) -> Mapping[int, bytes]:

@@ -30,13 +30,13 @@ def near(home: Path, folder: str, name: str) -> str:
 
 
 def _homes(folder: str) -> Iterator[Path]:
-    here = Path.cwd()
-    yield from (parent / folder for parent in here.parents)
+    current = Path.cwd()
+    yield from (parent / folder for parent in current.parents)
     try:
-        names = sorted(one.name for one in os.scandir(here) if one.is_dir())
+        names = sorted(one.name for one in os.scandir(current) if one.is_dir())
     except OSError:
         return
-    yield from (here / name / folder for name in names[:MOST])
+    yield from (current / name / folder for name in names[:MOST])
 
 
 def _defines(home: Path, name: str) -> bool:

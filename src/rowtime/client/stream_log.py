@@ -119,10 +119,10 @@ def entries_of(log: Place, writer: str) -> list[Entry]:
 
 
 def _look(log: Place, writer: str, after: int, most: int | None) -> Seen:
-    there = opened(log)
+    reader = opened(log)
     # Asked before the listing: the listing contains an insert that ends in between.
-    under_way = there.under_way(writer)
-    found, all_of_them = there.entries(writer, after, most)
+    under_way = reader.under_way(writer)
+    found, all_of_them = reader.entries(writer, after, most)
     if _run(found, after) < len(found):
         found = _listed_again(log, writer, after, most, found)
     return Seen(found, all_of_them and not under_way)

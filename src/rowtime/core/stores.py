@@ -208,11 +208,11 @@ class ObjectPlace:
             if found is None:
                 return
             try:
-                there = self.read_bytes()
+                content = self.read_bytes()
             except FileNotFoundError:  # the request was lost, or a concurrent one may still fail
                 error: Exception = found
             else:
-                if there == data:
+                if content == data:
                     return
                 raise FileExistsError(str(self)) from None
             time.sleep(pause)

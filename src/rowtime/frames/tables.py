@@ -14,8 +14,8 @@ Column = tuple[str, str]  # its name, and its type in Spark's words
 def put_together(fields: Sequence[Column], tables: Sequence[pa.Table]) -> pa.Table:
     """Combine tables into one with these columns; a missing column is NULL."""
     whole = pa.concat_tables(tables, promote_options="permissive")
-    there = set(whole.column_names)
-    nulls = ((name, pa.nulls(whole.num_rows, arrow_of(kind))) for name, kind in fields if name not in there)
+    present = set(whole.column_names)
+    nulls = ((name, pa.nulls(whole.num_rows, arrow_of(kind))) for name, kind in fields if name not in present)
     for name, column in nulls:
         whole = whole.append_column(name, column)
     return whole.select([name for name, _ in fields])
@@ -23,5 +23,7 @@ def put_together(fields: Sequence[Column], tables: Sequence[pa.Table]) -> pa.Tab
 
 def has(table: pa.Table, fields: Sequence[Column]) -> bool:
     """Return True if a table has these columns with the values that Spark would read."""
-    there = {field.name: field.type for field in table.schema}
-    return all(name in there and without_zones(there[name]) == without_zones(arrow_of(kind)) for name, kind in fields)
+    present = {field.name: field.type for field in table.schema}
+    return all(
+        name in present and without_zones(present[name]) == without_zones(arrow_of(kind)) for name, kind in fields
+    )

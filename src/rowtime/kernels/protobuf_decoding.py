@@ -106,36 +106,36 @@ class _Decoder:
         if one.kind in ("string", "bytes"):
             return self._one_text(one, wanted, found, state)
         last = _last(found, state)
-        there = found.rows[last]
+        present = found.rows[last]
         if one.required:
-            state.lacking[_without(there, state.size)] = True
+            state.lacking[_without(present, state.size)] = True
         if wanted is None:
             return None
         values = numbers_of(one.kind, self._memory, found.at[last], found.more[last])
-        if len(there) < state.size:
+        if len(present) < state.size:
             whole = defaults_of(one, state.size, values.dtype)
-            whole[there] = values
+            whole[present] = values
             values = whole
         absent = None
-        if one.presence and one.default is None and len(there) < state.size:
-            absent = _without(there, state.size)
+        if one.presence and one.default is None and len(present) < state.size:
+            absent = _without(present, state.size)
         return arrow_of(one, values, absent)
 
     def _one_text(self, one: Field, wanted: Wanted | None, found: Tokens, state: _State) -> pa.Array | None:
         last = _last(found, state)
-        there = found.rows[last]
+        present = found.rows[last]
         if one.required:
-            state.lacking[_without(there, state.size)] = True
-        if one.kind == "string" and len(there) < len(found.rows):  # values that do not count have to be texts too
+            state.lacking[_without(present, state.size)] = True
+        if one.kind == "string" and len(present) < len(found.rows):  # values that do not count have to be texts too
             self._texts(one, found, state)
-        tokens = Tokens(there, found.at[last], found.more[last])
+        tokens = Tokens(present, found.at[last], found.more[last])
         if wanted is None and one.kind == "bytes":
             return None
         values = self._texts(one, tokens, state)
-        if len(there) == state.size:
+        if len(present) == state.size:
             return values
         places = np.full(state.size, -1)
-        places[there] = np.arange(len(there))
+        places[present] = np.arange(len(present))
         whole = values.take(pa.array(places, mask=places < 0))
         if not one.presence or one.default is not None:
             empty = b"" if one.kind == "bytes" else ""
@@ -277,9 +277,9 @@ def _last(found: Tokens, state: _State) -> np.ndarray:
     return last
 
 
-def _without(there: np.ndarray, count: int) -> np.ndarray:
+def _without(present: np.ndarray, count: int) -> np.ndarray:
     absent = np.ones(count, bool)
-    absent[there] = False
+    absent[present] = False
     return absent
 
 

@@ -53,9 +53,9 @@ def _wrong(data: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     expected = np.zeros(len(data) + 3, bool)
     for more in (1, 2, 3):
         at = np.flatnonzero(needs >= more)
-        there = (same[at + more] == owners[at]) & ((padded[at + more] & 0xC0) == _ASCII)
-        bad[at[~there]] = True
-        expected[at[there] + more] = True
+        follows_on = (same[at + more] == owners[at]) & ((padded[at + more] & 0xC0) == _ASCII)
+        bad[at[~follows_on]] = True
+        expected[at[follows_on] + more] = True
     bad |= follows & ~expected[: len(data)]
     second = padded[1 : len(data) + 1]
     for first, least in _LEAST.items():

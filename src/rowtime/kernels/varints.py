@@ -90,8 +90,8 @@ def written_varints(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     out = np.zeros(offsets[-1], np.uint8)
     for place in range(int(sizes.max(initial=0))):
-        there = sizes > place
-        more_follow = np.where(sizes[there] > place + 1, 0x80, 0).astype(np.uint8)
-        seven = ((values[there] >> np.uint64(7 * place)) & np.uint64(0x7F)).astype(np.uint8)
-        out[offsets[:-1][there] + place] = seven | more_follow
+        present = sizes > place
+        more_follow = np.where(sizes[present] > place + 1, 0x80, 0).astype(np.uint8)
+        seven = ((values[present] >> np.uint64(7 * place)) & np.uint64(0x7F)).astype(np.uint8)
+        out[offsets[:-1][present] + place] = seven | more_follow
     return out, offsets

@@ -52,8 +52,8 @@ def _floating(argument: pa.Array) -> pa.Array:
     return argument.cast(pa.float64(), safe=False)
 
 
-def _shown(values: NDArray[Any], there: Known) -> pa.Array:
-    return pa.array(values, mask=~there)
+def _shown(values: NDArray[Any], known: Known) -> pa.Array:
+    return pa.array(values, mask=~known)
 
 
 class Counting:
@@ -171,8 +171,8 @@ class Extreme:
         codes = np.where(known > 0, made.codes, empty)
         further = np.maximum if self.greatest else np.minimum
         (best,) = folded((codes,), frames, lambda one, other: (further(one[0], other[0]),), (empty,))
-        there = summed(known, frames) > 0
-        return {"v": made.back(np.where(there, best, 0), there)}
+        has_values = summed(known, frames) > 0
+        return {"v": made.back(np.where(has_values, best, 0), has_values)}
 
     def value(self, parts: Table) -> Table:
         """The result of frames."""
@@ -200,20 +200,20 @@ class Spread:
     def value(self, parts: Table) -> Table:
         """The result of frames."""
         n, squares = np.asarray(parts["n"]), np.asarray(parts["q"])
-        there = n > (1 if self.sample else 0)
-        variance = squares / np.where(there, n - self.sample, 1.0)
-        return {"": _shown(np.sqrt(variance) if self.root else variance, there)}
+        enough = n > (1 if self.sample else 0)
+        variance = squares / np.where(enough, n - self.sample, 1.0)
+        return {"": _shown(np.sqrt(variance) if self.root else variance, enough)}
 
 
 def _spread(one: Parts, other: Parts) -> Parts:
-    (n, mean, squares), (more, its, its_squares) = one, other
+    (n, mean, squares), (more, its_mean, its_squares) = one, other
     count = n + more
     share = np.divide(more, count, out=np.zeros_like(count), where=count > 0)
-    apart = np.where(more > 0, its - mean, 0.0)
-    apart = np.where(n > 0, apart, its)
+    apart = np.where(more > 0, its_mean - mean, 0.0)
+    apart = np.where(n > 0, apart, its_mean)
     weight = np.where((n > 0) & (more > 0), n * share, 0.0)
     joint = np.where(weight > 0, apart * apart * weight, 0.0)
-    return count, np.where(n > 0, mean + apart * share, its), squares + its_squares + joint
+    return count, np.where(n > 0, mean + apart * share, its_mean), squares + its_squares + joint
 
 
 @dataclass(frozen=True)
@@ -234,17 +234,17 @@ class Decayed:
         return dict(zip("swt", map(pa.array, made), strict=True))
 
     def _joined(self, one: Parts, other: Parts) -> Parts:
-        (total, weight, at), (more, its, later) = one, other
+        (total, weight, at), (more, added, later) = one, other
         past = np.maximum(later - at, 0)
         fade = np.exp2(-past / self.half_life)
         # After so many half-lives nothing is left, but NaN stays NaN.
-        return total * fade + more, weight * fade + its, np.maximum(at, later)
+        return total * fade + more, weight * fade + added, np.maximum(at, later)
 
     def value(self, parts: Table) -> Table:
         """The result of frames."""
         total, weight = np.asarray(parts["s"]), np.asarray(parts["w"])
-        there = weight > 0
-        return {"": _shown(total / np.where(there, weight, 1.0), there)}
+        weighted = weight > 0
+        return {"": _shown(total / np.where(weighted, weight, 1.0), weighted)}
 
 
 @dataclass(frozen=True)
@@ -273,9 +273,9 @@ class Nth:
         whole = np.concatenate((np.zeros(1, np.int64), np.cumsum(count)))
         before, past = whole[frames.lo], whole[frames.hi]
         wanted = past - self.n if self.last else before + self.n - 1
-        there = (wanted >= before) & (wanted < past)
-        index = np.searchsorted(whole[1:], np.where(there, wanted, 0), "right")
-        return np.where(there, index, 0), there, past - before
+        inside = (wanted >= before) & (wanted < past)
+        index = np.searchsorted(whole[1:], np.where(inside, wanted, 0), "right")
+        return np.where(inside, index, 0), inside, past - before
 
     def value(self, parts: Table) -> Table:
         """The result of frames."""

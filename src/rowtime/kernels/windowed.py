@@ -146,9 +146,9 @@ def renewed(windows: Windows, heads: pa.Table, fresh: pa.Table) -> pa.Table:
         ):
             sums = limbs(numbers(whole(heads[old]).cast(pa.int64(), safe=False)))
             for part, made in zip((f"{call.name}.l", f"{call.name}.h"), sums, strict=True):
-                there = whole(heads[part]) if part in heads.column_names else pa.nulls(heads.num_rows, pa.int64())
+                kept = whole(heads[part]) if part in heads.column_names else pa.nulls(heads.num_rows, pa.int64())
                 heads = heads.drop_columns([part] if part in heads.column_names else [])
-                heads = heads.append_column(part, pc.coalesce(there, pa.array(made)))
+                heads = heads.append_column(part, pc.coalesce(kept, pa.array(made)))
             heads = heads.drop_columns([old])
     return heads
 

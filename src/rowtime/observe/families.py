@@ -165,8 +165,8 @@ def _held(plan: StoredPlan, entry: Mapping[str, Any], now: int) -> Iterator[Valu
     since = entry.get("since", {})
     waits = (wait for wait in waiting(plan, entry, now) if isinstance(wait, Wait) and wait.operator in since)
     for wait in waits:
-        stood = max(0, now - since[wait.operator][1]) / SECOND
-        yield Value(HOLDING, (wait.operator, wait.stream, wait.writer), stood)
+        waited = max(0, now - since[wait.operator][1]) / SECOND
+        yield Value(HOLDING, (wait.operator, wait.stream, wait.writer), waited)
 
 
 def _state(entry: Mapping[str, Any]) -> Iterator[Value]:

@@ -39,7 +39,7 @@ def pump_lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"{one['pump']}: {'started' if one['runs'] else 'stopped'} {by}"
     when = "between two ticks" if found["state"] in ("running", "retrying") else "at the next start"
     for one in found["orders"]["waiting"]:
-        yield f"waits: {_order_text(one)}; it is taken up {when}"
+        yield f"waits: {_order_text(one)}; it is carried out {when}"
     if (aside := found["orders"]["refused"]) is not None:
         yield from (f"refused: {_order_text(aside)}: {one['code']} {one['message']}" for one in aside["problems"])
 

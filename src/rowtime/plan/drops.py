@@ -63,11 +63,11 @@ class Drops:
             return self.catalog.drop_function(name)
         if kind != "STREAM":
             return self._kinds[kind].pop(name, None) is not None
-        there = self.catalog.stream(name) is not None
+        defined = self.catalog.stream(name) is not None
         self.catalog.drop(name)
         self.defines[:] = [stream for stream in self.defines if stream.name != name]
         self.streams.append(name)
-        return there
+        return defined
 
     @property
     def _kinds(self) -> dict[str, dict[str, Any]]:

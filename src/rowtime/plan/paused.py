@@ -36,5 +36,5 @@ def _is_stopped(plan: StoredPlan, sink: str, program: Program) -> bool:
         return False
     owner, pumps = sink.removesuffix(".sink"), program.catalog.pumps
     into = [pump for pump in pumps.values() if pump.target.text.lower() == owner]
-    its = [pumps[owner]] if owner in pumps else into if plan.operators[sink].fields["format"] == "kafka" else []
-    return bool(its) and not any(pump.started for pump in its)
+    readers = [pumps[owner]] if owner in pumps else into if plan.operators[sink].fields["format"] == "kafka" else []
+    return bool(readers) and not any(pump.started for pump in readers)

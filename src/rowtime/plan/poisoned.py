@@ -130,11 +130,11 @@ def _set_anew(plan: StoredPlan, event: str, stream: str) -> str:
 
 def _guard_of(plan: StoredPlan, name: str) -> str:
     """Return where the guard of a gate is declared."""
-    its = plan.operators[name]
-    if "shape" in its.fields:
+    operator = plan.operators[name]
+    if "shape" in operator.fields:
         return f"{_BEYOND} after the EVENT SHAPE of {name.removesuffix('.events')}"
-    if its.answers.awaits_event:
-        return _guard_of_time(plan, its.inputs[1])
+    if operator.answers.awaits_event:
+        return _guard_of_time(plan, operator.inputs[1])
     return f"ORDER BY … WITHIN … {_BEYOND} in {name}"
 
 

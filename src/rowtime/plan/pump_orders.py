@@ -88,5 +88,5 @@ def named(given: Name, pumps: Collection[str], hint: str) -> list[str]:
     if found:
         return found
     what = f"there is no pump whose name begins with {name[:-1]}" if name.endswith(".*") else f"there is no pump {name}"
-    there = f"There are: {', '.join(sorted(pumps))}. {hint}".rstrip()
-    raise refuse("R103", what, there if pumps else hint, given.place)
+    advice = f"There are: {', '.join(sorted(pumps))}. {hint}".rstrip()
+    raise refuse("R103", what, advice if pumps else hint, given.place)

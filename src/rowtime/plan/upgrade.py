@@ -144,15 +144,15 @@ class _Matching:
         """
         known = len(self.through)
         for edge in self._edges:
-            there = self.continues.get(edge.node.name)
+            continued = self.continues.get(edge.node.name)
             before = f"{edge.pump}.sink.merge"
             held = self._old.get(before) if all(node.name != before for node in self._nodes) else None
-            for node in edge.operators if there is not None else ():
+            for node in edge.operators if continued is not None else ():
                 if held and node.kind == held.kind and before not in self.taken:
                     self.continues[node.name] = before
                 if node.name not in self.continues:
                     own = node.name in self._old and node.name not in self.taken
-                    self.through[node.name] = node.name if own else str(there)
+                    self.through[node.name] = node.name if own else str(continued)
                 if before in self.taken:
                     self.sunk[node.name] = before
         return len(self.through) > known
@@ -165,25 +165,25 @@ class _Matching:
             before, after = self._targets.get(edge.target), self._program.catalog.stream(edge.target)
             if was is None or before is None or after is None or sink in self.continues or sink in self._above:
                 continue
-            stood = below(self._old, sink, was)
+            operators = below(self._old, sink, was)
             words = ", ".join(changes(before, after)) if not (why := unfit(before, after)) else ""
             if why:
                 self.unfit |= dict.fromkeys((sink, *(node.name for node in edge.operators)), (edge.pump, why))
-            if stood is None or not words:
+            if operators is None or not words:
                 continue
             self.retyped[edge.target] = words
-            self._stand_in(edge, sink, [name for name in stood if name != f"{sink}.merge"] or [was])
+            self._stand_in(edge, sink, [name for name in operators if name != f"{sink}.merge"] or [was])
         return len(self._above) > passed
 
-    def _stand_in(self, edge: PumpEdge, sink: str, stood: Sequence[str]) -> None:
+    def _stand_in(self, edge: PumpEdge, sink: str, operators: Sequence[str]) -> None:
         """Let the operators of an edge take the place of the former ones, ``stood``, from above."""
         for node in edge.operators:
             if node.name in self._old and self._old[node.name].kind == node.kind:
                 self.continues.setdefault(node.name, node.name)  # it keeps its counts
             else:
-                self.through.setdefault(node.name, stood[0])
+                self.through.setdefault(node.name, operators[0])
         top = [edge.node, *edge.operators][-1].name
-        self._above |= {name: {top: stood[0]} for name in (sink, f"{sink}.merge")}
+        self._above |= {name: {top: operators[0]} for name in (sink, f"{sink}.merge")}
 
     def _open(self) -> Iterator[Operator]:
         return (node for node in self._nodes if node.name not in self.continues)
@@ -295,7 +295,7 @@ class _Admission:
         """Check a sink: a removed one reserves its name and target, because rows there are numbered under that name."""
         target, gone = self._old.of(node).target, self._old.operators.keys() - self._matching.taken
         known = {**self._old.retired, **targets(self._old, gone)}
-        same = [name for name, its in known.items() if its == target and node.format not in PASSING]
+        same = [name for name, place in known.items() if place == target and node.format not in PASSING]
         if known.get(node.name, target) != target or (same and node.name not in same):
             who = _shown(node.name if node.name in known else same[0])
             what = f"{_shown(node.name)} is new, and {who}, which is gone, has left rows under its name"
@@ -305,7 +305,7 @@ class _Admission:
     def _check_topic(self, node: Sink) -> None:
         """Check a topic (R446): its pumps share one order and one numbering, so no pump can come or go."""
         target, known = self._old.of(node).target, targets(self._old, self._old.operators)
-        same = [_shown(name) for name, its in known.items() if its == target and name != node.name]
+        same = [_shown(name) for name, place in known.items() if place == target and name != node.name]
         if same:
             what = f"{' and '.join(same)} wrote into the topic of {_shown(node.name)}, which now has other pumps"
             hint = (

@@ -83,21 +83,21 @@ def _wait(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, befo
         return None
     _, began = entry.get("since", {}).get(name, (None, None))
     stalled = began is None or began <= before
-    its = plan.operators[name]
-    if its.answers.awaits_event:
+    operator = plan.operators[name]
+    if operator.answers.awaits_event:
         return _panes(plan, entry, name, rows, stalled=stalled)
-    own = not its.inputs or its.answers.holds_itself
-    below, bound = slowest_of([name] if own else its.inputs, entry["clocks"])
+    own = not operator.inputs or operator.answers.holds_itself
+    below, bound = slowest_of([name] if own else operator.inputs, entry["clocks"])
     if bound >= END:
         return None
     since = "" if began is None else to_text(began)
     jumps = entry.get("control", {}).get(name, {}).get(HELD)
-    if jumps and its.answers.is_gate:
+    if jumps and operator.answers.is_gate:
         # Rows whose time is not decided yet by the rows after them.
         writer, (position, _) = min(jumps.items())
         stream, _ = holder(plan, entry["clocks"], name)
         release = f"the rows after its row {position} decide whether that row counts: send more"
-        return Wait(name, its.kind, rows, to_text(bound), stream, writer, release, since)
+        return Wait(name, operator.kind, rows, to_text(bound), stream, writer, release, since)
     stream, writer = holder(plan, entry["clocks"], below)
     remedy = Remedy(
         stream,
@@ -112,9 +112,9 @@ def _wait(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, befo
     advice = remedy.advice(started=bool(known), stalled=stalled)
     writer = "" if writer == NOBODY else writer
     times, release = (since, stalled), str(advice)
-    if holding := its.answers.holding(its.fields, entry.get("control", {}).get(name, {})):
+    if holding := operator.answers.holding(operator.fields, entry.get("control", {}).get(name, {})):
         release = f"{holding}; {release}"
-    return Wait(name, its.kind, rows, to_text(bound), stream, writer, release, *times, advice.ways)
+    return Wait(name, operator.kind, rows, to_text(bound), stream, writer, release, *times, advice.ways)
 
 
 def _panes(plan: StoredPlan, entry: Mapping[str, Any], name: str, rows: int, *, stalled: bool) -> Wait | None:

@@ -31,9 +31,9 @@ def adopted_files(program: Program, types: Types, takers: Collection[str]) -> di
             continue  # files of the state have one codec, any length, and all columns
         named = {name: name for name in sink.emits().names}
         maker, columns, alone = _below(sink.input, named, readers, types)
-        there = {ROWTIME, *maker.emits().names} >= set(columns.values())
+        complete = {ROWTIME, *maker.emits().names} >= set(columns.values())
         at_once = maker is behind(sink.input)
-        if alone and there and maker.files_are_results(ordered=sink.ordered, at_once=at_once):
+        if alone and complete and maker.files_are_results(ordered=sink.ordered, at_once=at_once):
             found[maker.name] = {sink.rowtime: ROWTIME, **columns} if sink.rowtime else columns
             found |= _of_events(maker, found[maker.name], readers)
     return found

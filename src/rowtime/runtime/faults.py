@@ -35,8 +35,8 @@ def naming_disks(checkpoint: Place) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        here = error.filename is None or checkpoint in Path(str(error.filename)).parents
-        if error.errno not in (_DISK if here else _ROOM):
+        in_checkpoint = error.filename is None or checkpoint in Path(str(error.filename)).parents
+        if error.errno not in (_DISK if in_checkpoint else _ROOM):
             raise
         where = f" ({error.filename})" if error.filename is not None else ""
         what = f"the checkpoint {checkpoint} cannot be written: {error.strerror}{where}"

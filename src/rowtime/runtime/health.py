@@ -156,8 +156,8 @@ def _home(home: Place) -> Finding:
         return Finding("home", "ok", str(home))
     if home.is_dir():
         return _writable("home", home)
-    there = next(folder for folder in home.absolute().parents if folder.is_dir())
-    found = _writable("home", there)
+    nearest = next(folder for folder in home.absolute().parents if folder.is_dir())
+    found = _writable("home", nearest)
     return found if found.state == "failed" else Finding("home", "ok", f"{home.absolute()}, made at the first use")
 
 

@@ -44,9 +44,9 @@ class Presence:
         away.update(dict.fromkeys(part.left, "left"))
         last_active = {**before.get("spoke", {}), **dict.fromkeys(active, now)}
         away.update(self._silent(node, part, (set(moved), away, last_active), now))
-        here = {*known, *moved} - (set(before["away"]) - set(moved))
+        held_by = {*known, *moved} - (set(before["away"]) - set(moved))
         present = sorted(w for w in writers if w not in away)
-        left = sorted(w for w in writers if w in away and w in here)
+        left = sorted(w for w in writers if w in away and w in held_by)
         first = {**part.start, **before.get("first", {})}
         return Held(present, joined, left, {"first": first, "away": away, "spoke": last_active})
 
@@ -60,8 +60,8 @@ class Presence:
                 self._heard[node.name, writer] = now
         if node.idle_after is None:
             return {}
-        here = [w for w in part.end if w not in away and w != EVERYONE]
-        silent = [w for w in here if now - self._heard[node.name, w] >= node.idle_after]
-        if silent and len(silent) == len(here):
+        present = [w for w in part.end if w not in away and w != EVERYONE]
+        silent = [w for w in present if now - self._heard[node.name, w] >= node.idle_after]
+        if silent and len(silent) == len(present):
             silent.remove(max(silent, key=lambda writer: (last_active.get(writer, 0), writer)))
         return dict.fromkeys(silent, "idle")

@@ -93,8 +93,8 @@ class Refusal:
         mark = f"timestamp_micros(greatest(least(mark, {MAX_MICROS}L), {MIN_MICROS}L))"
         mark = clock or mark
         made = {"refused_by": mark, ROWTIME: mark, DUE: "mark", "raw_record": "CAST(NULL AS STRING)"}
-        there = set(found.columns)
-        listed = [quoted(name) if name in there else f"{made.get(name, name)} AS {name}" for name in names]
+        present = set(found.columns)
+        listed = [quoted(name) if name in present else f"{made.get(name, name)} AS {name}" for name in names]
         met = found.join(F.broadcast(self._key), [WRITER, POSITION], "inner").selectExpr(*listed, f"0 AS {ROUTE}")
         return Rejection(met, met.schema)
 
@@ -159,7 +159,7 @@ class Refusal:
     def _places(self) -> dict[str, np.ndarray]:
         """Return the positions of each writer in ascending order."""
         found = ((w, pc.equal(self._refused[WRITER], w)) for w in pc.unique(self._refused[WRITER]).to_pylist())
-        return {writer: np.sort(self._refused.filter(its)[POSITION].to_numpy()) for writer, its in found}
+        return {writer: np.sort(self._refused.filter(mask)[POSITION].to_numpy()) for writer, mask in found}
 
     def _stretches(self) -> Iterator[tuple[str, np.ndarray]]:
         """Yield the same, cut at gaps."""

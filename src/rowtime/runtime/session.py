@@ -87,10 +87,10 @@ def settings_for(master: str, jars: Sequence[str], conf: Mapping[str, str]) -> d
     ``MASTER`` is set by ``spark-submit``; it also sets memory and address of its driver, which stay.
     """
     quiet = Path(__file__).with_name("log4j2.properties")
-    here = {}
+    wanted = {}
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        here = {
+        wanted = {
             "spark.driver.memory": os.environ.get("ROWTIME_DRIVER_MEMORY", "4g"),
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -99,7 +99,7 @@ def settings_for(master: str, jars: Sequence[str], conf: Mapping[str, str]) -> d
         "spark.ui.showConsoleProgress": "false",
         # Only errors, on standard error; the user's own extraJavaOptions stay as they are.
         "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile=file:{quiet}",
-        **here,
+        **wanted,
         **({"spark.jars": ",".join(jars)} if jars else {}),
         **conf,
     }

@@ -44,10 +44,10 @@ def seen_by(program: Program, entry: Mapping[str, Any], tick: int) -> list[Skip]
     for skip in entry.get("skipped", ()):
         readers = readers_of(program.operators, skip["pump"])
         clocks = [entry["clocks"][node.name] for node in readers if node.name in entry["clocks"]]
-        if SEEN in skip or (clocks and any(least(its.values()) >= END for its in clocks)):
+        if SEEN in skip or (clocks and any(least(by_writer.values()) >= END for by_writer in clocks)):
             found.append(skip)
             continue
-        reached = [at for its in clocks for at in its.values() if at < END]
+        reached = [at for by_writer in clocks for at in by_writer.values() if at < END]
         clock = {"rowtime": max([MIN_MICROS, *reached])} if clocks else {}
         found.append({**skip, SEEN: tick, **clock})
     return found
@@ -84,8 +84,8 @@ def _rows(running: RunningTick, program: Program, reader: Rejected, skip: Skip, 
     types = dict(zip(reader.gate.emits().names, running.types(reader.gate), strict=True))
     own = []
     for column in reader.columns:
-        there, kind = shown_as(taken.get(column.name, column.name)), as_read(types.get(column.name) or "STRING")
-        value = f"try_cast({quoted(there)} AS {kind})" if there in rows.columns else f"CAST(NULL AS {kind})"
+        stored, kind = shown_as(taken.get(column.name, column.name)), as_read(types.get(column.name) or "STRING")
+        value = f"try_cast({quoted(stored)} AS {kind})" if stored in rows.columns else f"CAST(NULL AS {kind})"
         own.append(f"{value} AS {quoted(shown_as(column.name))}")
     at = f"timestamp_micros({skip['rowtime']}L)"
     added_columns = {added.name: f"CAST({added.name} AS {added.type})" for added in ADDED} | {"refused_by": at}

@@ -115,7 +115,7 @@ class _Given(NamedTuple):
 def _skipped(place: Checkpoint, pump: str, tick: int, given: _Given) -> Skipped:
     entry = place.journal.last() or {}
     pending = _pending(place, entry)
-    name = next((name for name, its in pending.items() if pump_of(name) == pump and its == tick), "")
+    name = next((name for name, waiting in pending.items() if pump_of(name) == pump and waiting == tick), "")
     assert place.plan is not None
     plan = place.plan.operators[name].fields if name in place.plan.operators else {}
     files = _waiting(place, entry, name, plan, given) if plan else []
@@ -145,7 +145,7 @@ def _pending(place: Checkpoint, entry: Mapping[str, Any]) -> dict[str, int]:
     """Return the tick of each sink whose rows may not have been delivered."""
     if not entry or place.published >= entry["tick"]:
         return {}
-    return {name: its.get("tick", entry["tick"]) for name, its in entry["outputs"].items() if its["count"]}
+    return {name: output.get("tick", entry["tick"]) for name, output in entry["outputs"].items() if output["count"]}
 
 
 def _waiting(
@@ -155,8 +155,8 @@ def _waiting(
     staged, number = entry["outputs"][name], entry["outputs"][name]["first"]
     stream = log_of(plan)
     if stream is not None:
-        there = count_of(entries_of(given.home.log_path(stream), writer_of(pump_of(name))))
-        if there > number - entry["control"][name].get("skipped", 0):
+        count = count_of(entries_of(given.home.log_path(stream), writer_of(pump_of(name))))
+        if count > number - entry["control"][name].get("skipped", 0):
             return []  # the log has them: the driver died after that
     pump = pump_of(name)
     if plan["format"] in LAKES:
@@ -236,7 +236,7 @@ def _after(entry: Mapping[str, Any], skipped: dict[str, Any], path: str) -> dict
     skipped["judged"] = gate["accepted"] >= count  # a gate has accepted them
     gate.update({REASON: count, **({"accepted": -count} if skipped["judged"] else {"in": count})})
     control = entry["control"][name]
-    staged = {other: {"tick": entry["tick"], **its} for other, its in entry["outputs"].items() if other != name}
+    staged = {other: {"tick": entry["tick"], **output} for other, output in entry["outputs"].items() if other != name}
     return {
         **{key: value for key, value in entry.items() if key not in ("tick", "format", "sum")},
         "outputs": staged,
@@ -262,20 +262,20 @@ def unskipped(entry: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     return {gate: counts for gate, counts in kept.items() if any(counts.values()) or gate in entry.get("ledger", {})}
 
 
-def put_back(place: Checkpoint, entry: Mapping[str, Any], node: SinkNode, base: int, there: pa.Table) -> pa.Table:
+def put_back(place: Checkpoint, entry: Mapping[str, Any], node: SinkNode, base: int, table: pa.Table) -> pa.Table:
     """Return a sink's rows, numbered from ``base`` on, with the skipped ones between them."""
     skips = [one for one in entry.get("skipped", ()) if one["sink"] == node.name]
     if not skips or node.format in TEXT_FORMATS:
-        return there
+        return table
     rows = _skipped_rows(place, entry, skips)
     names = [*(["refused_time"] if node.rowtime else []), *map(shown_as, node.emits().names)]
     for part in (part for one in skips for part in one["parts"]):
         first, last = part["first"], part["first"] + part["count"] - 1
         mine = rows.filter(pc.and_(pc.greater_equal(rows["position"], first), pc.less_equal(rows["position"], last)))
-        mine = mine.select(names).rename_columns(there.column_names if there.num_columns else node.columns)
-        around = [there.slice(0, first - base), mine, there.slice(first - base)] if there.num_columns else [mine]
-        there = pa.concat_tables(around, promote_options="permissive")
-    return there
+        mine = mine.select(names).rename_columns(table.column_names if table.num_columns else node.columns)
+        around = [table.slice(0, first - base), mine, table.slice(first - base)] if table.num_columns else [mine]
+        table = pa.concat_tables(around, promote_options="permissive")
+    return table
 
 
 def skipped_lines(place: Checkpoint, entry: Mapping[str, Any], node: SinkNode) -> dict[str, list[str]]:

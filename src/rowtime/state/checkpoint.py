@@ -140,11 +140,11 @@ class Checkpoint:
 
     def check_place(self) -> None:
         """Raise ``Refused`` (R421) for a folder that contains something else than a checkpoint."""
-        there = sorted(path.name for path in self.folder.iterdir()) if self.folder.is_dir() else []
+        present = sorted(path.name for path in self.folder.iterdir()) if self.folder.is_dir() else []
         if self.folder.is_file():
             raise refuse("R421", f"{self.folder} is a file, not a folder", _ANOTHER_FOLDER)
-        others = [name for name in there if not name.startswith(".") and name not in _OF_NOBODY]
-        if others and not _MARKS.intersection(there):
+        others = [name for name in present if not name.startswith(".") and name not in _OF_NOBODY]
+        if others and not _MARKS.intersection(present):
             shown = ", ".join(others[:3]) + (f" and {len(others) - 3:,} more" if len(others) > 3 else "")  # noqa: PLR2004
             what = f"{self.folder} is not a checkpoint, and it is not empty: it holds {shown}"
             raise refuse("R421", what, _ANOTHER_FOLDER)
@@ -234,11 +234,11 @@ class Checkpoint:
         entry = self.journal.last() or {}
         found: list[Place] = []
         for name, first, last in self.spans(gate):
-            there = self._kept(entry, name)
+            kept = self._kept(entry, name)
             place = self._refused_by(name)
-            known = {path: self._sum_of(entry, path) or 0 for path in there.values()}
+            known = {path: self._sum_of(entry, path) or 0 for path in kept.values()}
             refused_files.compare(entry, name, place, known, lambda: [*self.journal.entries()])
-            found += [there[file] for file in sorted(there) if first <= tick_of(there[file]) <= min(tick, last)]
+            found += [kept[file] for file in sorted(kept) if first <= tick_of(kept[file]) <= min(tick, last)]
         for path in set(found) - self._whole:
             files.check_sum(path, self._sum_of(entry, path))
             self._whole.add(path)
@@ -249,8 +249,8 @@ class Checkpoint:
         written = [self.folder / path for path in entry.get("refused", {}).get(gate, ())]
         left = [path for path in written if path.exists()]
         moved: dict[str, Place] = {path.name: path for path in self._refused_by(gate).glob("*.parquet")}
-        here = {name.partition(".")[0] for name in moved}  # a driver may be moving them now
-        return moved | {path.name: path for path in left if path.stem not in here}
+        moving = {name.partition(".")[0] for name in moved}  # a driver may be moving them now
+        return moved | {path.name: path for path in left if path.stem not in moving}
 
     def _sum_of(self, entry: Entry, path: Place) -> int | None:
         """Return the checksum of a file of refused rows, if known."""

@@ -82,9 +82,9 @@ class Journal:
 
         Entries that pruning may have begun to remove may be missing. Raises ``Failure`` (R420) for a gap.
         """
-        there = self.numbers()
-        last = there[-1] if there else -1
-        gone = sorted(set(range(max(0, _first_kept(last)), last)) - set(there))
+        numbers = self.numbers()
+        last = numbers[-1] if numbers else -1
+        gone = sorted(set(range(max(0, _first_kept(last)), last)) - set(numbers))
         newest = self._newest()
         if gone:
             tick = newest["tick"]

@@ -133,8 +133,8 @@ class Records:
     def _near(self, numbers: Sequence[int], tick: int) -> list[int]:
         """Return the possible numbers of a tick's entry: the tick plus an epoch that never falls."""
         epoch = 0 if self._last is None else self._last[1].get("epoch", 0)
-        there = set(numbers)
-        return [number for number in range(tick, tick + epoch + 1) if number in there]
+        present = set(numbers)
+        return [number for number in range(tick, tick + epoch + 1) if number in present]
 
     def _newest(self, numbers: Sequence[int]) -> tuple[int, Entry]:
         """Return the number of the newest valid entry, and its content."""

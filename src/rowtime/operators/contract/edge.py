@@ -142,8 +142,8 @@ class Shape:
     @property
     def shows_order(self) -> bool:
         """Return True if the columns that order the rows are visible; a select list can omit them."""
-        there = {*self.internals, *map(quoted, self.names)}
-        return all(_WAY.sub("", term) in there for term in self.order)
+        known = {*self.internals, *map(quoted, self.names)}
+        return all(_WAY.sub("", term) in known for term in self.order)
 
     @property
     def has_origin(self) -> bool:
@@ -158,8 +158,8 @@ class Shape:
         """Return kept rows; an older version kept them without these: they get an empty writer and no position."""
         if not self.has_origin:
             return kept
-        there = ORIGIN[0] in kept.columns
-        made = (f"coalesce({ORIGIN[0]}, '')", ORIGIN[1]) if there else ("''", "CAST(NULL AS BIGINT)")
+        has_origin = ORIGIN[0] in kept.columns
+        made = (f"coalesce({ORIGIN[0]}, '')", ORIGIN[1]) if has_origin else ("''", "CAST(NULL AS BIGINT)")
         others = [quoted(name) for name in kept.columns if name not in ORIGIN]
         return kept.selectExpr(*others, *(f"{sql} AS {name}" for sql, name in zip(made, ORIGIN, strict=True)))
 

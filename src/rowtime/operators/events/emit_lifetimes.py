@@ -137,8 +137,8 @@ class EmitLifetimes(Unary):
         bound = max(before, shift(least(delta.clocks.values()), self._lasts))
         rows_each = 2 if self.form == "EDGES" else 1
         count = None if delta.count is None else (rows_each * delta.count + kept.count(before, bound))
-        here = self._released_here(tick, delta, kept, (before, bound), count)
-        made = tuple(self._released(tick, delta, kept, (before, bound), count) if here is None else here)
+        released = self._released_here(tick, delta, kept, (before, bound), count)
+        made = tuple(self._released(tick, delta, kept, (before, bound), count) if released is None else released)
         tick.remember(self, bound=bound)
         kept.forget(bound, [*self._identity])
         self._hold(tick, kept, bound)

@@ -41,8 +41,8 @@ class EventTableJoin(TableJoin):
 
     def link(self, n: int) -> Link:
         """Return the event by its values and start, the row of the table by its values."""
-        there = set(self.emits().names)
-        same = named([(name, old) for old, name in self.sides[n].columns if name in there])
+        names = set(self.emits().names)
+        same = named([(name, old) for old, name in self.sides[n].columns if name in names])
         return Link((*same, (ROWTIME, ROWTIME)), narrows="own") if n == 0 else Link(same)
 
     def opens_events(self) -> bool:

@@ -154,12 +154,12 @@ class ImportedBounds(Operator):
         intake, control = tick.intake(self.source), tick.control(self)
         moving = _Moving(control)
         known = moving.writers
-        starts, here = tick.control(self.source).starts, [*intake.present, *intake.left]
-        for writer in here:
+        starts, writers = tick.control(self.source).starts, [*intake.present, *intake.left]
+        for writer in writers:
             if writer not in known or writer in intake.joined:
                 known[writer] = _Known(starts.get(writer, BEGINNING))
                 moving.come_back(writer)
-        for writer in known.keys() - set(here):
+        for writer in known.keys() - set(writers):
             moving.leave(writer, control.clock)
         items, beside = self._items(tick, intake), self._bounds_beside(intake)
         for writer in known:

@@ -118,9 +118,9 @@ class LifetimeJoin(OfEvents):
         """Join the new rows, and keep them."""
         clocks, before, bound = advanced(tick, self, deltas)
         kept = [WeightedLog(tick, self, side) for side in SIDES]
-        here = LifetimePairs(self, (tick.types(self.left), tick.types(self.right)))
-        if self._fit(here, kept, deltas, before):
-            found = self._on_the_driver(tick, here, deltas, before, bound)
+        pairs = LifetimePairs(self, (tick.types(self.left), tick.types(self.right)))
+        if self._fit(pairs, kept, deltas, before):
+            found = self._on_the_driver(tick, pairs, deltas, before, bound)
             made = Delta(found.rows, clocks, found.count, peek=found.peek, final=found.final)
         else:
             made = Delta(self._in_spark(tick, kept, deltas, before, bound), clocks)
@@ -129,25 +129,25 @@ class LifetimeJoin(OfEvents):
             one.forget(bound, self._identity(n))
         return made
 
-    def _fit(self, here: LifetimePairs, kept: Sequence[WeightedLog], deltas: Sequence[Delta], before: int) -> bool:
+    def _fit(self, pairs: LifetimePairs, kept: Sequence[WeightedLog], deltas: Sequence[Delta], before: int) -> bool:
         """Return True if the driver finds the pairs: nothing is retracted and all rows fit."""
         counts = [0 if delta.rows is None else delta.count for delta in deltas]
         if self.versioned or None in counts or any(map(self._retracts, (0, 1))):
             return False
-        return here.fit([one.count(before, END) + (n or 0) for one, n in zip(kept, counts, strict=True)])
+        return pairs.fit([one.count(before, END) + (n or 0) for one, n in zip(kept, counts, strict=True)])
 
     def _on_the_driver(
-        self, tick: Tick, here: LifetimePairs, deltas: Sequence[Delta], before: int, bound: int
+        self, tick: Tick, pairs: LifetimePairs, deltas: Sequence[Delta], before: int, bound: int
     ) -> Emitted:
         """Return the pairs; keep new rows that are still alive."""
         sides = []
         for side, (n, delta) in zip(SIDES, enumerate(deltas), strict=True):
             segments, new = tick.segments(self, side), self._collected(tick, n, delta)
-            kept = here.known(segments.tables(segments.overlapping(before, END)), n, before)
+            kept = pairs.known(segments.tables(segments.overlapping(before, END)), n, before)
             if new is not None:
-                segments.add(here.kept(tick, side, new, bound))
+                segments.add(pairs.kept(tick, side, new, bound))
             sides.append((kept, new))
-        return here.emitted(tick, here.found(*sides), bound)
+        return pairs.emitted(tick, pairs.found(*sides), bound)
 
     def _collected(self, tick: Tick, side: int, delta: Delta) -> pa.Table | None:
         """Return the new rows of a side, from their source's reader or from Spark."""

@@ -96,13 +96,13 @@ class Rejected(Operator):
 
     def _shown(self, tick: Tick, rows: DataFrame) -> list[str]:
         """Return the columns of the query; NULL for those that a refused row lacks because it failed before."""
-        there = {name.lower() for name in rows.columns}
+        present = {name.lower() for name in rows.columns}
         kinds = {shown_as(c.name): c.type for c in self.columns}
-        if any(name.lower() not in there for name in kinds):
+        if any(name.lower() not in present for name in kinds):
             known = dict(zip(self.gate.emits().names, tick.types(self.gate), strict=True))
             kinds = {name: known.get(name) or kind for name, kind in kinds.items()}
         names = [c.name for c in self.emits().columns]
-        missing = (name for name in names if name.lower() not in there)
+        missing = (name for name in names if name.lower() not in present)
         nulls = {name: f"CAST(NULL AS {kinds.get(name) or 'STRING'}) AS {quoted(name)}" for name in missing}
         return [*(nulls.get(name, quoted(name)) for name in names), *self.emits().internals]
 

@@ -173,13 +173,13 @@ class TSort(Unary):
         if self.follows is not None:
             bounds = {*delta.clocks.values(), *delta.left.values()}
             tick.remember(self, followed={str(at): self._time_at(tick, at) for at in bounds})
-        here = {w: at for w, at in {**delta.left, **delta.clocks}.items() if w != NOBODY}
-        self._set(tick, here)
-        self._welcome(tick, here)
+        clocks = {w: at for w, at in {**delta.left, **delta.clocks}.items() if w != NOBODY}
+        self._set(tick, clocks)
+        self._welcome(tick, clocks)
         present = [writer for writer, bound in delta.clocks.items() if bound < END]
         quarantine = Quarantine.of(self, tick, tick.control(self)) if self.resync else None
         if delta.rows is None and (quarantine is None or not quarantine.decided(present)):
-            return Delta(None, self._settled(tick, delta, here))
+            return Delta(None, self._settled(tick, delta, clocks))
         by_time = not self.by_group and self.ahead is None
         peeked = delta.peek.times(PROMOTED_TIME) if delta.peek is not None and by_time else None
         rows, count = delta.rows, delta.count
@@ -196,12 +196,12 @@ class TSort(Unary):
         shape, promoted = self.emits(), f"CAST({PROMOTED_TIME} AS TIMESTAMP) AS {ROWTIME}"
         internals = (name for name in shape.internals if name != ROWTIME)
         rows = rows.selectExpr(*map(quoted, shape.names), promoted, *internals)
-        return Delta(rows, self._settled(tick, delta, here), count, verdict.lowest, verdict.highest)
+        return Delta(rows, self._settled(tick, delta, clocks), count, verdict.lowest, verdict.highest)
 
-    def _settled(self, tick: Tick, delta: Delta, here: Clocks) -> Clocks:
+    def _settled(self, tick: Tick, delta: Delta, every: Clocks) -> Clocks:
         """Return the promises after the tick; those of writers that leave stay certain (semantics 2.6)."""
         control = tick.control(self)
-        promised = self.promises([here], control).values()
+        promised = self.promises([every], control).values()
         control = tick.remember(self, shown=max([control.shown, *promised]))
         clocks = self.promises([delta.clocks], control)
         now = least(clocks.values())

@@ -89,10 +89,10 @@ class TableJoin(OfRows):
     def _event(self, stream: Shape) -> EventTime | None:
         """Return the event time of the stream, whose rows keep their order, with the new name of its column."""
         event, names = stream.event, dict(self.sides[0].columns)
-        here = None if event is None else names.get(event.here or event.column)
-        if event is None or here is None:
+        column = None if event is None else names.get(event.here or event.column)
+        if event is None or column is None:
             return None
-        return replace(event, here="" if here == event.column else here)
+        return replace(event, here="" if column == event.column else column)
 
     def fires(self) -> FireColumns | None:
         """Return those of the stream, with its columns' new names."""
@@ -118,8 +118,8 @@ class TableJoin(OfRows):
 
     def link(self, n: int) -> Link:
         """Return the row of the stream by its place, that of the table by its values."""
-        there = set(self.emits().names)
-        same = named([(name, old) for old, name in self.sides[n].columns if name in there])
+        emitted = set(self.emits().names)
+        same = named([(name, old) for old, name in self.sides[n].columns if name in emitted])
         return Link((*same, (ROWTIME, ROWTIME), (WRITER, WRITER), (POSITION, POSITION)) if n == 0 else same)
 
     def step(self, tick: Tick, deltas: Sequence[Delta]) -> Delta:

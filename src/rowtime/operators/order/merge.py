@@ -184,8 +184,8 @@ class Merge(Unary):
 
     def _retyped(self, kept: DataFrame) -> DataFrame:
         wanted = {column.name: as_read(column.type) for column in self.emits().columns if column.type}
-        there = {field.name: type_text(field.dataType) for field in kept.schema.fields}
-        other = {name: kind for name, kind in wanted.items() if not same_type(there[name], kind)}
+        kinds = {field.name: type_text(field.dataType) for field in kept.schema.fields}
+        other = {name: kind for name, kind in wanted.items() if not same_type(kinds[name], kind)}
         if not other:
             return kept
         columns = {name: f"CAST({quoted(name)} AS {other[name]}) AS {quoted(name)}" for name in other}

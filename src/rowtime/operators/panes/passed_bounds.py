@@ -103,8 +103,8 @@ class PassedBounds(Operator):
 
     def _rows(self, rows: DataFrame) -> DataFrame:
         columns = [quoted(name) for name in self.input.emits().names]
-        there = ORIGIN if self.input.emits().has_origin else (WRITER, POSITION)
-        origin = [f"{name} AS {ours}" for name, ours in zip(there, ORIGIN, strict=True)]
+        origins = ORIGIN if self.input.emits().has_origin else (WRITER, POSITION)
+        origin = [f"{name} AS {ours}" for name, ours in zip(origins, ORIGIN, strict=True)]
         ours = [ROWTIME, WRITER, f"{POSITION} * {BETWEEN}L AS {POSITION}", *origin]
         return rows.selectExpr(*columns, f"CAST(NULL AS BIGINT) AS {GIVEN}", f"{self.region} AS {REGION}", *ours)
 

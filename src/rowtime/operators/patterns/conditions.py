@@ -23,7 +23,7 @@ from rowtime.kernels.frames import Ints, Known
 from rowtime.kernels.matching.rows import NOTHING, Asked, Conditions, Picked, Rows, Running
 from rowtime.kernels.matching.running import running, whole_array
 from rowtime.kernels.window_functions import Table
-from rowtime.operators.patterns.slots import FIRST, Condition, Fold, Pick, Told
+from rowtime.operators.patterns.slots import FIRST, Condition, Fold, MatchFunction, Pick
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.exact_sums import average
 from rowtime.sql.generate import quoted, to_spark
@@ -121,9 +121,9 @@ class Built:
         every = np.arange(len(self.values.rows.times))
         picks = [slot for slot in condition.slots if isinstance(slot, Pick)]
         columns = {slot.column.name: self.values.at(to_spark(slot.value), every, slot.move) for slot in picks}
-        return self.tester.holds(*self._told(condition, columns), len(every))
+        return self.tester.holds(*self._test(condition, columns), len(every))
 
-    def _told(
+    def _test(
         self, condition: Condition, columns: Mapping[str, pa.Array]
     ) -> tuple[str, Mapping[str, pa.Array], Mapping[str, str]]:
         """A condition as text, and its columns with their types; a mean of decimals is a sum and a count (`Avg`)."""
@@ -153,7 +153,7 @@ class Built:
     def _asked(self, conditions: Sequence[Condition]) -> Asked:
         """Return the conditions of a variable: one after the other, each for the paths that the others leave."""
         slots = [slot for one in conditions for slot in one.slots]
-        picks = [slot for slot in slots if isinstance(slot, Pick | Told) and not slot.of_row]
+        picks = [slot for slot in slots if isinstance(slot, Pick | MatchFunction) and not slot.of_row]
         picked = tuple(dict.fromkeys(one for slot in picks for one in self._read(slot)))
         folds = [self._folds.index(slot) for slot in slots if isinstance(slot, Fold)]
 
@@ -169,17 +169,17 @@ class Built:
                         columns |= self._folded(
                             slot, {name: part.take(pa.array(left)) for name, part in sums[at].items()}
                         )
-                    elif isinstance(slot, Told):
+                    elif isinstance(slot, MatchFunction):
                         columns[name] = self._named(slot, [places[picked.index(one)][left] for one in self._read(slot)])
                     else:
                         at_rows = rows if slot.of_row else places[picked.index(self._read(slot)[0])]
                         columns[name] = self.values.at(to_spark(slot.value), at_rows[left], slot.move)
-                fits[left] = self.tester.holds(*self._told(condition, columns), len(left))
+                fits[left] = self.tester.holds(*self._test(condition, columns), len(left))
             return fits
 
         return Asked(picked, tuple(folds), test)
 
-    def _read(self, slot: Pick | Told) -> list[Picked]:
+    def _read(self, slot: Pick | MatchFunction) -> list[Picked]:
         """The row that a slot means; to tell its variable, also those of each variable that it may be."""
         which, offset = slot.place
         mine = Picked(self._of(slot.variables), which != FIRST, offset)
@@ -188,7 +188,7 @@ class Built:
         named = ((name, n) for name in slot.variables for n in range(offset + 1))
         return [mine, *(Picked(self._of([name]), which != FIRST, n) for name, n in named)]
 
-    def _named(self, slot: Told, places: Sequence[Ints]) -> pa.Array:
+    def _named(self, slot: MatchFunction, places: Sequence[Ints]) -> pa.Array:
         """The names of the variables as which rows were taken: of those whose own rows are the same."""
         mine, *others = places
         found = np.full(len(mine), NOTHING)

@@ -17,7 +17,7 @@ from rowtime.kernels.matching.matcher import Matches
 from rowtime.kernels.matching.rows import NOTHING
 from rowtime.kernels.matching.running import whole_array
 from rowtime.operators.patterns.conditions import Values
-from rowtime.operators.patterns.slots import CLASSIFIER, FIRST, TAKEN, Fold, Pick, Slot, Told
+from rowtime.operators.patterns.slots import CLASSIFIER, FIRST, TAKEN, Fold, MatchFunction, Pick, Slot
 from rowtime.sql.generate import to_spark
 from rowtime.sql.nodes import ONE_ROW, SHOW_EMPTY, WITH_UNMATCHED
 
@@ -98,7 +98,7 @@ class Reader:
         )
         return hits, Frames(np.searchsorted(hits, offset[match]), np.searchsorted(hits, upto))
 
-    def _picked(self, pick: Pick | Told) -> Ints:
+    def _picked(self, pick: Pick | MatchFunction) -> Ints:
         """Return the place that a pick means among the rows of all matches; `NOTHING` for none."""
         hits, frames = self._frames(pick.variables, final=pick.final)
         which, offset = pick.place
@@ -113,8 +113,8 @@ class Reader:
             return place
         return np.where(place == NOTHING, NOTHING, self.found.starts[match] + place - self.found.offset[match])
 
-    def _classifier(self, told: Told) -> pa.Array:
-        place = self._picked(told)
+    def _classifier(self, function: MatchFunction) -> pa.Array:
+        place = self._picked(function)
         there = place != NOTHING
         states = self.found.states[np.where(there, place, 0)] if there.any() else np.zeros(len(place), np.int64)
         names = pa.array(self.machine.variables, pa.string())

@@ -56,7 +56,7 @@ from rowtime.operators.over.over_rows import in_stream_order
 from rowtime.operators.patterns.conditions import Tester
 from rowtime.operators.patterns.looked import Looked
 from rowtime.operators.patterns.remembered import Memory, Span
-from rowtime.operators.patterns.slots import CLASSIFIER, NUMBER, TAKEN, Condition, Pick, Slot, Told
+from rowtime.operators.patterns.slots import CLASSIFIER, NUMBER, TAKEN, Condition, MatchFunction, Pick, Slot
 from rowtime.operators.patterns.typing import type_slots
 from rowtime.operators.rows.collected import collected
 from rowtime.operators.rows.lifetimes import BEGINS
@@ -162,12 +162,12 @@ class Match(Unary):
             return Made.by(key.expression)
         if slot is None:
             return super().made_from(n, column)
-        return Made(columns_in([slot.value] if not isinstance(slot, Told) else []), AGGREGATION)
+        return Made(columns_in([slot.value] if not isinstance(slot, MatchFunction) else []), AGGREGATION)
 
     def decided_by(self, n: int) -> Iterable[str]:  # noqa: ARG002 - one input
         """Return the keys, and the columns of the conditions."""
         slots = (slot for condition in self.conditions for slot in condition.slots)
-        values = (slot.value for slot in slots if not isinstance(slot, Told))
+        values = (slot.value for slot in slots if not isinstance(slot, MatchFunction))
         return columns_in([*(key.expression for key in self.keys), *values])
 
     def required_columns(self, n: int, asked: Collection[str]) -> Iterable[str]:  # noqa: ARG002 - one input
@@ -181,7 +181,7 @@ class Match(Unary):
     def with_details(self) -> Match:
         """Return it with the variables of the rows, which a trace shows."""
         what = TAKEN if self.rows == ONE_ROW else CLASSIFIER
-        return replace(self, slots=(*self.slots, Told(Column(TAKEN_AS, "STRING"), what, tuple(self.numbers))))
+        return replace(self, slots=(*self.slots, MatchFunction(Column(TAKEN_AS, "STRING"), what, tuple(self.numbers))))
 
     @classmethod
     def holding(cls, fields: Mapping[str, Any], control: Mapping[str, Any]) -> str:
@@ -204,12 +204,14 @@ class Match(Unary):
         """Return an empty DataFrame with the slots."""
         given = rows(self.input)
         made = [
-            f"{to_spark(slot.typed)} AS {quoted(slot.column.name)}" for slot in self.slots if not isinstance(slot, Told)
+            f"{to_spark(slot.typed)} AS {quoted(slot.column.name)}"
+            for slot in self.slots
+            if not isinstance(slot, MatchFunction)
         ]
-        told = [f"CAST(NULL AS {slot.column.type}) AS {quoted(slot.column.name)}" for slot in self.slots
-                if isinstance(slot, Told)]  # fmt: skip
+        functions = [slot.column for slot in self.slots if isinstance(slot, MatchFunction)]
+        nulls = [f"CAST(NULL AS {column.type}) AS {quoted(column.name)}" for column in functions]
         keys = [f"{to_spark(key.expression)} AS {quoted(key.column.name)}" for key in self.keys]
-        wide = given.selectExpr("*", *keys, *told)
+        wide = given.selectExpr("*", *keys, *nulls)
         return wide.crossJoin(given.selectExpr(*made)) if made else wide
 
     # -- the pattern ---------------------------------------------------------------------
@@ -261,7 +263,7 @@ class Match(Unary):
                 rows = self.machine.longest() * gap
             more = (self.reach + waits) * gap
             return Span(END if rows is None else rows + more, gap)
-        counts = any(isinstance(slot, Told) and slot.what == NUMBER for slot in self.slots)
+        counts = any(isinstance(slot, MatchFunction) and slot.what == NUMBER for slot in self.slots)
         if self.within is None or self.reach or waits:
             return Span(END, END)
         return Span(self.within, END if counts or True in anchors else self.within)
@@ -272,7 +274,7 @@ class Match(Unary):
     def values(self) -> dict[str, exp.Expr]:
         """Return the values computed for each row, by their text."""
         slots = (*(slot for condition in self.conditions for slot in condition.slots), *self.slots)
-        return {to_spark(slot.value): slot.value for slot in slots if not isinstance(slot, Told)}
+        return {to_spark(slot.value): slot.value for slot in slots if not isinstance(slot, MatchFunction)}
 
     @cached_property
     def arguments(self) -> dict[str, str]:

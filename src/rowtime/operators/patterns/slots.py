@@ -76,7 +76,7 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Told:
+class MatchFunction:
     """A function of the match: ``CLASSIFIER(variables)``, ``MATCH_NUMBER()``, or the list of its rows (`TAKEN`)."""
 
     column: Column
@@ -99,7 +99,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Named(Told):
+class Named(MatchFunction):
     """``CLASSIFIER(variables)`` of another row than the last one: see `place`."""
 
     which: str = LAST
@@ -114,7 +114,7 @@ class Named(Told):
         return f"{super().__str__()} {self.which} {self.offset}"
 
 
-Slot = Pick | Fold | Told
+Slot = Pick | Fold | MatchFunction
 
 
 @dataclass(frozen=True)

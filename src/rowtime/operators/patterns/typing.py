@@ -8,7 +8,7 @@ from rowtime.core.errors import refuse
 from rowtime.frames.local import typed as typed_rows
 from rowtime.kernels.windowed import takes
 from rowtime.operators.contract import Tick
-from rowtime.operators.patterns.slots import Fold, Slot, Told
+from rowtime.operators.patterns.slots import Fold, MatchFunction, Slot
 from rowtime.operators.rows.collations import has_collation
 from rowtime.operators.rows.values import type_text
 from rowtime.sql.generate import quoted, to_rowtime, to_spark
@@ -26,7 +26,7 @@ def type_slots(tick: Tick, node: Match, rows: DataFrame) -> None:
     rows = typed_rows(rows)
     tests = [slot for condition in node.conditions for slot in condition.slots]
     asked: list[Slot] = [*node.slots, *tests]
-    read = [slot for slot in asked if not isinstance(slot, Told)]
+    read = [slot for slot in asked if not isinstance(slot, MatchFunction)]
     given = rows.selectExpr(*(f"{to_spark(slot.value)} AS {quoted(slot.column.name)}" for slot in read)).schema
     typed = rows.selectExpr(*(f"{to_spark(slot.typed)} AS {quoted(slot.column.name)}" for slot in read)).schema
     kinds = {field.name: field.dataType.simpleString() for field in given}
@@ -45,5 +45,5 @@ def type_slots(tick: Tick, node: Match, rows: DataFrame) -> None:
         what = f"{node.name}: MATCH_RECOGNIZE does not support text with a collation yet"
         raise refuse("R190", what, "Give the text the collation UTF8_BINARY.")
     types = {field.name: type_text(field.dataType) for field in typed}
-    types |= {slot.column.name: slot.column.type for slot in asked if isinstance(slot, Told)}
+    types |= {slot.column.name: slot.column.type for slot in asked if isinstance(slot, MatchFunction)}
     tick.remember(node, types=types or {"": ""})

@@ -33,9 +33,9 @@ def joined(rows: DataFrame, writers: Iterable[str], columns: Mapping[str, pa.Arr
         from pyspark.sql.pandas.types import from_arrow_type  # noqa: PLC0415 - Spark
 
         fields = [(field.name, from_arrow_type(field.type).simpleString()) for field in table.schema]
-        there = LocalFrame.of(rows.sparkSession, table, fields)
-        if there is not None:
-            return joined_rows(rows, there, f"{WRITER} = __who", "left").drop("__who")
+        local = LocalFrame.of(rows.sparkSession, table, fields)
+        if local is not None:
+            return joined_rows(rows, local, f"{WRITER} = __who", "left").drop("__who")
     known = F.broadcast(rows.sparkSession.createDataFrame(table))
     return rows.join(known, F.expr(f"{WRITER} = __who"), "left").drop("__who")
 

@@ -11,8 +11,8 @@ from rowtime.core.columns import POSITION
 def reached(positions: str, most: int, way: Literal["<", "<="] = "<=") -> str:
     """Return how many of the ascending ``positions`` (ARRAY<BIGINT>, ``most`` at most) a row has reached."""
     halves = ", ".join(str(1 << n) for n in reversed(range(most.bit_length()))) or "0"
-    there = f"coalesce(get({positions}, i + half - 1) {way} {POSITION}, false)"
-    return f"aggregate(array({halves}), 0, (i, half) -> IF({there}, i + half, i))"
+    fresh = f"coalesce(get({positions}, i + half - 1) {way} {POSITION}, false)"
+    return f"aggregate(array({halves}), 0, (i, half) -> IF({fresh}, i + half, i))"
 
 
 def array(numbers: Iterable[int]) -> str:

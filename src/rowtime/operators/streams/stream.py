@@ -246,14 +246,14 @@ class Stream(Operator):
         Semantics 2.6: a new writer starts at the stream's clock; one that comes back at the greater of that and its own
         last one. A writer that leaves in this tick leaves after its items, so it is included.
         """
-        here, joined = [*intake.present, *intake.left], set(intake.joined)
+        writers, joined = [*intake.present, *intake.left], set(intake.joined)
         control = tick.control(self)
         shown, floors = {**control.clocks, **control.own}, {**control.floors}
-        away = {**control.away, **{w: at for w, at in shown.items() if w not in here and w != NOBODY}}
-        now = max(control.reached, least(at for w, at in control.clocks.items() if w in here))
+        away = {**control.away, **{w: at for w, at in shown.items() if w not in writers and w != NOBODY}}
+        now = max(control.reached, least(at for w, at in control.clocks.items() if w in writers))
         own: dict[str, int] = {}
         starts: dict[str, int] = {}
-        for writer in here:
+        for writer in writers:
             own[writer] = shown.get(writer, BEGINNING)
             if writer in joined:
                 own[writer] = max(own[writer], away.pop(writer, BEGINNING))
@@ -313,9 +313,9 @@ class Stream(Operator):
         if not self.demands:
             return rows
         # A condition that cannot be computed is broken too: on the driver it ends the attempt, and Spark tries it.
-        here = is_local(rows) and rows.can(*(sql for _, sql in self.demands))
+        on_driver = is_local(rows) and rows.can(*(sql for _, sql in self.demands))
         cases = (
-            f"WHEN {f'NOT ({sql})' if here else f'{TRIED}{n} IS NULL OR NOT {TRIED}{n}.c0'} THEN {literal(words)}"
+            f"WHEN {f'NOT ({sql})' if on_driver else f'{TRIED}{n} IS NULL OR NOT {TRIED}{n}.c0'} THEN {literal(words)}"
             for n, (words, sql) in enumerate(self.demands)
         )
         found = f"CASE {' '.join(cases)} END"
@@ -327,7 +327,7 @@ class Stream(Operator):
         others = [
             _in_size(name, sized[name]) if name in sized else quoted(name) for name in rows.columns if name != MALFORMED
         ]
-        if here:
+        if on_driver:
             return rows.selectExpr(*others, f"{found} AS {MALFORMED}")
         spark = rows.sparkSession
         tried = rows.withColumns({f"{TRIED}{n}": attempted(spark, [sql]) for n, (_, sql) in enumerate(self.demands)})

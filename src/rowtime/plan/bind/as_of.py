@@ -210,9 +210,11 @@ class AsOf:
         made = exp.Anonymous(this="named_struct", expressions=fields)
         row = Item(Column(AS_OF_ROW, kind), exp.cast(made, kind, dialect=Rowtime))
         nothing = [Item(item.column, null_of(item.column.type)) for item in left]
-        there = [exp.Not(this=exp.Is(this=exp.paren(key.copy()), expression=exp.null())) for _, key in keys]
+        not_null = [exp.Not(this=exp.Is(this=exp.paren(key.copy()), expression=exp.null())) for _, key in keys]
         streams = (
-            self._side_rows(RIGHT, [key for _, key in keys], [*nothing, row], exp.and_(*there) if there else None),
+            self._side_rows(
+                RIGHT, [key for _, key in keys], [*nothing, row], exp.and_(*not_null) if not_null else None
+            ),
             self._side_rows(LEFT, [key for key, _ in keys], [*left, Item(row.column, null_of(kind))], None),
         )
         fresh, names = self.binder.sources.fresh, [item.column.name for item in left]

@@ -152,7 +152,7 @@ class FromClause:
         name = f"{self.name}.{item.alias or call.name.lower()}"
         source = self._read(call, next(iter(call.expressions), None), f"{name}.cursor")
         if is_lifetimes(source):
-            hint = "Use a view that EMITs the events as rows as its input."
+            hint = "Read a view that EMITs the events as rows."
             raise refuse("R193", f"{call.name} reads rows, and these are events with lifetimes", hint, place)
         if call.name.upper() in BUFFERS:
             others = [self._read(call, part, f"{name}.permits") for part in call.expressions[1:] if input_of(part)]

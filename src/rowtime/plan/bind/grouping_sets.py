@@ -88,7 +88,7 @@ def _of(node: exp.Expr) -> list[Set]:
     if isinstance(node, exp.Rollup):
         return [sum(parts[:number], ()) for number in range(len(parts), -1, -1)]
     chosen = product((True, False), repeat=min(len(parts), MOST.bit_length()))
-    return [sum((part for part, there in zip(parts, flags, strict=False) if there), ()) for flags in chosen]
+    return [sum((part for part, flag in zip(parts, flags, strict=False) if flag), ()) for flags in chosen]
 
 
 def _elements(node: exp.Expr) -> Set:

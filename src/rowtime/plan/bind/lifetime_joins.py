@@ -181,14 +181,14 @@ class LifetimeJoins:
 
     def _met(self, left: Operator, alone: AntiJoin, names: tuple[str, ...], taken: set[str]) -> AntiJoin:
         """Return the left events while they are not alone: without the times at which one of their payload is."""
-        there = tuple(unique(f"{name}_alone", taken) for name in names)
+        flags = tuple(unique(f"{name}_alone", taken) for name in names)
         types = [column.type.upper() for column in left.emits().columns]
         same = [
             exp.NullSafeEQ(this=_as_written(col(one), kind), expression=_as_written(col(other), kind))
-            for one, other, kind in zip(names, there, types, strict=False)
+            for one, other, kind in zip(names, flags, types, strict=False)
         ]
         on = exp.and_(*same, copy=False) if same else None
-        return AntiJoin(self._fresh("semi"), left, alone, (names, there), on)
+        return AntiJoin(self._fresh("semi"), left, alone, (names, flags), on)
 
     def _with_table(
         self, sides: tuple[From, From], named: tuple[tuple[Input, ...], ...], on: exp.Expr | None, node: exp.Join

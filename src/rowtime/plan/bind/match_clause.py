@@ -119,7 +119,7 @@ class MatchClause:
         passed = () if self.mode == ONE_ROW else tuple(column.name for column in self.source.node.emits().columns)
         items = self._items(keys, measures)
         if not items:
-            what = "MATCH_RECOGNIZE gives no column"
+            what = "MATCH_RECOGNIZE returns no column"
             self.scope.refuse("R177", what, self.node, "Write MEASURES MATCH_NUMBER() AS number, for example.")
         if not self.problems:
             self._bounded(within, expires, [*(s for c in conditions for s in c.slots), *values.slots])
@@ -204,7 +204,7 @@ class MatchClause:
         seen: set[str] = set()
         for item in items:
             if item.column.name.lower() in seen:
-                what = f"MATCH_RECOGNIZE gives two columns {item.column.name}"
+                what = f"MATCH_RECOGNIZE returns two columns {item.column.name}"
                 self.scope.refuse("R119", what, self.node, "Give the measure another name.")
             seen.add(item.column.name.lower())
         return tuple(items)

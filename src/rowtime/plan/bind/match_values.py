@@ -26,10 +26,10 @@ from rowtime.operators.patterns.slots import (
     ROW,
     Condition,
     Fold,
+    MatchFunction,
     Named,
     Pick,
     Slot,
-    Told,
 )
 from rowtime.plan.bind.frames import NoWindow
 from rowtime.plan.bind.scope import Scope, type_of
@@ -152,7 +152,7 @@ class _Place:
         if _folds(node) and not isinstance(node, exp.First | exp.Last):
             return self._folded(node)
         if call := _call(node):
-            return self._told(node, call, LAST, 0) if call in _TOLD else self._navigated(node)
+            return self._match_function(node, call, LAST, 0) if call in _MATCH_FUNCTIONS else self._navigated(node)
         if not any(_folds(part) or _call(part) or isinstance(part, MatchScope) for part in node.walk()):
             of = {self._variables(column) for column in node.find_all(exp.Column)}
             if len(of) <= 1:
@@ -230,7 +230,7 @@ class _Place:
     def _navigated(self, node: exp.Expr) -> exp.Expr:
         name, inner, rows = self._argument(node)
         if _call(inner.unnest()) == "CLASSIFIER" and (name in ("FIRST", "LAST") or self._is_before(name, inner)):
-            return self._told(inner.unnest(), "CLASSIFIER", FIRST if name == "FIRST" else LAST, rows)
+            return self._match_function(inner.unnest(), "CLASSIFIER", FIRST if name == "FIRST" else LAST, rows)
         move = 0
         if name in ("PREV", "NEXT"):
             move = -rows if name == "PREV" else rows
@@ -290,18 +290,18 @@ class _Place:
     # -- facts about the match ------------------------------------------------------------------
 
     @staticmethod
-    def _is_before(name: str, told: exp.Expr) -> bool:
+    def _is_before(name: str, call: exp.Expr) -> bool:
         """True of PREV(CLASSIFIER()): the rows of a match stand together, so it is LAST(CLASSIFIER(), 1)."""
-        return name == "PREV" and not told.unnest().expressions
+        return name == "PREV" and not call.unnest().expressions
 
-    def _told(self, node: exp.Expr, call: str, which: str, offset: int) -> exp.Expr:
+    def _match_function(self, node: exp.Expr, call: str, which: str, offset: int) -> exp.Expr:
         given = node.expressions
         if call == "MATCH_NUMBER":
             if self.variable is not None:
                 raise self._refuse("R174", f"{call} is not supported in DEFINE", node, "Use it in MEASURES.")
             if given:
                 raise self._refuse("R174", "MATCH_NUMBER takes no argument", node, "Write MATCH_NUMBER().")
-            return self._slot(Told(Column("", "BIGINT"), NUMBER))
+            return self._slot(MatchFunction(Column("", "BIGINT"), NUMBER))
         of = self.values.names.every
         if given:
             found = self.values.names.of(given[0].name) if isinstance(given[0], exp.Column) else None
@@ -315,7 +315,7 @@ class _Place:
             what = f"{to_rowtime(node)} can refer to rows at most {_MOST_NAMED} further on or back"
             raise self._refuse("R174", what, node, f"Write LAST({to_rowtime(node)}, {_MOST_NAMED}).")
         if (which, offset) == (LAST, 0):
-            return self._slot(Told(Column("", "STRING"), CLASSIFIER, of, self.final))
+            return self._slot(MatchFunction(Column("", "STRING"), CLASSIFIER, of, self.final))
         return self._slot(Named(Column("", "STRING"), CLASSIFIER, of, self.final, which, offset))
 
     def _scoped(self, node: MatchScope) -> exp.Expr:
@@ -330,8 +330,8 @@ class _Place:
         return _Place(self.values, self.variable, kind == "FINAL" or self.values.whole).read(inner)
 
 
-_TOLD = frozenset({"CLASSIFIER", "MATCH_NUMBER"})
-_CALLS = frozenset({"FIRST", "LAST", "PREV", "NEXT", *_TOLD})
+_MATCH_FUNCTIONS = frozenset({"CLASSIFIER", "MATCH_NUMBER"})
+_CALLS = frozenset({"FIRST", "LAST", "PREV", "NEXT", *_MATCH_FUNCTIONS})
 
 
 def _call(node: exp.Expr) -> str:

@@ -97,10 +97,12 @@ class PaneGrouping(Grouping):
             self.scope.refuse("R170", "PANES needs an event time", node, hint, lost_at(self.scope.input))
             return None
         bound = self.scope.bind(node.this)
-        here = self.scope.input.emits().event
-        if here is not None and here.here not in ("", event.column):
+        of_input = self.scope.input.emits().event
+        if of_input is not None and of_input.here not in ("", event.column):
             what = "PANES groups the rows of a view, and these are rows of a join"
-            hint = f"Group in a query over a view: CREATE VIEW j AS SELECT STREAM {here.column}, … FROM …; and read j."  # noqa: S608 - a hint
+            hint = (
+                f"Group in a query over a view: CREATE VIEW j AS SELECT STREAM {of_input.column}, … FROM …; and read j."  # noqa: S608 - a hint
+            )
             self.scope.refuse("R170", what, node, hint)
             return None
         if not isinstance(bound, exp.Column) or bound.name != event.column:

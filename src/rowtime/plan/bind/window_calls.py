@@ -122,8 +122,8 @@ def _present(call: exp.Count) -> exp.Expr:
     if isinstance(call.this, exp.Star):
         return ONE
     given = [part for part in (call.this, *call.expressions) if part is not None]
-    there = [exp.Not(this=exp.Is(this=exp.paren(part.copy()), expression=exp.null())) for part in given]
-    return given[0] if len(given) == 1 else _if(exp.and_(*there), ONE)
+    not_null = [exp.Not(this=exp.Is(this=exp.paren(part.copy()), expression=exp.null())) for part in given]
+    return given[0] if len(given) == 1 else _if(exp.and_(*not_null), ONE)
 
 
 def _if(condition: exp.Expr | None, value: exp.Expr) -> exp.Expr:
@@ -200,7 +200,7 @@ def _picked(call: exp.Expr, frame: Frame, *, ignore: bool) -> Wants | None:
 def _nth(value: exp.Expr, function: Nth, frame: Frame) -> Wants:
     if function.last and function.n > 1 and frame.lower is None:
         if function.ignore_nulls:
-            what = "IGNORE NULLS may look back over any number of rows"
+            what = "IGNORE NULLS may need any number of earlier rows"
             raise NoWindow("R163", what, "Give it a frame, for example ROWS 100 PRECEDING.")
         # The n-th from the end is among the last n rows.
         frame = replace(frame, lower=frame.upper + function.n - 1) if not frame.by_range else frame
@@ -225,8 +225,8 @@ def _lag(call: exp.Lag, frame: Frame, *, ignore: bool) -> Wants:
         return Wants((want,))
     [count] = _counted(call.this if ignore else ONE, want.frame).wants
 
-    def value(found: exp.Expr, there: exp.Expr) -> exp.Expr:
-        enough_came = exp.GTE(this=there, expression=exp.Literal.number(enough))
+    def value(found: exp.Expr, present: exp.Expr) -> exp.Expr:
+        enough_came = exp.GTE(this=present, expression=exp.Literal.number(enough))
         return exp.paren(exp.Case(ifs=[exp.If(this=enough_came, true=found)], default=default.copy()))
 
     return Wants((want, count), value)

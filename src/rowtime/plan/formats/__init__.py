@@ -91,8 +91,8 @@ def checked_options(statement: CreateStream | CreateTable) -> Given:
         near = difflib.get_close_matches(kind, known, n=1, cutoff=_NEAR)
         if near or known is FORMATS:
             hint = f"Did you mean {near[0]}? " if near else ""
-            there = f"{hint}There are: {', '.join(sorted(set(FORMATS) - {'log'}))}."
-            raise refuse("R210", f"there is no format {statement.using}", there, name)
+            advice = f"{hint}There are: {', '.join(sorted(set(FORMATS) - {'log'}))}."
+            raise refuse("R210", f"there is no format {statement.using}", advice, name)
         return statement.options  # any Spark source can be a table
     found = _problems(_form(known, kind or "log", statement.options), statement)
     if known is TABLES and kind in LAKES:
@@ -137,9 +137,7 @@ def _folders(given: Given, columns: Sequence[str], place: Place) -> Iterator[Pro
             hint = f"Declare {name}; there are {', '.join(columns)}."
             yield Problem("R596", f"PARTITIONED BY names {name}, which is not a column", place, hint)
         if name.lower() == options.get(ROWTIME_COLUMN.name, "").lower():
-            what = (
-                f"{name} gives the rowtime, but it comes from the names of folders, where all rows have the same value"
-            )
+            what = f"{name} gives the rowtime, but it comes from the names of folders, so a folder has one rowtime"
             yield Problem(
                 "R596", what, place, "Leave rowtime.column out, and promote a column of the files: AS ROWTIME."
             )

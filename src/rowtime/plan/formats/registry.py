@@ -123,14 +123,14 @@ def form_of(named: Iterable[tuple[str, str]], option: str) -> str:
 def lacking(named: Iterable[tuple[str, str]], option: str, place: Place | None) -> Iterator[Problem]:
     """Yield missing or useless registry options (R504); ``option``: ``format`` for reading, else the other."""
     given = list(named)
-    form, there = form_of(given, option), {name.lower() for name, _ in given}
-    if form in FRAMED and URL not in there:
+    form, names = form_of(given, option), {name.lower() for name, _ in given}
+    if form in FRAMED and URL not in names:
         hint = f"OPTIONS ({URL} 'http://host:8081', …), or {URL} 'mock://name' for a test."
         yield Problem("R504", f"records of the format {form} need the option {URL}", place, hint)
-    vain = sorted(name for name in there if name.startswith(PREFIX))
-    if vain and not any(form_of(given, one) in FRAMED for one in READ_OR_WRITTEN):
+    unused = sorted(name for name in names if name.startswith(PREFIX))
+    if unused and not any(form_of(given, one) in FRAMED for one in READ_OR_WRITTEN):
         hint = f"Leave it out, or set {option} 'avro'."
-        yield Problem("R504", f"{vain[0]} has no effect on records of the format {form}", place, hint)
-    if MESSAGE in there and not any(form_of(given, one) == "protobuf" for one in READ_OR_WRITTEN):
+        yield Problem("R504", f"{unused[0]} has no effect on records of the format {form}", place, hint)
+    if MESSAGE in names and not any(form_of(given, one) == "protobuf" for one in READ_OR_WRITTEN):
         hint = f"Leave it out, or set {option} 'protobuf'."
         yield Problem("R504", f"{MESSAGE} has no effect on records of the format {form}", place, hint)

@@ -38,7 +38,8 @@ def unheld(
     for name, text in columns:
         if what := _unheld(kind, text):
             if kind == "iceberg" and what in _SHORT:
-                yield Problem("R530", f"Iceberg tables have no {what}, which {name} is", at, f"Declare {name} INT.")
+                message = f"{name} is of type {what}, which Iceberg tables do not have"
+                yield Problem("R530", message, at, f"Declare {name} INT.")
                 continue
             hint = "Write it as JSON or Parquet, or as text (to_json)." if kind == "csv" and what in _WORDS else _TEXT
             message = f"{_NAMES[kind]} files cannot hold the column {name}: {what} would not be read back as it was"

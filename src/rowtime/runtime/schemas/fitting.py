@@ -43,12 +43,12 @@ def misfits(columns: Sequence[tuple[str, str]], rowtime: str | None, types: Mapp
 
 def absent(columns: Sequence[tuple[str, str]], rowtime: str | None, types: Mapping[str, str]) -> Iterator[Misfit]:
     """Yield the declared columns for which there is no field."""
-    there = ", ".join(types)
+    fields = ", ".join(types)
     wanted = [*(name for name, _ in columns), *([rowtime] if rowtime is not None else [])]
     for name in dict.fromkeys(wanted):
         if name not in types:
             near = next((one for one in types if one.lower() == name.lower()), None)
-            hint = f"Did you mean {near}?" if near else f"Its fields are {there}. Leave the column out, or name one."
+            hint = f"Did you mean {near}?" if near else f"Its fields are {fields}. Leave the column out, or name one."
             yield Misfit(name, f"there is no field {name}", hint)
 
 
@@ -83,10 +83,10 @@ def _inside(path: str, given: exp.DataType, kind: exp.DataType, depth: int) -> s
 
 def _fields(path: str, given: exp.DataType, kind: exp.DataType, depth: int) -> str | None:
     """Return SQL: a struct of another one's fields, by name."""
-    there = {part.name: part.args["kind"] for part in given.expressions}
+    kinds = {part.name: part.args["kind"] for part in given.expressions}
     members: list[str | None] = []
     for part in kind.expressions:
-        wanted, found = part.args["kind"], there.get(part.name)
+        wanted, found = part.args["kind"], kinds.get(part.name)
         inner = field_of(path, part.name)
         value = f"CAST(NULL AS {_text(wanted)})" if found is None else _inside(inner, found, wanted, depth)
         members.append(None if value is None else f"{literal(part.name)}, {value}")

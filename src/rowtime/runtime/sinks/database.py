@@ -108,9 +108,9 @@ class JdbcSink:
         if asked is None or mine is None:
             return ""
         with self._connected(_context()) as connection:
-            there = self._book(connection).next_row() or 0
+            next_row = self._book(connection).next_row() or 0
         known = mine.base if asked.sent is None else asked.next_row
-        return f"the table {self._table} has {there - known:,} more of its rows" if there > known else ""
+        return f"the table {self._table} has {next_row - known:,} more of its rows" if next_row > known else ""
 
     def publish(self, spark: SparkSession, node: SinkNode, batch: Batch) -> None:  # noqa: ARG002
         """Move the rows that the table does not have yet, in one transaction."""
@@ -120,11 +120,11 @@ class JdbcSink:
             book = self._book(connection)
             mine = self._owner = self._owner or self._late_claim(book, connection)
             after = batch.first + batch.count
-            while (there := book.next_row_of(mine.identity)) is None or there < after:
-                if there is None:
+            while (next_row := book.next_row_of(mine.identity)) is None or next_row < after:
+                if next_row is None:
                     raise self._no_more(book, mine)
-                self._write(spark, batch, max(there, batch.first), self._stage)
-                self._move(connection, book, there, after)
+                self._write(spark, batch, max(next_row, batch.first), self._stage)
+                self._move(connection, book, next_row, after)
         for file in batch.files:
             file.unlink(missing_ok=True)
 
@@ -299,7 +299,7 @@ class JdbcSink:
         """Move the staged rows in one transaction, if the book still has the number ``before``."""
         assert self._owner is not None
         stage = self._stage
-        there = self._exists(connection, self._table)  # outside of the transaction, which it may roll back
+        exists = self._exists(connection, self._table)  # outside of the transaction, which it may roll back
         if not book.advance(self._owner.identity, before, after):
             connection.rollback()
             self._do(connection, f"DROP TABLE {stage}")
@@ -309,7 +309,7 @@ class JdbcSink:
         if self._postgres:  # so that a timestamp without time zone is in UTC
             self._do(connection, "SET TIME ZONE 'UTC'")
         columns = ", ".join(map(quoted, self._columns))
-        if not there:
+        if not exists:
             self._do(connection, f"CREATE TABLE {self._table} AS SELECT {columns} FROM {rows} s WHERE 1 = 0")  # noqa: S608
             if self._key:
                 keys = ", ".join(map(quoted, self._key))

@@ -69,10 +69,10 @@ def rows_of(file: Place, schema: pa.Schema, values: Mapping[str, str | None] | N
     """
     folder = values or {}
     for rows in pq.ParquetFile(content_of(file), coerce_int96_timestamp_unit="us").iter_batches():
-        count, there = rows.num_rows, rows.schema.names
+        count, names = rows.num_rows, rows.schema.names
         columns = [
             rows[one.name].cast(one.type)
-            if one.name in there
+            if one.name in names
             else pa.repeat(pa.scalar(folder.get(one.name)).cast(one.type), count)
             for one in schema
         ]

@@ -104,8 +104,8 @@ class Merging:
     def _write(self, rows: pa.Table) -> None:
         """Write rows as files of the table, one for each partition."""
         schema = self._schema
-        there, count = set(rows.column_names), rows.num_rows
-        columns = [rows[one.name].cast(one.type) if one.name in there else pa.nulls(count, one.type) for one in schema]
+        names, count = set(rows.column_names), rows.num_rows
+        columns = [rows[one.name].cast(one.type) if one.name in names else pa.nulls(count, one.type) for one in schema]
         whole = pa.table(columns, schema=schema)
         source = self.table.schema()
         partitions = [source.find_column_name(one.source_id) for one in self.table.spec().fields]

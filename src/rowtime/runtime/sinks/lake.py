@@ -193,8 +193,8 @@ class LakeSink(DirectorySink):
     @property
     def required(self) -> frozenset[str]:
         """Return the columns that files must declare non-null; the gate of the pump makes sure of it."""
-        there = self._known.columns.fields if self._known else self._wanted.columns.fields
-        return frozenset(one.name for one in there if not one.nullable) if self._table.promised else frozenset()
+        fields = self._known.columns.fields if self._known else self._wanted.columns.fields
+        return frozenset(one.name for one in fields if not one.nullable) if self._table.promised else frozenset()
 
     # -- the start --------------------------------------------------------------------
 
@@ -273,8 +273,8 @@ class LakeSink(DirectorySink):
 
     def _another(self, found: Found | None, rows: int) -> Refused:
         """Return R564: the table does not have the rows that it was given."""
-        there = f"has {found.mark.rows:,} of them" if found else "is gone"
-        what = f"the pump {self._pump} has written {rows:,} rows to {self._wanted.place}, which {there}"
+        state = f"has {found.mark.rows:,} of them" if found else "is gone"
+        what = f"the pump {self._pump} has written {rows:,} rows to {self._wanted.place}, which {state}"
         hint = (
             "It was removed, created again or restored from an older copy. Rowtime does not write its rows again. "
             "Restore it, or start with a new --checkpoint and a new table, which reads the streams from the start."

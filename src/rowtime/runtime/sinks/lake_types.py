@@ -37,9 +37,9 @@ def fitted(wanted: Wanted, found: Found) -> Fitted:
     if problems:
         raise Refused(*problems)
     limits, casts = [], {}
-    there = {one.name: one for one in found.columns.fields}
+    by_name = {one.name: one for one in found.columns.fields}
     for column in wanted.columns.fields:
-        other = there[column.name]
+        other = by_name[column.name]
         given, taken = column.dataType.simpleString(), other.dataType.simpleString()
         limit = _limit(column.name, given, other.dataType, required=not other.nullable and column.nullable)
         if limit is not None:

@@ -180,9 +180,9 @@ def _has_members(one: exp.DataType, other: exp.DataType) -> bool:
     if one.this is not other.this:
         return False
     if one.this is exp.DType.STRUCT:
-        there = {part.name: part.args["kind"] for part in other.expressions}
+        kinds = {part.name: part.args["kind"] for part in other.expressions}
         return all(
-            part.name in there and _has_members_if_nested(part.args["kind"], there[part.name])
+            part.name in kinds and _has_members_if_nested(part.args["kind"], kinds[part.name])
             for part in one.expressions
         )
     return all(_has_members_if_nested(*pair) for pair in zip(one.expressions, other.expressions, strict=False))

@@ -127,13 +127,13 @@ class Stage:
         assert delta.rows is not None
         order = node.input.emits().order if node.ordered else ()
         # Rows that the driver collects anyway are sorted there, if by numbers and names.
-        here = order in ((ROWTIME, WRITER, POSITION), (POSITION,)) and fits_the_driver(delta.rows, delta.count)
+        on_driver = order in ((ROWTIME, WRITER, POSITION), (POSITION,)) and fits_the_driver(delta.rows, delta.count)
         names = node.columns
         form = replace(FileForm.of(node, names), required=getattr(self.sink, "required", frozenset()))
         if form.folders and not fits_the_driver(delta.rows, delta.count):
             rows = _together(delta.rows, form.split, order)
         else:
-            rows = ordered(delta.rows, node, delta.count) if order and not here else delta.rows
+            rows = ordered(delta.rows, node, delta.count) if order and not on_driver else delta.rows
         shown = [f"{ROWTIME} AS {quoted(node.rowtime)}"] if node.rowtime else []
         rows = rows.selectExpr(
             *shown, *map(self._value, node.emits().names), f"unix_micros({ROWTIME}) AS {DUE}", WRITER, POSITION
@@ -141,7 +141,7 @@ class Stage:
         columns = {name: name for name in names}
         if form.kind != "parquet":
             rows, columns = _as_text(rows, names, node, form), {name: name for name in (LINE, *form.split)}
-        found = _sorted(collected(rows), order) if here else self._few(rows, delta, tick)
+        found = _sorted(collected(rows), order) if on_driver else self._few(rows, delta, tick)
         stem = self._stem(tick.number)
         route = {"part": Route(0, columns, DUE)}
         rows = rows.selectExpr("*", f"0 AS {ROUTE}") if found is None else found

@@ -168,10 +168,10 @@ class StreamLogSink:
 
     def _append(self, node: SinkNode, batch: Batch) -> None:
         writer = self._open()
-        there = self._rows + batch.skipped
-        if there < batch.first + batch.count:
+        end = self._rows + batch.skipped
+        if end < batch.first + batch.count:
             table = self._named(node, batch.table())
-            table = table.slice(max(0, there - batch.first))
+            table = table.slice(max(0, end - batch.first))
             writer.insert(table, rowtime=node.rowtime or None)
             self._rows = batch.first + batch.count - batch.skipped
         if batch.bound > self._bound:

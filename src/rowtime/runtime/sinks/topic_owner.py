@@ -105,8 +105,8 @@ class TopicEnds:
         own = [(record, number) for stream, record, number in owners if stream == self._stream]
         others = {stream: record.place for stream, record, _ in owners if stream != self._stream}
         greatest = max((bound for bound in bounds if bound > MIN_MICROS), default=None)
-        there = max(numbers, default=0)
-        return Found(own, max([there, *(n for _, n in own)]), greatest, others, there)
+        newest = max(numbers, default=0)
+        return Found(own, max([newest, *(n for _, n in own)]), greatest, others, newest)
 
     def _records(self, asked: Mapping[Partition, Extent]) -> list[Any]:
         kafka = {name: value for name, value in self._options.items() if name.startswith("kafka.")}

@@ -128,11 +128,11 @@ class BatchSource:
 
     def _check(self, names: Mapping[str, str | None]) -> None:
         columns = [field.name for field in self.frame.schema.fields]
-        there = {name.lower() for name in columns}
+        present = {name.lower() for name in columns}
         problems = [
             Problem("R103", f"the DataFrame has no column {name} ({use})", hint=f"It has {', '.join(columns)}.")
             for use, name in names.items()
-            if name is not None and name.lower() not in there
+            if name is not None and name.lower() not in present
         ]
         if problems:
             raise Refused(*problems)

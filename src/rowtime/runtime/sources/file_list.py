@@ -172,8 +172,8 @@ class FileList:
         Raises ``Failure`` (R406) if it does not have them as they were written.
         """
         self._confirm()
-        there = self.path.read_bytes() if self.path.exists() else b""
-        lines = [line + b"\n" for line in there.split(b"\n")[:-1]]
+        stored = self.path.read_bytes() if self.path.exists() else b""
+        lines = [line + b"\n" for line in stored.split(b"\n")[:-1]]
         sums = _running(lines)
         if len(lines) < committed:
             raise damaged(f"{self.path} lists {len(lines)} of the {committed} files that have been read")
@@ -182,7 +182,7 @@ class FileList:
         lines = lines if whole else lines[:committed]
         files = [_parsed(self.path, line) for line in lines]
         kept = b"".join(lines)
-        if not whole and (kept != there or not there):
+        if not whole and (kept != stored or not stored):
             make_folder(self.path.parent)
             write_over(self.path, kept)
         # Not before the list is as this source knows it: a failed write is tried again.

@@ -114,8 +114,8 @@ class FilesSource:
         known.load(state)
         if self.from_now and "listed" not in state:  # present files are numbered, but not read
             known.pass_over()
-            here = {self.writer: known.count}
-            return Slice(here, here, rows=0, detail={"files": []}), known.state(state, known.count, ())
+            ends = {self.writer: known.count}
+            return Slice(ends, ends, rows=0, detail={"files": []}), known.state(state, known.count, ())
         taken = self._taken = known.take(first, limits)
         backlog = Backlog("bytes", sum(file.length for file in taken), known.size_from(first + len(taken)))
         return replace(self.slice_of(first, taken), backlog=backlog), known.state(state, first, taken)
@@ -249,11 +249,11 @@ class FilesSource:
         """Read text files with columns of these names, in this order; without names, the declared ones."""
         wanted = self._wanted
         kinds = {name.lower(): kind for name, kind in wanted.items()}
-        there = {name: kinds.get(name.lower(), "STRING") for name in names} or wanted
-        schema = ", ".join([*_typed(there), f"{MALFORMED} STRING"])
+        present = {name: kinds.get(name.lower(), "STRING") for name in names} or wanted
+        schema = ", ".join([*_typed(present), f"{MALFORMED} STRING"])
         reader = spark.read.options(**self._options, mode="PERMISSIVE", columnNameOfCorruptRecord=MALFORMED)
         rows = reader.schema(schema).format(self.kind).load(list(map(as_pattern, paths)))
-        lacking = set(kinds) - {name.lower() for name in there}
+        lacking = set(kinds) - {name.lower() for name in present}
         nulls = [f"CAST(NULL AS {kind}) AS {quoted(name)}" for name, kind in wanted.items() if name.lower() in lacking]
         # A task reads one whole file (see `runtime.session`), so the number of a row in its task is its number in the
         # file.

@@ -98,8 +98,8 @@ class LakeSource:
         first, last = start.get(THE_WRITER, 0), end[THE_WRITER]
         self._list.load(state.get("listed", 0), state.get("sum"), whole=True)
         taken = self._list.files[first:last]
-        there = each(is_as_numbered, taken, stored=in_store(file.path for file in taken))
-        if lost := next((file.path for file, same in zip(taken, there, strict=True) if not same), None):
+        unchanged = each(is_as_numbered, taken, stored=in_store(file.path for file in taken))
+        if lost := next((file.path for file, same in zip(taken, unchanged, strict=True) if not same), None):
             what = f"{self._history.called} cannot be read again: {lost} is gone or has changed"
             raise Failure(Problem("R501", what, hint="Restore the files."))
         return self._files.slice_of(first, taken)
@@ -125,8 +125,8 @@ class LakeSource:
     def _wanted(self) -> dict[str, str]:
         """Return the columns of the files, with the one for the rowtime."""
         wanted = dict(self._columns)
-        there = {name.lower() for name in wanted}
-        return wanted if self._rowtime.lower() in ("", *there) else {**wanted, self._rowtime: "TIMESTAMP"}
+        present = {name.lower() for name in wanted}
+        return wanted if self._rowtime.lower() in ("", *present) else {**wanted, self._rowtime: "TIMESTAMP"}
 
     # -- the table ----------------------------------------------------------------------
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def check_columns(name: str, called: str, look: Look, wanted: Mapping[str, str], *, typed: bool = True) -> None:
     """Raise ``Refused`` (R577) for declared columns that a table lacks or, if ``typed``, has with another type."""
-    there = {field.name.lower(): field.dataType for field in look.columns.fields}
-    problems = [Problem("R577", f"{called} {what}", hint=hint) for what, hint in _misfits(name, there, wanted, typed)]
+    types = {field.name.lower(): field.dataType for field in look.columns.fields}
+    problems = [Problem("R577", f"{called} {what}", hint=hint) for what, hint in _misfits(name, types, wanted, typed)]
     if problems:
         raise Refused(*problems)
 

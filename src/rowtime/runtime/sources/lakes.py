@@ -58,8 +58,8 @@ def _static_rows(
     files = history.whole(look.place)
     if not files:
         return spark.createDataFrame([], ", ".join(f"{quoted(column)} {of}" for column, of in columns))
-    there = each(is_as_numbered, files, stored=in_store(file.path for file in files))
-    if lost := next((file.path for file, same in zip(files, there, strict=True) if not same), None):
+    unchanged = each(is_as_numbered, files, stored=in_store(file.path for file in files))
+    if lost := next((file.path for file, same in zip(files, unchanged, strict=True) if not same), None):
         raise no_version(history.called, look.place, f"its file {lost} is gone (VACUUM?)")
     reader = TableFiles(columns)
     return reader.read(spark, reader.slice_of(0, files)).select(*(quoted(column) for column, _ in columns))

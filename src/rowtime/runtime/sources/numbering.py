@@ -126,8 +126,8 @@ class Numbering:
         if not self.path.exists():
             hint = "Create the directory, or correct the path."
             raise Failure(Problem("R501", f"the source {self.path} does not exist", hint=hint))
-        there = _listed(self.path, self.chosen)
-        fresh = (self._found(path, facts) for path, facts in there if self._known.get(path) != facts)
+        present = _listed(self.path, self.chosen)
+        fresh = (self._found(path, facts) for path, facts in present if self._known.get(path) != facts)
         found = [file for file in (*fresh, *self._unreadable_now()) if file is not None]
         return sorted(found, key=lambda file: (file.arrived, file.path))
 

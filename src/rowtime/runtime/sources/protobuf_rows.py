@@ -88,10 +88,10 @@ def _decoded(one: Decoding, memory: Memory, offsets: np.ndarray, ids: np.ndarray
         for place, byte in enumerate(head):
             same[same] = memory.bytes[starts[same] + place] == byte
         bodies[same] = starts[same] + len(head)
-    here = bodies >= 0
-    structs, _ = decode(one.message, one.wanted, Spans(memory, bodies[here], ends[here]))
+    has_body = bodies >= 0
+    structs, _ = decode(one.message, one.wanted, Spans(memory, bodies[has_body], ends[has_body]))
     if len(structs) == len(ids):
         return structs
     places = np.full(len(ids), -1)
-    places[rows[here]] = np.arange(len(structs))
+    places[rows[has_body]] = np.arange(len(structs))
     return structs.take(pa.array(places, mask=places < 0))

@@ -136,7 +136,7 @@ class StreamLogSource:
         entries = stream_log.last(self.log, {*self.exclude, EVERYONE})
         orders = stream_log.entries_of(self.log, EVERYONE)
         stream_log.settle(self.log, [*entries.values(), *orders[-1:]])
-        here = {writer: entry.end for writer, entry in entries.items()}
+        ends = {writer: entry.end for writer, entry in entries.items()}
         with reading(self.log):
             last_bounds = {writer: stream_log.last_entry(self.log, writer, Bound) for writer in entries}
         bounds = tuple(_bounds({writer: [entry] for writer, entry in last_bounds.items() if entry is not None}))
@@ -144,7 +144,7 @@ class StreamLogSource:
         last = {w: e for w, e in entries.items() if isinstance(e, Rows) and e.order is Order.NONE}
         runs = {writer: [[entry.end, 0, 0, 0, entry.order.value]] for writer, entry in last.items()}
         arrived = {writer: entry.arrival for writer, entry in last.items()}
-        part = Slice(here, here, bounds, arrived=arrived, left=left, rows=0, detail={**_detail({}), "runs": runs})
+        part = Slice(ends, ends, bounds, arrived=arrived, left=left, rows=0, detail={**_detail({}), "runs": runs})
         return _ordered(part, orders)
 
     def read(self, spark: SparkSession, part: Slice) -> DataFrame:
@@ -201,10 +201,10 @@ class StreamLogSource:
         """Return the bounds of columns; from here on the journal has them."""
         paths = [entry.path for part in taken.values() for entry in part if isinstance(entry, ColumnBound)]
         stream_log.check(self.log, paths)
-        there = stream_log.opened(self.log)
+        reader = stream_log.opened(self.log)
         with reading(self.log):
             return [
-                [writer, entry.first, item_text(there.text(entry.path), self.log / entry.path)]
+                [writer, entry.first, item_text(reader.text(entry.path), self.log / entry.path)]
                 for writer, part in taken.items()
                 for entry in part
                 if isinstance(entry, ColumnBound)

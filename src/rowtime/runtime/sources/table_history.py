@@ -102,9 +102,9 @@ def unreadable(called: str, what: str) -> Refused:
     return refuse("R575", f"{called} {what}, which rowtime does not read", "Read a copy of the table without it.")
 
 
-def no_version(called: str, wanted: int, there: str) -> Refused:
+def no_version(called: str, wanted: int, versions: str) -> Refused:
     """Return R578: an option names a version that does not exist."""
-    return refuse("R578", f"{called} has no version {wanted}: {there}", "Name one that it has.")
+    return refuse("R578", f"{called} has no version {wanted}: {versions}", "Name one that it has.")
 
 
 def no_package(called: str, package: str, extra: str) -> Refused:

@@ -89,19 +89,19 @@ def _note(found: dict[str, int], name: str, rows: int | None) -> None:
 
 def _by_itself(one: StoredOperator, change: Change, found: Mapping[str, int]) -> int | None:
     """Return the rows that come out of an operator, by its own count or by its input."""
-    came = None
+    rows = None
     if one.answers.passes_each(one.fields):
-        came = change.counted(one.name, "accepted")
-        if came is None and one.inputs and all(name in found for name in one.inputs):
-            came = sum(found[name] for name in one.inputs)
-    return change.given(one.name) if came is None else came - change.held(one.name)
+        rows = change.counted(one.name, "accepted")
+        if rows is None and one.inputs and all(name in found for name in one.inputs):
+            rows = sum(found[name] for name in one.inputs)
+    return change.given(one.name) if rows is None else rows - change.held(one.name)
 
 
 def _by_consumer(one: StoredOperator, change: Change, found: Mapping[str, int]) -> int | None:
     """Return the rows that come out of an operator's one input, by its count or by its output."""
     if len(one.inputs) != 1:
         return None
-    came = change.counted(one.name, "in")
-    if came is None and one.name in found and one.answers.passes_each(one.fields):
+    rows = change.counted(one.name, "in")
+    if rows is None and one.name in found and one.answers.passes_each(one.fields):
         return found[one.name] + change.held(one.name)
-    return change.written(one.name) if came is None and one.kind == "sink" else came
+    return change.written(one.name) if rows is None and one.kind == "sink" else rows
