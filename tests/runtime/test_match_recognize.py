@@ -119,6 +119,15 @@ def test_a_condition_is_evaluated_only_for_rows_that_are_reached(spark: SparkSes
     assert _given(spark, tmp_path / "whole", rows + SELECT.format(whole)) == [{"k": "a", "n": 2}]
 
 
+def test_a_condition_whose_type_only_spark_knows_has_to_be_boolean(spark: SparkSession, tmp_path: Path) -> None:
+    clauses = "MEASURES COUNT(*) AS n PATTERN (A B) WITHIN INTERVAL '1' HOUR DEFINE B AS IF(B.v > A.v, 1, 0)"
+    rows = _rows(("a", 1, ""), ("a", 2, ""))
+    with pytest.raises(rt.Refused, match="is not BOOLEAN: its values have the type int32") as refused:
+        _given(spark, tmp_path, rows + SELECT.format(clauses))
+    assert refused.value.problems[0].hint == "Compare it with a value, for example by > 0."
+    assert _given(spark, tmp_path / "other", rows + SELECT.format(f"{clauses} > 0")) == [{"k": "a", "n": 2}]
+
+
 def test_a_row_whose_value_cannot_be_computed_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     """As in every clause: expressions over a single row are computed before any match is searched."""
     clauses = """MEASURES COUNT(*) AS n PATTERN (A B) WITHIN INTERVAL '1' HOUR DEFINE B AS 10 / A.v > B.v"""

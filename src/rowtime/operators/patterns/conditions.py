@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rowtime.core.columns import TESTED
+from rowtime.core.errors import refuse
 from rowtime.frames.kinds import arrow_of
 from rowtime.frames.local import FEW, LocalFrame
 from rowtime.frames.queries import Uncomputed
@@ -89,7 +90,8 @@ class Tester:
 
 def _true(column: pa.Array) -> Known:
     if not pa.types.is_boolean(column.type):
-        raise TypeError(f"it is {column.type}, not BOOLEAN")
+        what = f"a condition in DEFINE is not BOOLEAN: its values have the type {column.type}"
+        raise refuse("R174", what, "Compare it with a value, for example by > 0.")
     return np.asarray(pc.fill_null(column, fill_value=False), dtype=np.bool_)
 
 
