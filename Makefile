@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WITH_JAVA := JAVA_HOME="$$(scripts/setup_java.sh)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test wheel slow goldens lint fuzz crash model soak cluster conformance bench docs options pictures matrix release flink format lock \
+.PHONY: help env run test wheel slow goldens lint fuzz crash model soak cluster conformance bench docs options outputs pictures matrix release flink format lock \
 	clean
 
 help: ## list the targets
@@ -110,6 +110,9 @@ docs: $(DOCS_VENV)/.ready ## build the site of the docs into site/; a broken lin
 
 options: env ## rewrite the tables of options in docs/ from the declarations of the formats
 	@$(BIN)/python scripts/option_tables.py
+
+outputs: env ## write the rows that the examples of the docs give into the pages, from runs
+	@$(WITH_JAVA) $(BIN)/python scripts/page_outputs.py $(ARGS)
 
 pictures: env ## draw the pictures of the docs from runs of rowtime
 	@$(WITH_JAVA) $(BIN)/python scripts/pictures.py

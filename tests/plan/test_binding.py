@@ -21,6 +21,7 @@ HOURS = "GROUP BY FLOOR(a.ROWTIME TO HOUR)"
 SORTED = "SELECT STREAM t AS ROWTIME, v FROM a ORDER BY t WITHIN INTERVAL '1' HOUR EARLY BEYOND INTERVAL '1' DAY"
 MADE = "(SELECT STREAM FLOOR(a.ROWTIME TO HOUR) AS t, COUNT(*) AS v FROM a GROUP BY FLOOR(a.ROWTIME TO HOUR)) AS g"
 GUARDED = "CREATE STREAM x (v INT) EARLY BEYOND INTERVAL '1' DAY"
+FILES = "CREATE STREAM f (v INT) USING csv OPTIONS (path '/f')"
 REFUSED = [
     ("CREATE STREAM b (v ARRAY<INT> ASCENDING)", "R140", "no order that could be checked"),
     ("CREATE STREAM b (v STRING COLLATE UNICODE_CI DESCENDING)", "R140", "no order that could be checked"),
@@ -86,6 +87,11 @@ REFUSED = [
         f"{GUARDED} RESYNC AFTER 3 ROWS; INSERT INTO x SELECT STREAM v FROM a; SELECT STREAM v FROM x",
         "R190",
         "a pump of this script fills it",
+    ),
+    (
+        f"{FILES}; INSERT INTO f SELECT STREAM v FROM a; SELECT STREAM v FROM f",
+        "R504",
+        "a csv stream cannot be read in the script whose pump fills it",
     ),
     (f"{SORTED} AFTER ARRIVAL EARLY BEYOND INTERVAL '1' DAY AFTER ARRIVAL", "R101", "AFTER ARRIVAL is given twice"),
     (f"{SORTED.replace('FROM a', f'FROM {MADE}')} AFTER ARRIVAL", "R112", "AFTER ARRIVAL"),

@@ -40,8 +40,8 @@ from rowtime.plan.bind.rejected import refused_by_pump, refused_rows
 from rowtime.plan.bind.scope import mark_of, null_of
 from rowtime.plan.bind.stream_defs import TEMPORARY, StreamDef, demands_of
 from rowtime.plan.enforce import Enforcer
+from rowtime.plan.finite import is_finite
 from rowtime.plan.formats import read_problems
-from rowtime.plan.formats.lake import LAKES
 from rowtime.sql.places import place_of, refuse_at
 from rowtime.sql.statements import CreatePump, CreateView
 
@@ -345,7 +345,7 @@ def _check_resync(stream: Stream) -> None:
 def _check_filled(stream: Stream, pump: CreatePump) -> None:
     """Refuse pumps whose rows the guard of a stream cannot judge yet (R190), and topics. Raises ``Refused``."""
     kind = stream.source[0]
-    if kind == "kafka" or kind in LAKES:  # it would deliver again what the pump has delivered
+    if kind == "kafka" or is_finite(kind):  # it would deliver again what the pump has delivered
         hint = "Read the input of the pump, for example through a view; or read the stream in a script of its own."
         raise refuse("R504", f"a {kind} stream cannot be read in the script whose pump fills it", hint, pump.place)
     for words, given in {"RESYNC": stream.resync, "EARLY BEYOND … AFTER ARRIVAL": stream.ahead is not None}.items():

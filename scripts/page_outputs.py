@@ -1,0 +1,350 @@
+"""Write the rows that the examples of a page give into the page, from a run of rowtime, or check that they are there.
+
+The blocks ``sql`` of a page and its ``sql input`` (the rows of its streams) are one script, which runs as it is written
+in an empty folder. A block ``csv PATH`` or ``json PATH`` is a file there, or the rows of the
+Parquet table with that path. After a
+block come the rows of its queries, views and pumps (``text rows``), or the message that refuses it (``text refused``).
+
+    python scripts/page_outputs.py [PAGE …]    # write them (make outputs)
+    python scripts/page_outputs.py --check     # say which pages are out of date
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+import textwrap
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, chdir
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import Decimal
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
+from unittest.mock import patch
+from uuid import UUID
+
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+import rowtime as rt
+from rowtime.core.time import to_micros
+from rowtime.frames.kinds import arrow_of
+from rowtime.plan.program import Program, compile_script
+from rowtime.runtime.plain_rows import plain_rows
+from rowtime.runtime.sinks.callables import FunctionSink
+from rowtime.runtime.sinks.staging import Stage
+from rowtime.sql import statements as sql
+from rowtime.sql.script import parse_script
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rowtime.runtime.sinks.contract import Batch
+    from rowtime.state.checkpoint import Checkpoint
+
+ROOT: Final = Path(__file__).parents[1]
+PAGES: Final = ("docs/sql.md", "docs/windows.md", "docs/panes.md", "docs/nested.md", "docs/match_recognize.md",
+                "docs/lifetimes.md", "docs/from-sqlstream.md", "docs/from-streams-and-streaminsight.md")  # fmt: skip
+ARRIVAL: Final = "2024-01-01 12:00:00"
+"""When all rows arrive, and when each tick is committed."""
+MOST, WIDTH, WRAPPED = 10, 100, 100  # rows of a table, characters of a line, and of a message
+SILENT: Final[Mapping[str, Sequence[str]]] = {
+    "docs/sql.md": ("SELECT STREAM customer, reason FROM complaints FROM NOW;",),
+}
+"""What gives no rows on a page, although it could: the page says why."""
+
+Row = Mapping[str, Any]
+_ALL: Final = "SELECT STREAM * FROM"
+_FENCED: Final = re.compile(r"^```(.*)\n((?:.*\n)*?)```\n", re.MULTILINE)
+_MADE: Final = re.compile(r"^\n```text (?:rows|refused)\n(?:.*\n)*?```\n", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: the words after the fence, its text, and where it ends in the page."""
+
+    kind: str
+    text: str
+    end: int
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A statement with rows to show: in which block it is, its name, if it has one, and the sink of its rows."""
+
+    block: int
+    name: str
+    sink: str
+
+
+def bare(page: str) -> str:
+    """Return a page without what this script writes."""
+    return _MADE.sub("", page)
+
+
+def blocks_of(page: str) -> list[Block]:
+    """Return the fenced blocks of a page."""
+    return [Block(found[1], found[2], found.end()) for found in _FENCED.finditer(page)]
+
+
+def written(page: str, outputs: Mapping[int, str]) -> str:
+    """Return a page with these outputs; each comes after the block of that number."""
+    page = bare(page)
+    ends = [block.end for block in blocks_of(page)]
+    for number in sorted(outputs, reverse=True):
+        page = f"{page[: ends[number]]}\n{outputs[number]}{page[ends[number] :]}"
+    return page
+
+
+def outputs_of(spark: SparkSession, page: str) -> tuple[dict[int, str], list[str]]:
+    """Run the examples of a page; return what to show after which block, and what gave no rows."""
+    run = _PageRun(blocks_of(bare(page)))
+    made = {**run.refusals(), **{number: _fence("rows", text) for number, text in run.tables(spark).items()}}
+    return made, run.silent
+
+
+def _fence(kind: str, text: str) -> str:
+    return f"```text {kind}\n{text}\n```\n"
+
+
+# -- a run ------------------------------------------------------------------------------
+
+
+class _Collecting(rt.Pipeline):
+    """A pipeline that keeps the rows of its queries, by the names of their sinks."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        super().__init__(spark, home=".rowtime")
+        self.rows = defaultdict[str, list[Row]](list)
+
+    def stages(self, program: Program, place: Checkpoint) -> dict[str, Stage]:
+        made = super().stages(program, place)
+        for node in program.sinks:
+            if node.format == "console":
+                made[node.name] = Stage(FunctionSink(partial(self._take, node.name), node.name), place.folder)
+        return made
+
+    def _take(self, sink: str, batch: Batch) -> None:
+        if batch.count:
+            self.rows[sink].extend(plain_rows(batch.table()))
+
+
+@dataclass
+class _PageRun:
+    """The script of a page, and what its statements give. ``begins``: the first line of each block in the script."""
+
+    blocks: Sequence[Block]
+    silent: list[str] = field(default_factory=list)
+    begins: dict[int, int] = field(default_factory=dict)
+    script: str = ""
+
+    def __post_init__(self) -> None:
+        asked = [one for one in enumerate(self.blocks) if one[1].kind in ("sql", "sql input")]
+        for number, block in sorted(asked, key=lambda one: one[1].kind):  # the input comes last
+            self.begins[number] = self.script.count("\n")
+            self.script += block.text if block.text.rstrip().endswith(";") else f"{block.text};\n"
+
+    def refusals(self) -> dict[int, str]:
+        """Return the messages of the blocks that are refused."""
+        made = {}
+        for number, block in enumerate(self.blocks):
+            if block.kind.startswith("sql refused"):
+                begins = self.script.count("\n")
+                problems = [
+                    replace(problem, place=problem.place and replace(problem.place, line=problem.place.line - begins))
+                    for problem in compile_script(self.script + block.text).problems
+                ]
+                made[number] = _fence("refused", "\n\n".join(_wrapped(str(problem)) for problem in problems))
+        return made
+
+    def tables(self, spark: SparkSession) -> dict[int, str]:
+        """Return the rows of each block, as text."""
+        script, shown = self._with_views()
+        with tempfile.TemporaryDirectory() as folder, chdir(folder), _fixed():
+            self._make_files(Path(folder))
+            pipeline = _Collecting(spark).sql(_in_folder(script, Path(folder)))
+            assert isinstance(pipeline, _Collecting)
+            pipeline.run_available("checkpoint", end=True)
+            rows = pipeline.rows
+        by_block = defaultdict[int, list[Shown]](list)
+        for one in shown:
+            by_block[one.block].append(one)
+            if not rows[one.sink]:
+                self.silent.append(one.name or self.blocks[one.block].text.strip().splitlines()[0])
+        return {
+            number: "\n\n".join(
+                f"{one.name}\n{table(rows[one.sink])}" if one.name and len(those) > 1 else table(rows[one.sink])
+                for one in those
+            )
+            for number, those in by_block.items()
+        }
+
+    def _with_views(self) -> tuple[str, list[Shown]]:
+        """Return the script with a query for each view and each target of a pump, and what to show."""
+        shown, named = list[Shown](), list[tuple[int, str]]()
+        statements = parse_script(self.script).statements
+        streams = [one for one in statements if isinstance(one, sql.CreateStream)]
+        unread = {one.name.text for one in streams if one.shape or one.using}
+        asked = dict[str, str]()
+        for statement in statements:
+            block = max(number for number, line in self.begins.items() if line < statement.place.line)
+            match statement:
+                case sql.Query():
+                    shown.append(Shown(block, "", f"query{sum(not one.name for one in shown) + 1}.result"))
+                case sql.CreateView() if re.search(r"\bSELECT\s+STREAM\b", statement.text):  # not of tables
+                    named.append((block, statement.name.text))
+                case sql.CreatePump() if statement.target.text in unread:  # not in the script that fills it
+                    named.append((block, statement.target.text))
+                    asked[statement.target.text] = _query_of(statement)
+                case sql.CreatePump():
+                    named.append((block, statement.target.text))
+                case sql.CreateStream() if statement.query is not None:
+                    named.append((block, statement.name.text))
+        asked = {name: f"{_ALL} {name} EMIT INTERVALS (start, stop)" for _, name in named} | asked
+        for fewer in ({name: f"{_ALL} {name}" for _, name in named}, {}):
+            for name in self._refused(asked):
+                asked[name] = fewer.get(name, "")
+        asked = {name: query for name, query in asked.items() if query}
+        first = len(shown) + 1
+        sinks = {name: f"query{number}.result" for number, name in enumerate(asked, first)}
+        views = [Shown(block, name, sinks[name]) for block, name in named if name in asked]
+        ordered = sorted([*shown, *views], key=lambda one: (one.block, not one.name))
+        return f"{self.script}{_lines(asked)}", ordered
+
+    def _refused(self, asked: Mapping[str, str]) -> list[str]:
+        """Return the names whose query is refused."""
+        begins, names = self.script.count("\n"), list(asked)
+        found = []
+        for problem in compile_script(f"{self.script}{_lines(asked)}").problems:
+            if problem.place is None or problem.place.line <= begins:
+                raise rt.Refused(problem)
+            found.append(names[problem.place.line - begins - 1])
+        return found
+
+    def _make_files(self, folder: Path) -> None:
+        made = [one for one in parse_script(self.script).statements if isinstance(one, sql.CreateTable)]
+        tables = {dict(one.options)["path"]: one for one in made if "path" in dict(one.options)}
+        for block in self.blocks:
+            if block.kind.startswith(("csv ", "json ")):
+                path = block.kind.partition(" ")[2]
+                file = folder / path.lstrip("/")
+                given = tables.get(path)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                if given is None or given.using != "parquet":
+                    file.write_text(block.text, encoding="utf-8")
+                    continue
+                types = {column.name: arrow_of(column.type) for column in given.columns}
+                asked = pyarrow.csv.ConvertOptions(column_types=types, strings_can_be_null=True)
+                read = pyarrow.csv.read_csv(BytesIO(block.text.encode()), convert_options=asked)
+                file.mkdir()
+                pq.write_table(read, file / "1.parquet")
+
+
+def _query_of(pump: sql.CreatePump) -> str:
+    """Return the query of a pump, on one line."""
+    return " ".join(re.sub(r"^.*?\bINSERT\s+INTO\s+\S+\s+(?=SELECT|WITH)", "", pump.text, flags=re.DOTALL).split())
+
+
+def _lines(asked: Mapping[str, str]) -> str:
+    return "".join(f"{query};\n" for query in asked.values())
+
+
+def _in_folder(script: str, folder: Path) -> str:
+    return script.replace("'/data/", f"'{folder}/data/")
+
+
+def _fixed() -> ExitStack:
+    """Stop the clock that says when rows arrive and ticks are committed, and name the writer of the script."""
+    stack = ExitStack()
+    arrival = SimpleNamespace(time_ns=lambda: to_micros(ARRIVAL) * 1000)
+    stack.enter_context(patch("rowtime.core.time.time", arrival))
+    name = SimpleNamespace(uuid4=lambda: UUID(int=0x9A1FBBA4A2C8 << 80))
+    stack.enter_context(patch("rowtime.runtime.acting_statements.uuid", name))
+    return stack
+
+
+def _wrapped(message: str) -> str:
+    """Return a message with lines of a readable length; the line of SQL and its mark stay."""
+    return "\n".join(
+        line if re.match(r" *\d* *\| ", line) else textwrap.fill(line, WRAPPED, break_long_words=False)
+        for line in message.splitlines()
+    )
+
+
+# -- a table ----------------------------------------------------------------------------
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return rows as a table: the names, and a line a row."""
+    if not rows:
+        return "(no rows)"
+    most = MOST if len(rows) > MOST + 1 else len(rows)
+    cells = [list(rows[0]), *([cell(value) for value in row.values()] for row in rows[:most])]
+    widths = [max(len(line[place]) for line in cells) for place in range(len(cells[0]))]
+    right = [isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in _filled(rows)]
+    lines = [
+        "  ".join(
+            text.rjust(width) if to_right else text.ljust(width)
+            for text, width, to_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in cells
+    ]
+    return "\n".join([*lines, *([f"… {len(rows) - most} more rows"] if len(rows) > most else [])])
+
+
+def _filled(rows: Sequence[Row]) -> Iterator[Any]:
+    """Return the first value of each column that is not NULL."""
+    for name in rows[0]:
+        yield next((row[name] for row in rows if row[name] is not None), None)
+
+
+def cell(value: Any) -> str:
+    """Return a value as text."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).lower()
+        case datetime():
+            return str(value.replace(tzinfo=None))
+        case dict():
+            return "{" + ", ".join(f"{name}: {cell(one)}" for name, one in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(cell(one) for one in value) + "]"
+    return str(value)
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or check them. Return 1 if a page is out of date, or an example gives no rows."""
+    from rowtime.runtime.session import derive, new_spark  # noqa: PLC0415 - only a run needs Spark
+
+    spark, wrong = derive(new_spark()), 0
+    for name in [one for one in arguments if one != "--check"] or PAGES:
+        path = ROOT / name
+        old = path.read_text(encoding="utf-8")
+        outputs, silent = outputs_of(spark, old)
+        for one in [one for one in silent if one not in SILENT.get(name, ())]:
+            print(f"{name}: no rows: {one}")
+            wrong = 1
+        new = written(old, outputs)
+        for line in [line for line in new.splitlines() if len(line) > WIDTH + 20 and line not in old.splitlines()]:
+            print(f"{name}: a long line: {line}")
+        if new == old:
+            continue
+        if "--check" in arguments:
+            print(f"{name} is out of date: run make outputs.")
+            wrong = 1
+        else:
+            path.write_text(new, encoding="utf-8")
+            print(f"wrote {name}")
+    return wrong
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
