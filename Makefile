@@ -104,9 +104,9 @@ $(FLINK_VENV)/.ready: requirements/flink.lock scripts/setup_venv.sh
 	@$(FLINK_VENV)/bin/python -m pip install --quiet -r requirements/flink.lock
 	@touch $@
 
-docs: $(DOCS_VENV)/.ready ## build the site of the docs into site/; a broken link, anchor or docstring is an error
+docs: $(DOCS_VENV)/.ready ## build the site of the docs into site/; a broken link, anchor or docstring is an error (ARGS=--external also follows links to other sites)
 	@PATH="$(CURDIR)/$(DOCS_VENV)/bin:$$PATH" NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/python -m mkdocs build
-	@$(DOCS_VENV)/bin/python scripts/check_site.py
+	@$(DOCS_VENV)/bin/python scripts/check_site.py $(ARGS)
 
 options: env ## rewrite the tables of options in docs/ from the declarations of the formats
 	@$(BIN)/python scripts/option_tables.py
