@@ -62,6 +62,31 @@ def test_an_insert_with_a_list_of_columns_goes_by_the_list(spark: SparkSession, 
     assert {name: row[name] for name in "pqr"} == {"p": "x", "q": 7, "r": None}
 
 
+FLOATS = ("NaN", "nan", "Infinity", "-inf", "+INF", " 1.5 ", ".5", "5.", "-1e3", "1e400", "1_0", "+nan", "x", "")
+"""Texts, of which Spark casts the first ones to DOUBLE."""
+
+
+def test_values_may_be_texts_that_spark_casts_to_double(spark: SparkSession, tmp_path: Path) -> None:
+    """With Spark's own casts as the oracle; NaN is compared as text."""
+    cast = ", ".join(f"try_cast('{text}' AS DOUBLE)" for text in FLOATS)
+    expected = list(spark.sql(f"SELECT {cast}").collect()[0])
+    good = [text for text, value in zip(FLOATS, expected, strict=True) if value is not None]
+    assert good == list(FLOATS[:10])
+    values = ", ".join(f"(DOUBLE('{text}'), CAST('{text}' AS FLOAT), - DOUBLE('{text}'))" for text in good)
+    sql = f"CREATE STREAM a (v DOUBLE, f FLOAT, m DOUBLE); INSERT INTO a VALUES {values}; SELECT STREAM v, f, m FROM a"
+    got: list[dict[str, Any]] = []
+    pipeline = rt.Pipeline(spark, home=tmp_path / "home").sql(f"{sql}; ALTER STREAM a END")
+    pipeline.sink("result", lambda batch: got.extend(batch.table().to_pylist() if batch.count else []))
+    pipeline.run_available(tmp_path / "check")
+    given = [value for value in expected if value is not None]
+    assert [str(row["v"]) for row in got] == [str(row["f"]) for row in got] == list(map(str, given))
+    assert [str(row["m"]) for row in got] == [str(-value) for value in given]
+    for text in FLOATS[10:]:
+        bad = f"CREATE STREAM b (v DOUBLE); INSERT INTO b VALUES (DOUBLE('{text}')); SELECT STREAM v FROM b"
+        with pytest.raises(rt.Refused, match="R206 "):
+            rt.Pipeline(spark, home=tmp_path / "bad").sql(bad).run_available(tmp_path / "checks" / f"{len(text)}")
+
+
 def test_the_time_of_the_query_is_that_of_its_first_start(spark: SparkSession, tmp_path: Path) -> None:
     sql = "CREATE STREAM a (v INT); SELECT STREAM CURRENT_TIMESTAMP AS n, NOW() AS m, CURRENT_DATE AS d FROM a"
     before = dt.datetime.now(dt.UTC)

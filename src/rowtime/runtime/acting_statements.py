@@ -14,6 +14,7 @@ import uuid
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 from sqlglot import exp
 
@@ -34,6 +35,8 @@ from rowtime.state.sealed import sealed, unsealed
 from rowtime.state.settings import put
 
 _OLD_WRITER = re.compile(rb"script-[0-9a-f]{12}")
+_FLOAT = re.compile(r"\s*(?:nan|[+-]?(?:inf|infinity|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?))\s*", re.IGNORECASE)
+"""A text that Spark casts to DOUBLE; anything else is left to the writer, which says what does not fit."""
 
 
 DONE, DROPPED = STATEMENTS_DONE, "statements.dropped"
@@ -56,7 +59,7 @@ def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
     done = checkpoint.folder / DONE
     if not (program.actions or program.drops or program.dropped_schemas):
         return
-    asked: Sequence[Statement] = program.actions
+    actions: Sequence[Statement] = program.actions
     before: list[str] = []
     dropped = _drops(program)
     drops = list(dropped)
@@ -64,15 +67,15 @@ def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
         if not done.read_bytes():
             return  # of a version that did not record which have
         before = unsealed(done)["statements"]
-        asked = _new(asked, before)
+        actions = _new(actions, before)
     if checkpoint.journal.last() is not None or before:
         _check_drops([drop for text, drop in dropped.items() if text not in before])
         drops = []
-    if before and not asked:
+    if before and not actions:
         return
     writer = writer_of(checkpoint)
     by_stream: dict[str, list[Statement]] = defaultdict(list)
-    for statement in asked:
+    for statement in actions:
         assert isinstance(statement, InsertValues | SetBound | EndStream)
         if isinstance(statement, SetBound) and statement.view:
             put(checkpoint.folder, manual(program.described(), statement.stream.text), _bound(statement))
@@ -82,13 +85,13 @@ def perform(program: Program, home: Home, checkpoint: Checkpoint) -> None:
         by_stream[statement.stream.text.lower()].append(statement)
     for stream, statements in by_stream.items():
         _perform(program, home, stream, statements, writer)
-    write_over(done, sealed({"statements": [*before, *drops, *map(_content, asked)]}))
+    write_over(done, sealed({"statements": [*before, *drops, *map(_content, actions)]}))
 
 
-def _new(asked: Sequence[Statement], before: Sequence[str]) -> Sequence[Statement]:
+def _new(actions: Sequence[Statement], before: Sequence[str]) -> Sequence[Statement]:
     """Return the statements that have not taken effect."""
     left, new = Counter(before), []
-    for statement in asked:
+    for statement in actions:
         left[_content(statement)] -= 1
         if left[_content(statement)] < 0:
             new.append(statement)
@@ -208,9 +211,11 @@ def _rows(program: Program, statement: InsertValues) -> list[dict[str, object]]:
 def _constant(node: exp.Expr) -> object:
     inner = node.unnest()
     if isinstance(inner, exp.Cast):
-        return _constant(inner.this)
-    if isinstance(inner, exp.Neg):
-        return -_constant(inner.this)  # type: ignore[operator]
+        value = _constant(inner.this)
+        is_float = inner.to.this in (exp.DType.DOUBLE, exp.DType.FLOAT)
+        return float(value) if is_float and isinstance(value, str) and _FLOAT.fullmatch(value) else value
+    if isinstance(inner, exp.Neg) and isinstance(value := _constant(inner.this), int | float | Decimal):
+        return -value
     if isinstance(inner, exp.Null):
         return None
     if isinstance(inner, exp.Boolean):
